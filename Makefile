@@ -1,0 +1,38 @@
+# Every target sets up what it needs; nothing is installed outside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The editable install runs again only when pyproject.toml has changed.
+$(VENV)/run.done: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[all]"
+	@touch $@
+
+$(VENV)/dev.done: $(VENV)/run.done
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+.PHONY: demo test lint bench validate clean
+
+demo: $(VENV)/run.done            ## which features have a mean, on real data
+	$(BIN)/sparsemean demo
+
+lint: $(VENV)/dev.done            ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint                        ## everything that must hold before a change lands
+	$(BIN)/python -m pytest --numprocesses 2
+
+bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
+	$(BIN)/sparsemean bench
+
+validate: $(VENV)/dev.done        ## the long version of every exactness and statistical claim
+	$(BIN)/python -m pytest --numprocesses 2 --validate
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,40 @@
+"""Which of very many features have a nonzero mean, how large it is and how sure one can be.
+
+Importing this package loads NumPy and nothing heavier; everything else is loaded where it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsemean import datasets, simulate
+    from sparsemean.errors import InputError
+    from sparsemean.estimate import Estimate, load
+    from sparsemean.estimators import SparseMean
+    from sparsemean.fitting import sparse_mean
+
+__version__ = "0.1.0"
+__all__ = ["Estimate", "InputError", "SparseMean", "datasets", "load", "simulate", "sparse_mean"]
+
+_HOMES = {
+    "Estimate": "estimate",
+    "InputError": "errors",
+    "SparseMean": "estimators",
+    "load": "estimate",
+    "sparse_mean": "fitting",
+}
+_ROOMS = {"datasets", "simulate"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sparsemean.{_HOMES[name]}"), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"sparsemean.{name}")
+    raise AttributeError(f"module 'sparsemean' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

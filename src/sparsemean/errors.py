@@ -1,0 +1,30 @@
+"""The two ways in which a call can be refused; both are one line that a user can act on."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """Input that breaks a rule: the message names the argument, the rule, the value and what to do."""
+
+    def __init__(self, argument: str, rule: str, received: object, advice: str = "") -> None:
+        self.argument = argument
+        line = f"{argument} must {rule}: got {received}"
+        super().__init__(" ".join(f"{line}; {advice}".split()) if advice else " ".join(line.split()))
+
+
+class MissingExtraError(ImportError):
+    """An optional package that this call needs is not installed."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional ``module``, or say in one line how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f'{purpose} needs {package}, which is not installed: pip install "sparsemean[{extra}]"'
+        ) from error

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out. ``reference`` is the specification; the fast kernels carry the same names."""

@@ -1,0 +1,188 @@
+"""The fast kernels: one pass over memory where it lies, on threads of our own.
+
+Same names and same answers as ``reference``; ``n_jobs`` is the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from sparsemean.kernels import loops
+from sparsemean.kernels.layout import Array, Strided, is_native, strided
+from sparsemean.kernels.threads import count_threads, each
+from sparsemean.partition import BLOCK
+from sparsemean.records import CountArray, Counts, FloatArray, IntArray, Partition
+
+BLOCK_COLUMNS = 8192
+"""Long stretches of a row keep the memory busy; the counters of a block still fit in the second-level cache."""
+MIN_COLUMNS = 512
+SMALL = 200_000
+"""Elements below which starting threads costs more than they save."""
+CONVERTED_BYTES = 32_000_000
+Progress = Callable[[float], None]
+
+
+class NotFiniteError(ValueError):
+    """A bucket sum is not finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tally:
+    """Counts of one task at every level of the partition, wanted or not."""
+
+    columns: slice
+    positive: CountArray
+    negative: CountArray
+    nearest: FloatArray
+    finite: bool
+
+
+def count_signs(
+    X: Array, partition: Partition, *, n_jobs: int | None = None, progress: Progress | None = None
+) -> Counts:
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
+    """
+    depth, d = len(partition.levels), X.shape[1]
+    positive = np.zeros((depth, d), dtype=np.int32)
+    negative = np.zeros((depth, d), dtype=np.int32)
+    nearest = np.full(d, np.inf)
+    for tally, done in _tallies(X, partition, count_threads(n_jobs)):
+        if not tally.finite:
+            raise NotFiniteError
+        positive[:, tally.columns] += tally.positive
+        negative[:, tally.columns] += tally.negative
+        np.minimum(nearest[tally.columns], tally.nearest, out=nearest[tally.columns])
+        if progress is not None:
+            progress(done)
+    wanted = list(partition.wanted)
+    return Counts(positive[wanted], negative[wanted], nearest)
+
+
+def _tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_Tally, float]]:
+    """Yield the tallies of all tasks with the share of the work that is done."""
+    if not is_native(X):
+        yield from _converted_tallies(X, partition, n_threads)
+        return
+    view = strided(X)
+    tasks = _tasks(view, partition, n_threads if X.size > SMALL else 1)
+    for done, tally in enumerate(each(lambda task: task(), tasks, n_threads), start=1):
+        yield tally, done / len(tasks)
+
+
+def _converted_tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_Tally, float]]:
+    """Read a type that the loops do not know (float16, foreign byte order) in slices of converted columns."""
+    n, d = X.shape
+    width = max(1, CONVERTED_BYTES // (8 * n))
+    for first in range(0, d, width):
+        piece = np.ascontiguousarray(X[:, first : first + width], dtype=np.float64)
+        for tally, done in _tallies(piece, partition, n_threads):
+            columns = slice(first + tally.columns.start, first + tally.columns.stop)
+            yield replace(tally, columns=columns), (first + done * piece.shape[1]) / d
+
+
+def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[partial[_Tally]]:
+    """Cut the pass into independent pieces of work whose tallies add up."""
+    n, d = view.shape
+    if not view.rows_are_contiguous:
+        return [partial(_by_columns, view, partition, c, 0) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
+    blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
+    stripes = max(1, n_threads // len(blocks))
+    if len(partition.levels) == 1:
+        buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
+        return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
+    regular = partition.regular_rows if len(partition.levels) >= 3 else 0
+    rows = _cut(regular, -(-regular // (BLOCK * stripes)) * BLOCK)
+    tasks = [partial(_by_quads, view, partition, c, r) for c, r in product(blocks, rows)]
+    rest = blocks if regular < n else []
+    return tasks + [partial(_by_columns, view, partition, c, regular) for c in rest]
+
+
+def _cut(total: int, width: int) -> list[slice]:
+    """Cut range(total) into pieces of ``width``, the last one maybe shorter."""
+    return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
+
+
+def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> _Tally:
+    width = columns.stop - columns.start
+    positive, negative, nearest = _blank_tally(1, width)
+    blank = np.zeros(width, dtype=view.memory.dtype)
+    blank.flags.writeable = False
+    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
+    bad = loops.count_buckets(
+        view.memory, view.start + columns.start, view.row_step, partition.order, offsets,
+        blank, np.empty(width), positive[0], negative[0], nearest,
+    )  # fmt: skip
+    return _Tally(columns, positive, negative, nearest, not bad)
+
+
+def _by_quads(view: Strided, partition: Partition, columns: slice, rows: slice) -> _Tally:
+    width, depth = columns.stop - columns.start, len(partition.levels)
+    positive, negative, _ = _blank_tally(depth, width)
+    nearest = np.full((2, width), np.inf)
+    bad = loops.count_quads(
+        view.memory, view.start + columns.start, view.row_step, partition.order, rows.start, rows.stop,
+        np.empty((depth - 2, width)), positive, negative, nearest,
+    )  # fmt: skip
+    largest = nearest[0 if depth == 3 else 1] / partition.sizes[-1]
+    return _Tally(columns, positive, negative, largest, not bad)
+
+
+def _by_columns(view: Strided, partition: Partition, columns: slice, first_row: int) -> _Tally:
+    """Tally everything from place ``first_row`` of the dealt order on."""
+    positive, negative, nearest = _blank_tally(len(partition.levels), columns.stop - columns.start)
+    levels, first = [], first_row
+    for offsets in partition.levels:
+        begin = int(np.searchsorted(offsets, first))
+        levels.append(offsets[begin:] - first)
+        first = begin
+    bases = np.cumsum([0, *(level.size for level in levels)])
+    order = partition.order[first_row:]
+    bad = loops.count_columns(
+        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step,
+        order, np.concatenate(levels), bases, np.empty(order.size), positive, negative, nearest,
+    )  # fmt: skip
+    return _Tally(columns, positive, negative, nearest, not bad)
+
+
+def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, FloatArray]:
+    zeros = np.zeros((2, depth, width), dtype=np.int32)
+    return zeros[0], zeros[1], np.full(width, np.inf)
+
+
+def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
+    """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
+    chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)
+    if not is_native(X):
+        X, chosen = np.asarray(X[:, chosen], dtype=np.float64), np.arange(chosen.size)
+    view = strided(X)
+    sums = np.empty((partition.n_buckets(0), chosen.size))
+    loops.sum_buckets(
+        view.memory,
+        view.start,
+        view.row_step,
+        view.column_step,
+        partition.order,
+        partition.levels[0],
+        chosen,
+        sums,
+    )
+    offsets = partition.levels[0]
+    for above in partition.levels[1 : level + 1]:
+        sums = np.add.reduceat(sums, above[:-1], axis=0)
+        offsets = offsets[above]
+    return np.asarray(sums / np.diff(offsets)[:, np.newaxis])
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
+    at = np.fromiter(times, dtype=np.intp)
+    out = np.empty((at.size, means.shape[1]))
+    loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    return out

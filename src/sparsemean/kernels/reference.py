@@ -1,0 +1,114 @@
+"""The specification: what every fast kernel must return, in NumPy that can be read beside the paper.
+
+Bucket sums are taken in float64: at the finest level the rows of a bucket are added one after the other in dealt
+order, a bucket of a higher level is the sum of the buckets below it. Every kernel keeps that order of additions, so
+that all of them see the same signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.records import Counts, FloatArray, IntArray, Partition
+
+Array = npt.NDArray[np.generic]
+
+
+def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
+    sums = np.empty((offsets.size - 1, rows.shape[1]))
+    for j, (start, stop) in enumerate(pairwise(offsets)):
+        total = rows[start].copy()
+        for row in rows[start + 1 : stop]:
+            total += row
+        sums[j] = total
+    return sums
+
+
+def _rows_per_bucket(partition: Partition, level: int) -> IntArray:
+    offsets = partition.levels[0]
+    for above in partition.levels[1 : level + 1]:
+        offsets = offsets[above]
+    return np.diff(offsets)
+
+
+def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
+    """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
+    chosen = X if columns is None else X[:, columns]
+    sums = np.asarray(chosen[partition.order], dtype=np.float64)
+    for offsets in partition.levels[: level + 1]:
+        sums = _group_sums(sums, offsets)
+    return np.asarray(sums / _rows_per_bucket(partition, level)[:, np.newaxis])
+
+
+def count_signs(X: Array, partition: Partition) -> Counts:
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero."""
+    means = [bucket_means(X, partition, level=level) for level in partition.wanted]
+    return Counts(
+        positive=np.stack([np.sum(m > 0, axis=0, dtype=np.int32) for m in means]),
+        negative=np.stack([np.sum(m < 0, axis=0, dtype=np.int32) for m in means]),
+        nearest=np.where(means[-1] == 0, np.inf, np.abs(means[-1])).min(axis=0),
+    )
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the paper's subgradient method and return μ̂ = u² − v² at each of the rising ``times``.
+
+    β(μ̂) = (#{x̄ > μ̂} − #{x̄ < μ̂})/J, u ← (1 + ηβ)u, v ← (1 − ηβ)v, from u = v = α (the paper's SubGM update).
+
+    Examples
+    --------
+    >>> subgm(np.array([[3.0], [4.0], [5.0]]), alpha=1e-2, eta=0.05, times=(0, 200)).round(2)
+    array([[0.  ],
+           [3.95]])
+    """
+    J, d = means.shape
+    u = np.full(d, alpha)
+    v = np.full(d, alpha)
+    wanted = [int(t) for t in times]
+    out = np.zeros((len(wanted), d))
+    for t in range(max(wanted, default=0) + 1):
+        mu = u * u - v * v
+        for row in [i for i, at in enumerate(wanted) if at == t]:
+            out[row] = mu
+        beta = (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
+        u = u * (1.0 + eta * beta)
+        v = v * (1.0 - eta * beta)
+    return out
+
+
+def entry_times(means: FloatArray, *, alpha: float, eta: float, horizon: int = 1_000_000) -> FloatArray:
+    """Return the first t with |μ̂_t| ≥ α; infinity for a walk that stands still or turns back before."""
+    return np.array([_entry_time(column, alpha, eta, horizon) for column in means.T])
+
+
+def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> float:
+    u = v = alpha
+    side = int(np.sum(column > 0)) - int(np.sum(column < 0))
+    for t in range(horizon):
+        mu = u * u - v * v
+        if abs(mu) >= alpha:
+            return float(t)
+        net = int(np.sum(column > mu)) - int(np.sum(column < mu))
+        if net * side <= 0:
+            break
+        beta = net / column.size
+        u *= 1.0 + eta * beta
+        v *= 1.0 - eta * beta
+    return np.inf
+
+
+def convex_subgradient(means: FloatArray, *, eta: float, times: Iterable[int], start: float = 0.0) -> FloatArray:
+    """Run the subgradient method on the convex l1 problem of Fig 1: μ ← μ + ηβ(μ), values at rising ``times``."""
+    J, d = means.shape
+    mu = np.full(d, start)
+    wanted = [int(t) for t in times]
+    out = np.zeros((len(wanted), d))
+    for t in range(max(wanted, default=0) + 1):
+        for row in [i for i, at in enumerate(wanted) if at == t]:
+            out[row] = mu
+        mu = mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
+    return out

@@ -1,0 +1,41 @@
+"""A pool of threads for kernels that release the GIL: made for a call and gone after it.
+
+Nothing outlives the call, so it is safe after a fork and from several threads at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sparsemean.checks import integer
+from sparsemean.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def count_threads(n_jobs: object) -> int:
+    """Return how many threads ``n_jobs`` asks for: None or −1 takes every core this process may use."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return available
+    rule = "be None or a nonzero integer (−1: all cores)"
+    wanted = integer(n_jobs, argument="n_jobs", least=-available, rule=rule)
+    if wanted == 0:
+        raise InputError("n_jobs", rule, wanted)
+    return wanted if wanted > 0 else available + 1 + wanted
+
+
+def each(work: Callable[[T], R], tasks: Sequence[T], n_threads: int) -> Iterator[R]:
+    """Yield ``work(task)`` in the order of ``tasks``, computed on up to ``n_threads`` threads."""
+    if n_threads == 1 or len(tasks) <= 1:
+        yield from map(work, tasks)
+        return
+    pool = ThreadPoolExecutor(min(n_threads, len(tasks)))
+    try:
+        yield from pool.map(work, tasks)
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,97 @@
+"""Which row goes into which bucket.
+
+Two ways to deal. The paper's permutes all rows once and needs them in hand. Dealing in blocks of 64 consecutive rows
+makes a row's bucket a function of the seed and the row's own index alone, so that files, streams and workers that count
+separately add up to the same answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean.errors import InputError
+from sparsemean.records import IntArray, Partition, Plan
+
+BLOCK = 64
+
+
+def deal(plan: Plan, seed: int) -> Partition:
+    """Deal the rows of ``plan`` into buckets with ``seed``."""
+    if plan.dealing == "paper":
+        assert plan.n_buckets is not None
+        return deal_paper(plan.n_rows, plan.n_buckets, seed)
+    return deal_blocks(plan.n_rows, plan.bucket_sizes, seed)
+
+
+def deal_paper(n: int, n_buckets: int, seed: int) -> Partition:
+    """Cut one random permutation into J buckets as equal as possible, the larger ones first.
+
+    Examples
+    --------
+    >>> np.diff(deal_paper(11, 4, seed=0).levels[0])
+    array([3, 3, 3, 2])
+    """
+    order = np.random.default_rng(seed).permutation(n)
+    share, larger = divmod(n, n_buckets)
+    sizes = np.full(n_buckets, share)
+    sizes[:larger] += 1
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    bucket_of_row = np.empty(n, dtype=np.intp)
+    bucket_of_row[order] = np.repeat(np.arange(n_buckets), sizes)
+    return Partition(order, (offsets,), (share,), (0,), bucket_of_row)
+
+
+def block_positions(first_row: int, n: int, seed: int) -> IntArray:
+    """Return the place of rows ``first_row`` … ``first_row + n − 1`` in the dealt order.
+
+    Row i draws the i-th word of the Philox stream of ``seed``; inside each block of 64 the rows are ranked by their
+    words. Philox is counter-based, so any stretch of the stream is reached without drawing what comes before it.
+    """
+    first_block = first_row // BLOCK
+    n_blocks = -(-(first_row + n) // BLOCK) - first_block
+    stream = np.random.Philox(key=seed)
+    stream.advance(first_block * BLOCK // 4)  # one step of the counter yields four words
+    words = stream.random_raw(n_blocks * BLOCK).reshape(n_blocks, BLOCK)
+    rank = np.argsort(np.argsort(words, axis=1, kind="stable"), axis=1)
+    places = (rank + BLOCK * (first_block + np.arange(n_blocks))[:, np.newaxis]).ravel()
+    start = first_row - first_block * BLOCK
+    return np.asarray(places[start : start + n], dtype=np.intp)
+
+
+def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
+    """Deal rows 0 … n−1 inside blocks of 64 and nest the buckets of ``sizes`` (powers of two up to 64).
+
+    The last block may have empty places; a bucket whose places are all empty does not exist.
+
+    Examples
+    --------
+    >>> partition = deal_blocks(130, (1, 2, 4), seed=0)
+    >>> [partition.n_buckets(level) for level in partition.wanted]
+    [130, 66, 34]
+    """
+    check_sizes(sizes)
+    places = block_positions(0, n, seed)
+    order = np.argsort(places, kind="stable")
+    all_sizes = tuple(1 << h for h in range(max(sizes).bit_length()))
+    levels: list[IntArray] = [np.arange(n + 1)]
+    bucket = places[order]
+    for _ in all_sizes[1:]:
+        bucket = bucket // 2
+        first = np.flatnonzero(np.diff(bucket, prepend=-1))
+        levels.append(np.append(first, bucket.size))
+        bucket = bucket[first]
+    return Partition(
+        order=order,
+        levels=tuple(levels),
+        sizes=all_sizes,
+        wanted=tuple(size.bit_length() - 1 for size in sizes),
+        bucket_of_row=places // min(sizes),
+        regular_rows=n - n % BLOCK,
+    )
+
+
+def check_sizes(sizes: tuple[int, ...]) -> None:
+    """Refuse sizes that do not nest inside a block: rising powers of two from 1 to 64."""
+    powers = [1 << h for h in range(BLOCK.bit_length())]
+    if not sizes or any(size not in powers for size in sizes) or list(sizes) != sorted(set(sizes)):
+        raise InputError("bucket_sizes", f"be rising powers of two between 1 and {BLOCK}", repr(tuple(sizes)))

@@ -1,0 +1,1 @@
+"""A source and a partition become evidence."""

@@ -1,0 +1,1 @@
+"""One plot per file; each returns matplotlib axes and accepts ``ax=``."""

@@ -1,0 +1,31 @@
+"""NumPy arrays and memory maps, and anything NumPy can view as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemean.errors import InputError
+from sparsemean.sources.table import Array, Table, check_names, check_values
+
+
+def from_array(X: Any, feature_names: Any = None) -> Table:
+    """Take ``X`` as it lies in memory; only lists and arrays of Python objects are converted."""
+    if hasattr(X, "tocsr"):
+        raise InputError(
+            "X",
+            "be dense",
+            f"a sparse matrix ({type(X).__name__})",
+            "sparse input is not supported; pass X.toarray()",
+        )
+    try:
+        values: Array = np.asarray(X)
+        if values.dtype.kind == "O":
+            values = values.astype(np.float64)
+    except TypeError as error:  # scikit-learn's own wording ("argument must be a string or a number") passes through
+        raise TypeError(f"X must be numeric: {error}; convert it to numbers first") from error
+    except (ValueError, RuntimeError) as error:
+        raise InputError("X", "be a matrix of numbers", f"{type(X).__name__} ({error})") from error
+    values = check_values(values)
+    return Table(values, check_names(feature_names, values.shape[1]))
