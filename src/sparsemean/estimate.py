@@ -190,7 +190,7 @@ _ARRAYS = tuple(
 def load(path: str | Path) -> Estimate:
     """Read an estimate written by `Estimate.save`."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             arrays = {name: file[name] for name in _ARRAYS}
             names = file["feature_names"].astype(object) if "feature_names" in file else None

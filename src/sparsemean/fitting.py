@@ -149,6 +149,10 @@ def _select_at(walks: _Walks, evidence: Evidence) -> tuple[FloatArray, FloatArra
     rest = path.unfinished(evidence, mu, alpha=plan.alpha)
     if rest.size:
         mu[rest], entry[rest] = walks.values(rest, (plan.select_at,))
+    if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
+        close = path.contenders(mu, plan.min_selected)
+        mu[close] = walks.values(close, (plan.select_at,))[0]
+        rest = np.union1d(rest, close)
     return mu, entry, rest
 
 

@@ -113,10 +113,21 @@ def steps_to(level: FloatArray, u: FloatArray, v: FloatArray, beta: FloatArray, 
 
 
 def unfinished(evidence: Evidence, reached: FloatArray, *, alpha: float) -> IntArray:
-    """Return the features whose counts do not settle their path: a bucket mean lies within its reach, or within α."""
+    """Return the features whose counts do not settle their path.
+
+    A bucket mean lies within its reach or within α, or it ends so near to α that rounding decides.
+    """
     moves = evidence.counts.positive[-1] != evidence.counts.negative[-1]
-    reach = np.maximum(np.abs(reached), alpha) * GUARD
-    return np.flatnonzero(moves & (evidence.counts.nearest <= reach))
+    end = np.abs(reached)
+    met = evidence.counts.nearest <= np.maximum(end, alpha) * GUARD
+    return np.flatnonzero(moves & (met | (np.abs(end / alpha - 1.0) < GUARD - 1.0)))
+
+
+def contenders(mu: FloatArray, k: int) -> IntArray:
+    """Return the features among which the k largest |μ̂| are, all those included that only rounding tells apart."""
+    size = np.abs(mu)
+    least = np.partition(size, size.size - k)[size.size - k]
+    return np.flatnonzero(size * GUARD >= least)
 
 
 def entry_times(means: FloatArray, *, alpha: float, eta: float) -> FloatArray:

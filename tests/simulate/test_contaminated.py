@@ -109,10 +109,10 @@ BAD = [
     ({"distribution": None}, "distribution must be one of exponential_one_sided, fisk, "),
     ({"attack": "bribe"}, "attack must be one of constant_bias, "),
     ({"attack": ["constant_bias"]}, "attack must be one of constant_bias, "),
-    ({"random_state": -1}, "random_state must be None, a non-negative integer or a numpy Generator: got -1"),
+    ({"random_state": -1}, "random_state must be None, an integer of at least 0 or a NumPy generator: got -1"),
     (
         {"random_state": "0"},
-        "random_state must be None, a non-negative integer or a numpy Generator: got '0'",
+        "random_state must be None, an integer of at least 0 or a NumPy generator: got '0'",
     ),
     ({"distribution": lambda *_: np.zeros(3)}, "distribution must return finite numbers in an array"),
     ({"distribution": lambda _, size: np.full(size, np.nan)}, "distribution must return finite numbers in"),

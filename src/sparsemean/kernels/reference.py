@@ -7,7 +7,7 @@ that all of them see the same signs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -65,19 +65,27 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
     array([[0.  ],
            [3.95]])
     """
+    return _at(times, (u * u - v * v for u, v in subgm_steps(means, alpha=alpha, eta=eta)))
+
+
+def subgm_steps(means: FloatArray, *, alpha: float, eta: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield (u, v) for t = 0, 1, 2, … without end."""
     J, d = means.shape
     u = np.full(d, alpha)
     v = np.full(d, alpha)
-    wanted = [int(t) for t in times]
-    out = np.zeros((len(wanted), d))
-    for t in range(max(wanted, default=0) + 1):
+    while True:
+        yield u, v
         mu = u * u - v * v
-        for row in [i for i, at in enumerate(wanted) if at == t]:
-            out[row] = mu
         beta = (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
         u = u * (1.0 + eta * beta)
         v = v * (1.0 - eta * beta)
-    return out
+
+
+def _at(times: Iterable[int], path: Iterable[FloatArray]) -> FloatArray:
+    """Pick the points of an endless path at the rising ``times``."""
+    wanted = list(times)
+    points = dict(zip(range(wanted[-1] + 1), path, strict=False))
+    return np.stack([points[t] for t in wanted])
 
 
 def entry_times(means: FloatArray, *, alpha: float, eta: float, horizon: int = 1_000_000) -> FloatArray:
@@ -103,12 +111,12 @@ def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> f
 
 def convex_subgradient(means: FloatArray, *, eta: float, times: Iterable[int], start: float = 0.0) -> FloatArray:
     """Run the subgradient method on the convex l1 problem of Fig 1: μ ← μ + ηβ(μ), values at rising ``times``."""
+    return _at(times, _convex_steps(means, eta, start))
+
+
+def _convex_steps(means: FloatArray, eta: float, start: float) -> Iterator[FloatArray]:
     J, d = means.shape
     mu = np.full(d, start)
-    wanted = [int(t) for t in times]
-    out = np.zeros((len(wanted), d))
-    for t in range(max(wanted, default=0) + 1):
-        for row in [i for i, at in enumerate(wanted) if at == t]:
-            out[row] = mu
+    while True:
+        yield mu
         mu = mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
-    return out

@@ -54,7 +54,8 @@ def plot_path(
     ax.set_xlim(0, last)
     ax.set_xlabel("iteration t")
     ax.set_ylabel("|μ̂|, units of the data")
-    ax.set_title(f"{estimate.support.size} of {plan.n_features} features rise, the rest stays down", loc="left")
+    title = f"{estimate.support.size} of {plan.n_features:,} features selected; grey: the nearest of the rest"
+    ax.set_title(title, loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

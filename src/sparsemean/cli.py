@@ -1,0 +1,229 @@
+"""The command line: fit, demo, bench. One clear line and status 2 for bad input, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sparsemean import __version__
+from sparsemean.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from sparsemean.estimate import Estimate
+    from sparsemean.sources.table import Table
+
+SHOWN = 20
+PATIENCE = 2.0
+"""Seconds after which a command shows how far it is."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.version_option(__version__, package_name="sparsemean", message="%(prog)s %(version)s")
+def commands() -> None:
+    """Which of very many features have a mean that is not zero, and how large it is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with 0 (done), 2 (bad input) or 1 (anything else)."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        commands.main(args=arguments, prog_name="sparsemean", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as help_text:
+        click.echo(help_text.format_message())
+        return 2
+    except click.ClickException as error:
+        return _complain(error.format_message(), 2)
+    except (InputError, OSError) as error:
+        return _complain(str(error), 2)
+    except MissingExtraError as error:
+        return _complain(str(error), 1)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted; no file was changed", 130)
+    except Exception as error:
+        if os.environ.get("SPARSEMEAN_DEBUG"):
+            raise
+        return _complain(f"internal error, {type(error).__name__}: {error} (SPARSEMEAN_DEBUG=1 shows where)", 1)
+    return 0
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"sparsemean: {' '.join(message.split())}", err=True)
+    return status
+
+
+@commands.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of rows that may be bad."
+)
+@click.option("--n-buckets", default="paper", show_default=True, help="'paper', 'theory' or a number.")
+@click.option("--step-size", type=float, default=0.05, show_default=True, help="η of the subgradient method.")
+@click.option("--init-scale", type=float, default=1e-5, show_default=True, help="α, in the units of the data.")
+@click.option(
+    "--n-iter", type=int, nargs=2, default=(200, 600), show_default=True, help="For the support, for the values."
+)
+@click.option("--min-selected", type=int, default=2, show_default=True, help="Fill the support up to this many.")
+@click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
+@click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
+@click.option(
+    "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
+    help="Write JSON to FILE.json, or in place of the table if no file is named.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the selected features to a .csv, .json or .parquet file."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def fit(
+    file: Path, json_file: str | None, out: Path | None, quiet: bool, seed: int | None, jobs: int | None, **options: Any
+) -> None:
+    """Select the features of FILE (.npy, .csv, .parquet) whose mean is not zero.
+
+    Rows are observations, columns are features. At present the rule is that of
+    the paper's Algorithm 1, Stage 1.
+    """
+    from sparsemean import fitting
+    from sparsemean.output import write
+    from sparsemean.sources import open_file
+
+    targets = [target for target in (out, Path(json_file) if json_file not in (None, "-") else None) if target]
+    _check_targets(file, targets, json_file)
+    if options["n_buckets"].lstrip("-").isdigit():
+        options["n_buckets"] = int(options["n_buckets"])
+    began = time.perf_counter()
+    with _waiting(f"Reading {file.name}", quiet):
+        table = open_file(file)
+    with _progress("Counting signs", quiet) as progress:
+        estimate = fitting.fit(table, random_state=seed, n_jobs=jobs, progress=progress, **options)
+    for target in targets:
+        write(estimate, target)
+    if json_file == "-":
+        from sparsemean.output import as_json
+
+        click.echo(as_json(estimate))
+    elif not quiet:
+        _report(estimate, table, file.name, time.perf_counter() - began)
+        for target in targets:
+            click.echo(f"Written: {target}")
+
+
+def _check_targets(file: Path, targets: list[Path], json_file: str | None) -> None:
+    """Refuse outputs that cannot be meant, before anything is read."""
+    from sparsemean.output import check_target
+
+    if json_file not in (None, "-") and not str(json_file).endswith(".json"):
+        raise InputError("--json", "be followed by a name that ends in .json, or by none", repr(json_file))
+    for target in targets:
+        check_target(target)
+        if target.exists() and file.exists() and target.samefile(file):
+            raise InputError("--out", "differ from the input", repr(str(target)), "choose another name")
+
+
+@commands.command()
+def demo() -> None:
+    """Run on the shipped data: the probes that differ between men and women.
+
+    125 leukaemia patients, 12,625 probes. Each woman is paired with a man drawn
+    at random; a probe that sex does not touch has differences symmetric about 0.
+    """
+    from sparsemean import demonstration
+
+    began = time.perf_counter()
+    with _progress("Counting signs", quiet=False) as progress:
+        estimate, table = demonstration.run(progress)
+    _report(estimate, table, "Man − woman pairs, log2 expression", time.perf_counter() - began)
+    click.echo(click.wrap_text(demonstration.meaning(estimate), width=80))
+
+
+@commands.command()
+@click.argument("names", nargs=-1)
+@click.option("--quick", is_flag=True, help="Smaller problems, less than a minute in all.")
+@click.option("--repeat", type=click.IntRange(min=1), default=7, show_default=True, help="Best of this many.")
+@click.option("--list", "listing", is_flag=True, help="List the benchmarks and stop.")
+def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> None:
+    """Measure speed and memory as ratios taken in one run, best of several."""
+    from sparsemean import bench as benchmarks
+
+    if listing:
+        click.echo("\n".join(benchmarks.available()))
+        return
+    show: Callable[[Any], None] = lambda row: click.echo(_bench_line(row))  # noqa: E731
+    rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
+    missed = sum(row.met is False for row in rows)
+    click.echo(f"{len(rows)} rows, {missed} outside their bar")
+
+
+def _bench_line(row: Any) -> str:
+    mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
+    return f"{mark} {row.value:9.3g} {row.unit:<3} {row.name}" + (f"\n{'':>19}{row.detail}" if row.detail else "")
+
+
+def _report(estimate: Estimate, table: Table, title: str, seconds: float) -> None:
+    """Print shape, table, one sentence and the time, 80 columns wide."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    console = Console(width=min(80, Console().width), highlight=False)
+    n, d = table.values.shape
+    console.print(f"{escape(title)}: {n:,} rows × {d:,} columns")
+    selected = estimate.table()
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("feature", overflow="fold")
+    for name in ("estimate", "β", "entry time"):
+        grid.add_column(name, justify="right")
+    for row in selected.head(SHOWN).itertuples():
+        grid.add_row(escape(str(row.feature)), f"{row.estimate:.4g}", f"{row.beta:+.2f}", f"{row.entry_time:.0f}")
+    if len(selected):
+        console.print(grid)
+    if len(selected) > SHOWN:
+        console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
+    console.print(escape(estimate.summary()))
+    console.print(f"Seed {estimate.seed}; {seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
+
+
+@contextlib.contextmanager
+def _waiting(what: str, quiet: bool) -> Iterator[None]:
+    """Show on a terminal that something is being done whose end is not known."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextlib.contextmanager
+def _progress(what: str, quiet: bool) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal the share done and the time left, once it has taken two seconds."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=1.0)
+    began = time.perf_counter()
+
+    def update(share: float) -> None:
+        if time.perf_counter() - began > PATIENCE:
+            bar.start()
+        bar.update(task, completed=share)
+
+    try:
+        yield update
+    finally:
+        bar.stop()

@@ -1,0 +1,70 @@
+"""An estimate as a file: .csv, .json or .parquet, never half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean.errors import InputError, require
+from sparsemean.files import replacing
+
+if TYPE_CHECKING:
+    from sparsemean.estimate import Estimate
+
+ENDINGS = (".csv", ".json", ".parquet")
+FORMAT = "sparsemean-fit-1"
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError("output", f"end in {', '.join(ENDINGS)}", repr(path.name))
+    if not path.parent.is_dir():
+        raise InputError("output", "be in an existing directory", repr(str(path)), "make the directory first")
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", extra="parquet", purpose="writing .parquet files")
+
+
+def as_json(estimate: Estimate) -> str:
+    """Return the selected features and the settings; an entry time that never comes is null."""
+    plan = estimate.plan
+    selected = [
+        {key: _plain(value) for key, value in row.items()} for row in estimate.table().to_dict(orient="records")
+    ]
+    content = {
+        "format": FORMAT,
+        "rows": plan.n_rows,
+        "columns": plan.n_features,
+        "contamination": plan.contamination,
+        "n_buckets": plan.n_buckets,
+        "rule": estimate.selection.rule,
+        "seed": estimate.seed,
+        "selected": selected,
+        "summary": estimate.summary(),
+        "notes": list(estimate.status.messages),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def write(estimate: Estimate, path: Path) -> None:
+    """Write the selected features to ``path`` by its ending; what was there stays if this fails."""
+    check_target(path)
+    with replacing(path) as temporary:
+        match path.suffix.lower():
+            case ".json":
+                temporary.write_text(as_json(estimate) + "\n", encoding="utf-8")
+            case ".csv":
+                estimate.table().to_csv(temporary, index=False)
+            case _:
+                table = estimate.table()
+                table["feature"] = table["feature"].astype(str)
+                table.to_parquet(temporary, index=False)

@@ -1,0 +1,60 @@
+"""Options and fixtures that all tests share."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+TABLE = Path(__file__).parents[1] / "docs" / "validation.md"
+CLAIMS = pytest.StashKey[list[tuple[str, str, str, str]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--validate", action="store_true", help="the long version of every claim; writes its table")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[CLAIMS] = []
+
+
+@pytest.fixture
+def long_version(request: pytest.FixtureRequest) -> bool:
+    """Whether a claim is checked at full length."""
+    return bool(request.config.getoption("--validate"))
+
+
+class Claims:
+    """Collects what was claimed, measured and demanded for the table of `make validate`."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def add(self, claim: str, measured: str, bar: str, seed: object) -> None:
+        self.config.stash[CLAIMS].append((claim, measured, bar, str(seed)))
+
+
+@pytest.fixture
+def claims(request: pytest.FixtureRequest) -> Claims:
+    return Claims(request.config)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    rows = session.config.stash[CLAIMS]
+    if not session.config.getoption("--validate") or not rows or exitstatus != 0:
+        return
+    packages = ("sparsemean", "numpy", "scipy", "numba", "scikit-learn", "pandas")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    lines = [
+        "# Validation",
+        "",
+        f"Written by `make validate` on {datetime.now(UTC):%Y-%m-%d}; Python {platform.python_version()}, {versions}.",
+        "",
+        "| claim | measured | bar | seeds |",
+        "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in sorted(rows)),
+    ]
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,130 @@
+"""The fast kernels against the specification."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsemean.errors import InputError
+from sparsemean.kernels import cpu, reference
+from sparsemean.kernels.threads import count_threads
+from sparsemean.partition import deal_blocks, deal_paper
+from sparsemean.records import Counts, Partition
+
+from problems import LAYOUTS, draw, laid_out
+
+
+def assert_same_counts(fast: Counts, slow: Counts) -> None:
+    np.testing.assert_array_equal(fast.positive, slow.positive)
+    np.testing.assert_array_equal(fast.negative, slow.negative)
+    np.testing.assert_allclose(fast.nearest, slow.nearest, rtol=1e-14)
+
+
+@pytest.mark.parametrize("first", range(0, 500, 50))
+def test_counts_and_means_equal_the_reference(first: int) -> None:
+    for seed in range(first, first + 50):
+        problem = draw(seed)
+        n = problem.X.shape[0]
+        for partition in (deal_paper(n, problem.n_buckets, seed), deal_blocks(n, problem.sizes, seed)):
+            assert_same_counts(cpu.count_signs(problem.X, partition), reference.count_signs(problem.X, partition))
+            level = partition.wanted[-1]
+            np.testing.assert_array_equal(
+                cpu.bucket_means(problem.X, partition, level=level),
+                reference.bucket_means(problem.X, partition, level=level),
+            )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_walk_equals_the_plain_iteration_bit_for_bit(seed: int) -> None:
+    problem = draw(seed)
+    means = reference.bucket_means(problem.X, deal_paper(problem.X.shape[0], problem.n_buckets, seed))
+    times = (0, 1, 2, 57, 200, 600)
+    np.testing.assert_array_equal(
+        cpu.subgm(means, alpha=1e-5, eta=0.05, times=times),
+        reference.subgm(means, alpha=1e-5, eta=0.05, times=times),
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_threads_and_stripes_add_up(layout: str, dtype: str, n_jobs: int) -> None:
+    rng = np.random.default_rng(5)
+    for n, d in ((5000, 60), (300, 1700)):
+        X = laid_out((rng.standard_normal((n, d)) * 3).astype(dtype), layout)
+        for partition in (deal_paper(n, n // 3, 1), deal_blocks(n, (1, 2, 4), 1), deal_blocks(n, (2, 16), 1)):
+            assert_same_counts(cpu.count_signs(X, partition, n_jobs=n_jobs), reference.count_signs(X, partition))
+
+
+@pytest.fixture
+def wide() -> tuple[np.ndarray, Partition]:
+    X = np.random.default_rng(0).standard_normal((200, 3000))
+    return X, deal_paper(200, 66, 0)
+
+
+def test_float32_sums_are_taken_in_float64() -> None:
+    # in float32 the sum of a bucket would be 0 or have the wrong sign
+    rows = np.array([[1.0], [2.0**-30], [-1.0], [2.0**-31]], dtype=np.float32)
+    partition = deal_blocks(64, (4,), 3)
+    X = np.zeros((64, 1), dtype=np.float32)
+    X[partition.order] = np.tile(rows, (16, 1))
+    assert cpu.count_signs(X, partition).positive[0, 0] == 16
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str, order: str) -> None:
+    rng = np.random.default_rng(1)
+    for partition in (deal_paper(130, 40, 0), deal_blocks(130, (1, 2, 4), 0), deal_blocks(130, (1, 8), 0)):
+        for row in (0, 70, 129):
+            X = np.asarray(rng.standard_normal((130, 7)), dtype=dtype, order=order)  # type: ignore[call-overload]
+            X[row, 3] = value
+            with pytest.raises(cpu.NotFiniteError):
+                cpu.count_signs(X, partition)
+
+
+def test_several_threads_at_once(wide: tuple[np.ndarray, Partition]) -> None:
+    X, partition = wide
+    expected = reference.count_signs(X, partition)
+    with ThreadPoolExecutor(8) as pool:
+        for counts in pool.map(lambda _: cpu.count_signs(X, partition, n_jobs=2), range(32)):
+            assert_same_counts(counts, expected)
+
+
+def _count_in_child(X: np.ndarray, partition: Partition) -> int:
+    return int(cpu.count_signs(X, partition, n_jobs=2).positive.sum())
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_after_fork(wide: tuple[np.ndarray, Partition]) -> None:
+    X, partition = wide
+    expected = _count_in_child(X, partition)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.starmap(_count_in_child, [(X, partition)] * 4) == [expected] * 4
+
+
+def test_memory_map_is_read_where_it_lies(tmp_path: Path, wide: tuple[np.ndarray, Partition]) -> None:
+    X, partition = wide
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert_same_counts(cpu.count_signs(mapped, partition), reference.count_signs(X, partition))
+
+
+def test_progress_rises_to_one(wide: tuple[np.ndarray, Partition]) -> None:
+    X, partition = wide
+    for data in (X, X.astype(np.float16)):
+        seen: list[float] = []
+        cpu.count_signs(data, partition, n_jobs=2, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == 1.0
+
+
+@pytest.mark.parametrize("bad", [0, -1000, 1.5, "two", True])
+def test_bad_n_jobs(bad: object) -> None:
+    with pytest.raises(InputError, match="n_jobs must be"):
+        count_threads(bad)

@@ -1,0 +1,60 @@
+"""The specification against what can be said on paper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsemean.kernels import reference
+from sparsemean.partition import deal_blocks, deal_paper
+
+
+def test_one_step_by_hand() -> None:
+    means = np.array([[1.0, -1.0, 0.0], [2.0, 3.0, 0.0], [3.0, -5.0, 1.0]])
+    alpha, eta = 0.1, 0.2
+    beta = np.array([1.0, -1 / 3, 1 / 3])
+    mu = reference.subgm(means, alpha=alpha, eta=eta, times=(1,))[0]
+    np.testing.assert_allclose(mu, 4 * alpha**2 * eta * beta, rtol=1e-13)
+
+
+def test_the_walk_ends_at_the_median() -> None:
+    means = np.random.default_rng(0).standard_normal((41, 5)) + 3.0
+    # the last steps have length about 2ημ/J, so it ends that near to the median
+    mu = reference.subgm(means, alpha=1e-3, eta=1e-3, times=(60_000,))[0]
+    np.testing.assert_allclose(mu, np.median(means, axis=0), atol=2e-3 * 5)
+
+
+def test_bucket_means_are_means_of_the_rows_of_each_bucket() -> None:
+    X = np.random.default_rng(0).standard_normal((131, 4))
+    for partition in (deal_paper(131, 20, 0), deal_blocks(131, (2, 8), 0)):
+        fine = reference.bucket_means(X, partition, level=partition.wanted[0])
+        labels = np.unique(partition.bucket_of_row)
+        expected = [X[partition.bucket_of_row == label].mean(axis=0) for label in labels]
+        np.testing.assert_allclose(fine, expected, rtol=1e-12)
+
+
+def test_convex_subgradient_reaches_the_median_and_moves_everything() -> None:
+    means = np.random.default_rng(2).standard_normal((31, 6)) + np.array([4.0, 0, 0, 0, 0, 0])
+    values = reference.convex_subgradient(means, eta=0.01, times=(0, 4000))
+    np.testing.assert_array_equal(values[0], 0.0)
+    np.testing.assert_allclose(values[1], np.median(means, axis=0), atol=0.02)
+
+
+def test_incremental_learning_against_the_convex_method() -> None:
+    """Fig 1: the signals rise while the rest stays at α; the convex method fits noise everywhere."""
+    rng = np.random.default_rng(3)
+    means = 0.5 * rng.standard_normal((300, 8)) + np.array([5, -2, -1.5, 2, 0, 0, 0, 0])
+    steep = np.abs(reference.subgm(means, alpha=1e-10, eta=0.07, times=(1000,))[0])
+    flat = np.abs(reference.convex_subgradient(means, eta=0.07, times=(1000,))[0])
+    assert steep[:4].min() > 1.0
+    assert steep[4:].max() < 1e-8
+    assert flat[4:].max() > 1e-3
+
+
+@pytest.mark.parametrize("alpha", [1e-5, 1e-2])
+def test_entry_time_is_the_first_time_at_alpha(alpha: float) -> None:
+    means = np.random.default_rng(4).standard_normal((60, 12)) + np.linspace(-1, 1, 12)
+    path = np.abs(reference.subgm(means, alpha=alpha, eta=0.05, times=range(20_001)))
+    for i, entry in enumerate(reference.entry_times(means, alpha=alpha, eta=0.05)):
+        above = np.flatnonzero(path[:, i] >= alpha)
+        assert entry == (above[0] if above.size else np.inf)

@@ -1,0 +1,159 @@
+"""Arrays, frames and files as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from sparsemean import sparse_mean
+from sparsemean.errors import InputError
+from sparsemean.sources import as_table, open_file
+
+X = np.random.default_rng(0).standard_normal((40, 5))
+FRAME = pd.DataFrame(X, columns=list("abcde"))
+
+
+def test_arrays_are_not_copied() -> None:
+    for array in (X, X.T[:, ::2], X.astype(np.int8)):
+        assert np.shares_memory(as_table(array).values, array)
+    homogeneous = pd.DataFrame(X)
+    assert np.shares_memory(as_table(homogeneous).values, homogeneous.to_numpy())
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv", ".parquet"])
+def test_files_give_the_values_and_names(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"data{ending}"
+    match ending:
+        case ".npy":
+            np.save(path, X)
+        case ".csv":
+            FRAME.to_csv(path, index=False)
+        case _:
+            FRAME.to_parquet(path)
+    table = open_file(path)
+    np.testing.assert_array_equal(table.values, X)
+    assert ending == ".npy" or list(table.feature_names) == list("abcde")
+
+
+def test_npy_is_mapped_not_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    assert isinstance(open_file(tmp_path / "x.npy").values, np.memmap)
+
+
+def test_text_columns_are_left_out_and_noted(tmp_path: Path) -> None:
+    FRAME.assign(sample=[f"s{i}" for i in range(40)]).to_csv(tmp_path / "x.csv", index=False)
+    table = open_file(tmp_path / "x.csv")
+    np.testing.assert_array_equal(table.values, X)
+    assert table.notes == ("left out 1 column(s) that are not numeric: sample",)
+
+
+def test_a_first_line_of_measurements_is_a_row(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", fmt="%.17g")
+    np.testing.assert_array_equal(open_file(tmp_path / "x.csv").values, X)
+
+
+def test_numbered_columns_are_names(tmp_path: Path) -> None:
+    pd.DataFrame(X).to_csv(tmp_path / "x.csv", index=False)
+    assert open_file(tmp_path / "x.csv").values.shape == (40, 5)
+
+
+BAD_ARRAYS = {
+    "X must be 2-D, rows by features: got 1-D": X[0],
+    "X must be 2-D, rows by features: got 3-D": X.reshape(2, 20, 5),
+    "X must be 2-D, rows by features: got 0-D": 3.0,
+    "X must have features: got 0 feature(s)": np.empty((4, 0)),
+    "X must have rows: got 0 sample(s)": np.empty((0, 4)),
+    "X must have at least 4 rows: got n_samples = 3": X[:3],
+    "X must be real: got complex values": X + 1j,
+    "X must be numeric: got dtype <U1": np.array([["a", "b"]] * 9),
+    "X must be numeric: got dtype datetime64": np.zeros((9, 2), dtype="datetime64[s]"),
+    "X must be dense: got a sparse matrix (csr_matrix)": sparse.csr_matrix(X),
+    "X must be a matrix of numbers": [[1, 2], [3]],
+    "X must have numeric columns only: got column 'n'": FRAME.assign(n="x"),
+}
+
+
+@pytest.mark.parametrize("line", BAD_ARRAYS)
+def test_bad_arrays_get_one_line(line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sparse_mean(BAD_ARRAYS[line])
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")], ids=["nan", "inf", "-inf"]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_the_first_column_that_is_not_finite_is_named(value: float, name: str, dtype: type) -> None:
+    bad = X.astype(dtype)
+    bad[30, 4] = bad[7, 2] = value
+    with pytest.raises(InputError) as caught:
+        sparse_mean(bad, feature_names=list("abcde"))
+    assert str(caught.value).startswith(f"X must not contain NaN or infinity: got {name} in column 2 ('c'), row 7")
+
+
+def test_sums_that_overflow_are_said_so() -> None:
+    with pytest.raises(InputError, match="sums that overflow; divide the values by a constant"):
+        sparse_mean(np.full((40, 2), 1e308), random_state=0)
+
+
+FILES = {
+    "x.txt": (b"1,2", "FILE must end in .npy, .csv, .parquet"),
+    "empty.npy": (b"", "FILE must be a complete .npy file of numbers"),
+    "garbage.npy": (b"hello there", "FILE must be a complete .npy file of numbers"),
+    "empty.csv": (b"", "FILE must be comma-separated text"),
+    "binary.csv": (bytes(range(128, 256)) * 4, "FILE must be comma-separated text"),
+    "ragged.csv": (b"a,b\n1,2\n1,2,3,4\n", "FILE must be comma-separated text"),
+    "text.csv": (b"a,b\nx,y\nz,w\n", "FILE must have numeric columns"),
+    "garbage.parquet": (b"PAR1 nothing", "FILE must be a complete .parquet file"),
+    "empty.parquet": (b"", "FILE must be a complete .parquet file"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files_get_one_line(name: str, tmp_path: Path) -> None:
+    content, line = FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        open_file(tmp_path / name)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv", ".parquet"])
+def test_truncated_and_damaged_files_never_crash(ending: str, tmp_path: Path) -> None:
+    whole = tmp_path / f"whole{ending}"
+    if ending == ".npy":
+        np.save(whole, X)
+    else:
+        FRAME.to_csv(whole, index=False) if ending == ".csv" else FRAME.to_parquet(whole)
+    content = whole.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = tmp_path / f"damaged{ending}"
+    for trial in range(60):
+        piece = bytearray(content[: rng.integers(len(content))] if trial % 2 else content)
+        for _ in range(3 if piece else 0):
+            piece[rng.integers(len(piece))] = rng.integers(256)
+        damaged.write_bytes(bytes(piece))
+        try:
+            sparse_mean(open_file(damaged).values, random_state=0)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_object_npy_is_not_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([[1, "a"]] * 5, dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"complete \.npy file of numbers"):
+        open_file(tmp_path / "x.npy")
+
+
+def test_missing_file_and_directory(tmp_path: Path) -> None:
+    (tmp_path / "d.npy").mkdir()
+    for name in ("missing.npy", "d.npy"):
+        with pytest.raises(InputError, match="FILE must be an existing file"):
+            open_file(tmp_path / name)

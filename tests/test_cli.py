@@ -1,0 +1,166 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import cli, simulate, sparse_mean
+
+DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0).X
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    frame = pd.DataFrame(DATA, columns=[f"metric_{i}" for i in range(30)])
+    frame.insert(0, "user", [f"u{i}" for i in range(300)])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+def run(*arguments: str | Path, status: int = 0) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(a) for a in arguments])
+    assert (stop.value.code or 0) == status
+
+
+def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", csv, "--seed", "3")
+    out = capsys.readouterr().out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    assert "data.csv: 300 rows × 30 columns" in out
+    for name in ("metric_0", "metric_1", "metric_3"):
+        assert name in out
+    assert "3 features were selected out of 30" in out
+    assert "left out 1 column(s) that are not numeric: user" in out.replace("\n", " ").replace("  ", " ")
+    assert "Seed 3;" in out
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+def test_out_holds_the_table(ending: str, csv: Path, tmp_path: Path) -> None:
+    target = tmp_path / f"out{ending}"
+    run("fit", csv, "--seed", "3", "--out", target, "-q")
+    expected = sparse_mean(DATA, random_state=3).table()
+    match ending:
+        case ".csv":
+            values = pd.read_csv(target)["estimate"].to_numpy()
+        case ".parquet":
+            values = pd.read_parquet(target)["estimate"].to_numpy()
+        case _:
+            values = [row["estimate"] for row in json.loads(target.read_text())["selected"]]
+    np.testing.assert_allclose(values, expected["estimate"], rtol=1e-15)
+
+
+def test_json_to_standard_output_and_to_a_file(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", csv, "--seed", "3", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert {row["feature"] for row in printed["selected"]} == {"metric_0", "metric_1", "metric_3"}
+    assert (printed["rows"], printed["columns"], printed["seed"]) == (300, 30, 3)
+    run("fit", csv, "--seed", "3", "--json", tmp_path / "out.json", "-q")
+    assert json.loads((tmp_path / "out.json").read_text()) == printed
+    assert capsys.readouterr().out == ""
+
+
+def test_entry_time_that_never_comes_is_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((20, 3)))
+    run("fit", tmp_path / "x.npy", "--json")
+    assert [row["entry_time"] for row in json.loads(capsys.readouterr().out)["selected"]] == [None, None]
+
+
+def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((200, 9)))
+    run("fit", tmp_path / "x.npy", "--min-selected", "0")
+    assert "No feature was selected out of 9" in capsys.readouterr().out
+
+
+BAD = [
+    (["fit", "missing.npy"], "FILE must be an existing file: got"),
+    (["fit", "{csv}", "-e", "0.7"], "contamination must be a number in [0, 0.5): got 0.7"),
+    (["fit", "{csv}", "-e", "lots"], "Invalid value for '-e' / '--contamination': 'lots' is not a valid float."),
+    (["fit", "{csv}", "--n-buckets", "some"], "n_buckets must be 'paper', 'theory' or an integer"),
+    (["fit", "{csv}", "--n-buckets", "-4"], "n_buckets must be 'paper', 'theory' or an integer"),
+    (["fit", "{csv}", "--frobnicate"], "No such option '--frobnicate'."),
+    (["fit", "{csv}", "--out", "x.docx"], "output must end in .csv, .json, .parquet: got 'x.docx'"),
+    (["fit", "{csv}", "--out", "nowhere/x.csv"], "output must be in an existing directory"),
+    (["fit", "{csv}", "--out", "{csv}"], "--out must differ from the input"),
+    (["fit", "--json", "{csv}", "{csv}"], "--json must be followed by a name that ends in .json"),
+    (["fit", "{csv}", "--jobs", "0"], "n_jobs must be None or a nonzero integer"),
+    (["fit"], "Missing argument 'FILE'."),
+    (["frobnicate"], "No such command 'frobnicate'."),
+    (["bench", "nonsense"], "names must be among against_median"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "line"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], line: str, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = csv.read_bytes()
+    run(*(a.format(csv=csv) for a in arguments), status=2)
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"sparsemean: {line}")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert csv.read_bytes() == before
+
+
+def test_an_output_that_existed_is_untouched_on_failure(csv: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("precious")
+    damaged = tmp_path / "bad.csv"
+    damaged.write_text(csv.read_text().replace("6.", "nan", 1).replace("metric_3", "metric_3", 1) + "u,nan\n")
+    run("fit", damaged, "--out", target, status=2)
+    assert target.read_text() == "precious"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "data.csv", "out.csv"]
+
+
+def test_an_unforeseen_error_is_one_line_and_status_1(
+    csv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("sparsemean.fitting.fit", broken)
+    monkeypatch.delenv("SPARSEMEAN_DEBUG", raising=False)
+    run("fit", csv, status=1)
+    assert capsys.readouterr().err.startswith("sparsemean: internal error, ZeroDivisionError: oops")
+
+
+def test_interrupt_is_one_line(csv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparsemean.fitting.fit", interrupted)
+    run("fit", csv, status=130)
+    assert capsys.readouterr().err.strip() == "sparsemean: interrupted; no file was changed"
+
+
+def test_a_missing_extra_names_the_install_command(
+    csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    run("fit", csv, "--out", tmp_path / "x.parquet", status=1)
+    assert capsys.readouterr().err == (
+        'sparsemean: writing .parquet files needs pyarrow, which is not installed: pip install "sparsemean[parquet]"\n'
+    )
+
+
+def test_demo_finds_the_sex_linked_probes(capsys: pytest.CaptureFixture[str]) -> None:
+    run("demo")
+    out = capsys.readouterr().out
+    assert "42 rows × 12,625 columns" in out
+    assert "6 of the 6 known" in out.replace("\n", " ")
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_installed_command_and_version() -> None:
+    command = Path(sys.executable).parent / "sparsemean"
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("sparsemean 0.")
+    assert subprocess.run([command], capture_output=True, text=True, check=False).stdout.startswith("Usage: sparsemean")

@@ -1,0 +1,59 @@
+"""The scikit-learn classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsemean import SparseMean, simulate, sparse_mean
+
+DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
+
+
+@parametrize_with_checks([SparseMean(), SparseMean.paper(), SparseMean(n_buckets="theory")])
+def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_attributes_are_those_of_the_function() -> None:
+    est = SparseMean.paper(contamination=0.1, random_state=7).fit(DATA.X)
+    result = sparse_mean(DATA.X, contamination=0.1, random_state=7)
+    np.testing.assert_array_equal(est.mean_, result.mean)
+    np.testing.assert_array_equal(est.support_, [0, 1, 3])
+    np.testing.assert_array_equal(est.get_support(indices=True), est.support_)
+    np.testing.assert_array_equal(est.transform(DATA.X), DATA.X[:, est.support_])
+    assert list(est.get_feature_names_out()) == ["x0", "x1", "x3"]
+
+
+def test_data_frames_keep_their_names() -> None:
+    frame = pd.DataFrame(DATA.X, columns=[f"probe_{i}" for i in range(30)])
+    est = SparseMean(random_state=7).fit(frame)
+    assert list(est.get_feature_names_out()) == ["probe_0", "probe_1", "probe_3"]
+    assert set(est.result_.table()["feature"]) == {"probe_0", "probe_1", "probe_3"}
+    np.testing.assert_array_equal(est.mean_, SparseMean(random_state=7).fit(DATA.X).mean_)
+
+
+def test_paper_preset_is_the_published_one() -> None:
+    params = SparseMean.paper().get_params()
+    assert params["contamination"] == 0.1
+    assert (params["init_scale"], params["step_size"], params["n_iter"]) == (1e-5, 0.05, (200, 600))
+    assert (params["n_buckets"], params["min_selected"], params["selection"]) == ("paper", 2, "paper")
+    assert SparseMean.paper(min_selected=0).min_selected == 0
+    assert clone(SparseMean.paper(0.2)).contamination == 0.2
+
+
+def test_in_a_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(with_mean=False), SparseMean(random_state=0))
+    assert pipeline.fit_transform(DATA.X).shape == (300, 3)
+
+
+def test_unknown_option_is_named() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'buckets'"):
+        SparseMean(buckets=3)  # type: ignore[call-arg]
