@@ -33,7 +33,9 @@ def test_blocks_nest_and_stay_inside_64_rows(n: int) -> None:
     np.testing.assert_array_equal(finest // 32, np.arange(n) // BLOCK)
     for level, shift in zip(partition.wanted, (0, 2, 5), strict=True):
         assert partition.n_buckets(level) == np.unique(finest >> shift).size
-    assert partition.regular_rows == n // BLOCK * BLOCK
+    assert partition.places is not None
+    assert partition.places.size == -(-n // BLOCK) * BLOCK
+    np.testing.assert_array_equal(partition.places[partition.places >= 0], partition.order)
 
 
 def test_a_bucket_depends_on_seed_and_row_index_alone() -> None:

@@ -1,6 +1,6 @@
 """Which of very many features have a nonzero mean, how large it is and how sure one can be.
 
-Importing this package loads NumPy and nothing heavier; everything else is loaded where it is used.
+Importing this package loads nothing heavier than NumPy; everything else is loaded where it is used.
 """
 
 from __future__ import annotations

@@ -166,7 +166,9 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
 
 def _bench_line(row: Any) -> str:
     mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
-    return f"{mark} {row.value:9.3g} {row.unit:<3} {row.name}" + (f"\n{'':>19}{row.detail}" if row.detail else "")
+    aim = f" (bar {row.bar_text})" if row.met is not None else ""
+    line = f"{mark} {row.value:8.3g} {row.unit:<3}{row.name}"
+    return line + (f"\n{'':17}{row.detail}{aim}" if row.detail or aim else "")
 
 
 def _report(estimate: Estimate, table: Table, title: str, seconds: float) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from sparsemean.errors import InputError
 from sparsemean.files import replacing
 from sparsemean.partition import deal
 from sparsemean.passes import memory
-from sparsemean.records import FloatArray, IntArray, Plan, Selection, Status
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
 
@@ -38,12 +39,8 @@ class Estimate:
         Estimated means in original units, zero off the support.
     support : array of int
         The selected features, sorted.
-    beta : (d,) array
-        β₀ = (N₊ − N₋)/J, the share of bucket means above zero less the share below.
-    entry_time : (d,) array
-        First iteration at which |μ̂_t| ≥ α; infinity for a feature that never leaves zero.
-    bucket_size : (d,) array of int
-        Rows in a bucket.
+    evidence : Evidence
+        The counts behind it.
     bucket_of_row : (n,) array of int
         The bucket of each row.
     feature_names : array of str or None
@@ -56,9 +53,7 @@ class Estimate:
 
     mean: FloatArray
     support: IntArray
-    beta: FloatArray
-    entry_time: FloatArray
-    bucket_size: IntArray
+    evidence: Evidence
     bucket_of_row: IntArray
     feature_names: npt.NDArray[np.object_] | None
     plan: Plan
@@ -67,8 +62,33 @@ class Estimate:
     status: Status
     source: Table | None = field(default=None)
 
+    @property
+    def beta(self) -> FloatArray:
+        """β₀ = (N₊ − N₋)/J of every feature: the share of bucket means above zero less the share below."""
+        return self.evidence.beta()
+
+    @property
+    def bucket_size(self) -> IntArray:
+        """Rows in a bucket, of every feature."""
+        return np.full(self.plan.n_features, self.plan.bucket_sizes[0])
+
+    @cached_property
+    def entry_time(self) -> FloatArray:
+        """First iteration with |μ̂_t| ≥ α, of every feature; infinity for one that never leaves zero.
+
+        The counts settle it unless a bucket mean lies within α of zero: those few features are read again, the first
+        time this is asked for.
+        """
+        plan, counts = self.plan, self.evidence.counts
+        scales = {"alpha": plan.alpha, "eta": plan.eta}
+        entry = path.free_entry(counts.positive[0], counts.negative[0], self.evidence.n_buckets[0], **scales)
+        rest = path.entry_unsettled(self.evidence, alpha=plan.alpha)
+        if rest.size:
+            entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
+        return entry
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "source": None}
+        return {**self.__dict__, "entry_time": self.entry_time, "source": None}
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features
@@ -122,17 +142,15 @@ class Estimate:
         X : array or data frame, optional
             The data of the fit; needed after loading or unpickling.
         """
-        table = self._rows(X)
         columns = self._columns(features)
         last = self.plan.estimate_at if n_iter is None else int(n_iter)
         if last < 0:
             raise InputError("n_iter", "be an integer of at least 0", n_iter)
-        partition = deal(self.plan, self.seed)
-
-        def work(means: FloatArray) -> FloatArray:
-            return path.walk(means, alpha=self.plan.alpha, eta=self.plan.eta, times=range(last + 1))
-
-        return memory.map_means(table, partition, columns, work)
+        return self._map_means(
+            columns,
+            lambda means: path.walk(means, alpha=self.plan.alpha, eta=self.plan.eta, times=range(last + 1)),
+            X,
+        )
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
@@ -147,14 +165,20 @@ class Estimate:
             "plan": asdict(self.plan),
             "rule": self.selection.rule,
             "filled_up": self.selection.filled_up,
+            "n_buckets": self.evidence.n_buckets,
             "seed": str(self.seed),
             "status": asdict(self.status),
         }
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays = {name: getattr(self, name) for name in (*_ARRAYS, "entry_time")}
+        arrays |= {name: getattr(self.evidence.counts, name) for name in _COUNTS}
         if self.feature_names is not None:
             arrays["feature_names"] = self.feature_names.astype(str)
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+    def _map_means(self, columns: IntArray, work: Callable[[FloatArray], FloatArray], X: Any = None) -> FloatArray:
+        """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
+        return memory.map_means(self._rows(X), deal(self.plan, self.seed), columns, work)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:
@@ -180,11 +204,8 @@ class Estimate:
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
 
 
-_ARRAYS = tuple(
-    f.name
-    for f in fields(Estimate)
-    if f.name in ("mean", "support", "beta", "entry_time", "bucket_size", "bucket_of_row")
-)
+_ARRAYS = ("mean", "support", "bucket_of_row")
+_COUNTS = ("positive", "negative", "nearest")
 
 
 def load(path: str | Path) -> Estimate:
@@ -192,23 +213,23 @@ def load(path: str | Path) -> Estimate:
     try:
         with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
-            arrays = {name: file[name] for name in _ARRAYS}
-            names = file["feature_names"].astype(object) if "feature_names" in file else None
-        if header["format"] != FORMAT:
-            raise InputError("path", f"hold an estimate of format {FORMAT}", header["format"])
+            if header["format"] != FORMAT:
+                raise InputError("path", f"hold an estimate of format {FORMAT}", header["format"])
+            arrays = {name: file[name] for name in file if name != "header"}
     except InputError:
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise InputError("path", "be a file written by Estimate.save", f"{str(path)!r} ({error})") from error
-    plan: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in header["plan"].items()
-    }
+    plan: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["plan"].items()}
     status = {**header["status"], "messages": tuple(header["status"]["messages"])}
-    return Estimate(
-        **arrays,
-        feature_names=names,
+    estimate = Estimate(
+        **{name: arrays[name] for name in _ARRAYS},
+        evidence=Evidence(Counts(*(arrays[name] for name in _COUNTS)), tuple(header["n_buckets"])),
+        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
         plan=Plan(**plan),
         selection=Selection(arrays["support"], header["rule"], header["filled_up"]),
         seed=int(header["seed"]),
         status=Status(**status),
     )
+    estimate.__dict__["entry_time"] = arrays["entry_time"]
+    return estimate

@@ -99,11 +99,11 @@ def fit(
     partition = deal(plan, seed)
     evidence = memory.count(table, partition, n_jobs=n_jobs, progress=progress)
     walks = _Walks(table, partition, plan, n_jobs)
-    mu, entry, walked = _select_at(walks, evidence)
+    mu, walked = _select_at(walks, evidence)
     chosen = selection.by_paper(mu, alpha=plan.alpha, min_selected=plan.min_selected)
     mean = np.zeros(plan.n_features)
     if chosen.support.size:
-        mean[chosen.support] = walks.values(chosen.support, (plan.estimate_at,))[0]
+        mean[chosen.support] = walks.values(chosen.support, plan.estimate_at)
     status = Status(
         messages=(*table.notes, *_remarks(plan, chosen)),
         walked=int(np.union1d(walked, chosen.support).size),
@@ -112,9 +112,7 @@ def fit(
     return Estimate(
         mean=mean,
         support=chosen.support,
-        beta=evidence.beta(),
-        entry_time=entry,
-        bucket_size=np.full(plan.n_features, plan.bucket_sizes[0]),
+        evidence=evidence,
         bucket_of_row=partition.bucket_of_row,
         feature_names=table.feature_names,
         plan=plan,
@@ -131,29 +129,29 @@ class _Walks:
     def __init__(self, table: Table, partition: Partition, plan: Plan, n_jobs: int | None) -> None:
         self.table, self.partition, self.plan, self.n_jobs = table, partition, plan, n_jobs
 
-    def values(self, columns: IntArray, times: tuple[int, ...]) -> FloatArray:
-        """Return rows of μ̂ at ``times`` and, as last row, the entry times."""
+    def values(self, columns: IntArray, t: int) -> FloatArray:
+        """Return μ̂ after ``t`` steps."""
 
         def work(means: FloatArray) -> FloatArray:
-            return path.follow(means, alpha=self.plan.alpha, eta=self.plan.eta, times=times)
+            return path.walk(means, alpha=self.plan.alpha, eta=self.plan.eta, times=(t,))
 
-        return memory.map_means(self.table, self.partition, columns, work, n_jobs=self.n_jobs)
+        walked = memory.map_means(self.table, self.partition, columns, work, n_jobs=self.n_jobs)
+        return np.asarray(walked[0])
 
 
-def _select_at(walks: _Walks, evidence: Evidence) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return μ̂ where the support is read, the entry times, and the features that had to be walked for them."""
+def _select_at(walks: _Walks, evidence: Evidence) -> tuple[FloatArray, IntArray]:
+    """Return μ̂ where the support is read, and the features that had to be walked for it."""
     plan = walks.plan
     counts = (evidence.counts.positive[0], evidence.counts.negative[0], evidence.n_buckets[0])
     mu = path.free_walk(*counts, alpha=plan.alpha, eta=plan.eta, t=plan.select_at)
-    entry = path.free_entry(*counts, alpha=plan.alpha, eta=plan.eta)
-    rest = path.unfinished(evidence, mu, alpha=plan.alpha)
-    if rest.size:
-        mu[rest], entry[rest] = walks.values(rest, (plan.select_at,))
+    walked = path.unfinished(evidence, mu, alpha=plan.alpha, eta=plan.eta)
+    if walked.size:
+        mu[walked] = walks.values(walked, plan.select_at)
     if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
         close = path.contenders(mu, plan.min_selected)
-        mu[close] = walks.values(close, (plan.select_at,))[0]
-        rest = np.union1d(rest, close)
-    return mu, entry, rest
+        mu[close] = walks.values(close, plan.select_at)
+        walked = np.union1d(walked, close)
+    return mu, walked
 
 
 def _remarks(plan: Plan, chosen: Selection) -> tuple[str, ...]:

@@ -71,7 +71,9 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
     """
     check_sizes(sizes)
     places = block_positions(0, n, seed)
-    order = np.argsort(places, kind="stable")
+    row_at = np.full(-(-n // BLOCK) * BLOCK, -1, dtype=np.intp)
+    row_at[places] = np.arange(n)
+    order = row_at[row_at >= 0]
     all_sizes = tuple(1 << h for h in range(max(sizes).bit_length()))
     levels: list[IntArray] = [np.arange(n + 1)]
     bucket = places[order]
@@ -86,7 +88,7 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
         sizes=all_sizes,
         wanted=tuple(size.bit_length() - 1 for size in sizes),
         bucket_of_row=places // min(sizes),
-        regular_rows=n - n % BLOCK,
+        places=row_at,
     )
 
 

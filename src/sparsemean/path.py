@@ -112,15 +112,21 @@ def steps_to(level: FloatArray, u: FloatArray, v: FloatArray, beta: FloatArray, 
     return s
 
 
-def unfinished(evidence: Evidence, reached: FloatArray, *, alpha: float) -> IntArray:
-    """Return the features whose counts do not settle their path.
+def unfinished(evidence: Evidence, reached: FloatArray, *, alpha: float, eta: float) -> IntArray:
+    """Return the features whose counts do not settle where their walk is.
 
-    A bucket mean lies within its reach or within α, or it ends so near to α that rounding decides.
+    A bucket mean lies within its reach, or it ends so near to α that rounding decides. A walk that hovers about zero
+    oversteps it by no more than one step, which is below 8ηα².
     """
-    moves = evidence.counts.positive[-1] != evidence.counts.negative[-1]
     end = np.abs(reached)
-    met = evidence.counts.nearest <= np.maximum(end, alpha) * GUARD
-    return np.flatnonzero(moves & (met | (np.abs(end / alpha - 1.0) < GUARD - 1.0)))
+    met = evidence.counts.nearest <= np.maximum(end * GUARD, 8 * eta * alpha**2)
+    return np.flatnonzero(met | (np.abs(end / alpha - 1.0) < GUARD - 1.0))
+
+
+def entry_unsettled(evidence: Evidence, *, alpha: float) -> IntArray:
+    """Return the features whose counts do not settle their entry time: they move, and a bucket mean lies within α."""
+    moves = evidence.counts.positive[-1] != evidence.counts.negative[-1]
+    return np.flatnonzero(moves & (evidence.counts.nearest <= alpha * GUARD))
 
 
 def contenders(mu: FloatArray, k: int) -> IntArray:
@@ -183,8 +189,3 @@ def walk(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -
     from sparsemean.kernels import cpu  # compiled kernels are loaded when there is something to walk
 
     return cpu.subgm(means, alpha=alpha, eta=eta, times=times)
-
-
-def follow(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
-    """Return the rows of `walk` and, as last row, the entry times."""
-    return np.vstack((walk(means, alpha=alpha, eta=eta, times=times), entry_times(means, alpha=alpha, eta=eta)))

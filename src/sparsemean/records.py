@@ -67,8 +67,8 @@ class Partition:
     sizes: tuple[int, ...]
     wanted: tuple[int, ...]
     bucket_of_row: IntArray
-    regular_rows: int = 0
-    """Leading entries of ``order`` that form complete blocks of 64 with a row in every place."""
+    places: IntArray | None = None
+    """For blocks of 64: the row at every place of every block, −1 at a place that is empty."""
 
     @property
     def n_rows(self) -> int:

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.kernels import loops
 from sparsemean.kernels.layout import Array, Strided, is_native, strided
@@ -25,6 +26,7 @@ SMALL = 200_000
 """Elements below which starting threads costs more than they save."""
 CONVERTED_BYTES = 32_000_000
 Progress = Callable[[float], None]
+Codes = npt.NDArray[np.uint64]
 
 
 class NotFiniteError(ValueError):
@@ -33,7 +35,7 @@ class NotFiniteError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tally:
-    """Counts of one task at every level of the partition, wanted or not."""
+    """Counts of one task, a row for each wanted size."""
 
     columns: slice
     positive: CountArray
@@ -49,9 +51,9 @@ def count_signs(
 
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
-    depth, d = len(partition.levels), X.shape[1]
-    positive = np.zeros((depth, d), dtype=np.int32)
-    negative = np.zeros((depth, d), dtype=np.int32)
+    d = X.shape[1]
+    positive = np.zeros((len(partition.wanted), d), dtype=np.int32)
+    negative = np.zeros_like(positive)
     nearest = np.full(d, np.inf)
     for tally, done in _tallies(X, partition, count_threads(n_jobs)):
         if not tally.finite:
@@ -61,8 +63,7 @@ def count_signs(
         np.minimum(nearest[tally.columns], tally.nearest, out=nearest[tally.columns])
         if progress is not None:
             progress(done)
-    wanted = list(partition.wanted)
-    return Counts(positive[wanted], negative[wanted], nearest)
+    return Counts(positive, negative, nearest)
 
 
 def _tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_Tally, float]]:
@@ -89,19 +90,20 @@ def _converted_tallies(X: Array, partition: Partition, n_threads: int) -> Iterat
 
 def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[partial[_Tally]]:
     """Cut the pass into independent pieces of work whose tallies add up."""
-    n, d = view.shape
-    if not view.rows_are_contiguous:
-        return [partial(_by_columns, view, partition, c, 0) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
+    d = view.shape[1]
+    if not view.rows_are_contiguous or (len(partition.levels) > 1 and not _has_quads(partition)):
+        return [partial(_by_columns, view, partition, c) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
-    if len(partition.levels) == 1:
+    if partition.places is None or len(partition.levels) == 1:
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
-    regular = partition.regular_rows if len(partition.levels) >= 3 else 0
-    rows = _cut(regular, -(-regular // (BLOCK * stripes)) * BLOCK)
-    tasks = [partial(_by_quads, view, partition, c, r) for c, r in product(blocks, rows)]
-    rest = blocks if regular < n else []
-    return tasks + [partial(_by_columns, view, partition, c, regular) for c in rest]
+    places = _cut(partition.places.size, -(-partition.places.size // (BLOCK * stripes)) * BLOCK)
+    return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
+
+
+def _has_quads(partition: Partition) -> bool:
+    return partition.places is not None and len(partition.levels) >= 3
 
 
 def _cut(total: int, width: int) -> list[slice]:
@@ -111,49 +113,63 @@ def _cut(total: int, width: int) -> list[slice]:
 
 def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> _Tally:
     width = columns.stop - columns.start
-    positive, negative, nearest = _blank_tally(1, width)
+    negative, zero, nearest = _blank_tally(1, width)
+    bad = loops.count_buckets(
+        view.memory, view.start + columns.start, view.row_step, partition.order,
+        partition.levels[0][buckets.start : buckets.stop + 1],
+        _blank_row(view, width), np.empty(width), negative[0], zero[0], nearest[0],
+    )  # fmt: skip
+    return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, nearest[0], bad)
+
+
+def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> _Tally:
+    assert partition.places is not None
+    width, depth = columns.stop - columns.start, len(partition.levels)
+    negative, zero, nearest = _blank_tally(depth, width)
+    bad = loops.count_places(
+        view.memory, view.start + columns.start, view.row_step, partition.places[places],
+        _blank_row(view, width), np.empty((depth - 2, width)), negative, zero, nearest,
+    )  # fmt: skip
+    n_buckets = [(places.stop - places.start) // size for size in partition.sizes]
+    tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
+    return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
+
+
+def _by_columns(view: Strided, partition: Partition, columns: slice) -> _Tally:
+    depth = len(partition.levels)
+    negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
+    bad = loops.count_columns(
+        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
+        np.concatenate(partition.levels), np.cumsum([0, *(level.size for level in partition.levels)]),
+        np.empty(partition.n_rows), negative, zero, nearest[0],
+    )  # fmt: skip
+    return _tally(partition, columns, [partition.n_buckets(h) for h in range(depth)], negative, zero, nearest[0], bad)
+
+
+def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, Codes]:
+    zeros = np.zeros((2, depth, width), dtype=np.int32)
+    return zeros[0], zeros[1], np.full((3, width), loops.BEYOND)
+
+
+def _tally(
+    partition: Partition,
+    columns: slice,
+    n_buckets: list[int],
+    negative: CountArray,
+    zero: CountArray,
+    code: Codes,
+    bad: bool,
+) -> _Tally:
+    """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
+    wanted = list(partition.wanted)
+    positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative[wanted] - zero[wanted]
+    return _Tally(columns, positive, negative[wanted], (code + np.uint64(1)).view(np.float64), not bad)
+
+
+def _blank_row(view: Strided, width: int) -> Array:
     blank = np.zeros(width, dtype=view.memory.dtype)
     blank.flags.writeable = False
-    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
-    bad = loops.count_buckets(
-        view.memory, view.start + columns.start, view.row_step, partition.order, offsets,
-        blank, np.empty(width), positive[0], negative[0], nearest,
-    )  # fmt: skip
-    return _Tally(columns, positive, negative, nearest, not bad)
-
-
-def _by_quads(view: Strided, partition: Partition, columns: slice, rows: slice) -> _Tally:
-    width, depth = columns.stop - columns.start, len(partition.levels)
-    positive, negative, _ = _blank_tally(depth, width)
-    nearest = np.full((2, width), np.inf)
-    bad = loops.count_quads(
-        view.memory, view.start + columns.start, view.row_step, partition.order, rows.start, rows.stop,
-        np.empty((depth - 2, width)), positive, negative, nearest,
-    )  # fmt: skip
-    largest = nearest[0 if depth == 3 else 1] / partition.sizes[-1]
-    return _Tally(columns, positive, negative, largest, not bad)
-
-
-def _by_columns(view: Strided, partition: Partition, columns: slice, first_row: int) -> _Tally:
-    """Tally everything from place ``first_row`` of the dealt order on."""
-    positive, negative, nearest = _blank_tally(len(partition.levels), columns.stop - columns.start)
-    levels, first = [], first_row
-    for offsets in partition.levels:
-        begin = int(np.searchsorted(offsets, first))
-        levels.append(offsets[begin:] - first)
-        first = begin
-    bases = np.cumsum([0, *(level.size for level in levels)])
-    order = partition.order[first_row:]
-    bad = loops.count_columns(
-        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step,
-        order, np.concatenate(levels), bases, np.empty(order.size), positive, negative, nearest,
-    )  # fmt: skip
-    return _Tally(columns, positive, negative, nearest, not bad)
-
-
-def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, FloatArray]:
-    zeros = np.zeros((2, depth, width), dtype=np.int32)
-    return zeros[0], zeros[1], np.full(width, np.inf)
+    return blank
 
 
 def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:

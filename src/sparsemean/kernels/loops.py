@@ -10,146 +10,212 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 Arr = Any
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
+"""``nearest`` before any value was seen: the code of infinity."""
+
+
+def _bits(_: Any, x: Any) -> Any:  # noqa: ARG001
+    """Return the 64 bits of a float as an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+bits: Any = intrinsic(_bits)
 
 
 @compiled
-def nearer(value: float, nearest: float) -> float:
-    """Return the smaller of ``nearest`` and |value|; a zero does not count."""
-    distance = abs(value)
-    distance = distance if distance > 0.0 else np.inf
-    return distance if distance < nearest else nearest
+def minus(x: float) -> Any:
+    """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
+    return bits(x) >> 63
 
 
 @compiled
-def row(memory: Arr, start: int, width: int) -> Arr:
-    """Return ``width`` neighbouring elements."""
-    return memory[start : start + width]
+def nearer(x: float, nearest: Any) -> Any:
+    """Return the smaller of ``nearest`` and the code of |x|, which is its bits less one: zero becomes the largest."""
+    code = np.uint64((bits(x) & MAGNITUDE) - 1)
+    return code if code < nearest else nearest
+
+
+@compiled
+def is_odd(x: float) -> bool:
+    """Whether ``x`` is zero, infinite or NaN."""
+    return not (abs(x) > 0.0) or not (abs(x) < np.inf)
+
+
+@compiled
+def is_bad(x: float) -> bool:
+    """Whether ``x`` is infinite or NaN."""
+    return (x - x) != 0.0
+
+
+@compiled
+def row(memory: Arr, start: int, step: int, index: int, blank: Arr) -> Arr:
+    """Return ``blank.size`` neighbouring elements of a row, or ``blank`` for a row that is not there (index < 0)."""
+    at = start + index * step
+    return memory[at : at + blank.size] if index >= 0 else blank
+
+
+@compiled
+def member(order: Arr, k: int, last: int) -> int:
+    """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
+    return order[k] if k < last else -1
 
 
 @compiled
 def count_buckets(
-    memory: Arr,
-    start: int,
-    step: int,
-    order: Arr,
-    offsets: Arr,
-    blank: Arr,
-    acc: Arr,
-    pos: Arr,
-    neg: Arr,
-    near: Arr,
+    memory: Arr, start: int, step: int, order: Arr, offsets: Arr, blank: Arr, acc: Arr, neg: Arr, zero: Arr, near: Arr
 ) -> bool:
     """Count signs of one level of buckets in ``blank.size`` neighbouring columns; True if a sum is not finite.
 
-    Rows enter four at a time; a bucket that does not fill its last four is filled up with the ``blank`` row.
+    Rows enter up to eight at a time, filled up with the zeros of ``blank``.
     """
     width = blank.size
-    bad = 0
+    bad = False
     for j in range(offsets.size - 1):
         first, last = offsets[j], offsets[j + 1]
         share = 1.0 / (last - first)
-        carried = last - first > 4
-        if carried:
-            acc[:] = 0.0
-        while last - first > 4:
-            ra = row(memory, start + order[first] * step, width)
-            rb = row(memory, start + order[first + 1] * step, width)
-            rc = row(memory, start + order[first + 2] * step, width)
-            re = row(memory, start + order[first + 3] * step, width)
-            for i in range(width):
-                acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(re[i])
-            first += 4
-        ra = row(memory, start + order[first] * step, width)
-        rb = row(memory, start + order[first + 1] * step, width) if last - first > 1 else blank
-        rc = row(memory, start + order[first + 2] * step, width) if last - first > 2 else blank
-        re = row(memory, start + order[first + 3] * step, width) if last - first > 3 else blank
-        for i in range(width):
-            s = np.float64(ra[i])
-            if carried:
-                s = acc[i] + s
-            s = s + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(re[i])
-            pos[i] += np.int32(s > 0.0)
-            neg[i] += np.int32(s < 0.0)
-            near[i] = nearer(s * share, near[i])
-            bad |= (s - s) != 0.0
+        for k in range(first, last, 8):
+            ra = row(memory, start, step, order[k], blank)
+            rb = row(memory, start, step, member(order, k + 1, last), blank)
+            rc = row(memory, start, step, member(order, k + 2, last), blank)
+            rd = row(memory, start, step, member(order, k + 3, last), blank)
+            if k == first:
+                for i in range(width):
+                    acc[i] = np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            else:
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            if last - k > 4:
+                ra = row(memory, start, step, order[k + 4], blank)
+                rb = row(memory, start, step, member(order, k + 5, last), blank)
+                rc = row(memory, start, step, member(order, k + 6, last), blank)
+                rd = row(memory, start, step, member(order, k + 7, last), blank)
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+        bad |= count_sums(acc, share, neg, zero, near)
+    return bad
+
+
+@compiled
+def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
+    """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
+    odd = 0
+    for i in range(sums.size):
+        s = sums[i]
+        neg[i] -= np.int32(minus(s))
+        near[i] = nearer(s * share, near[i])
+        odd |= is_odd(s)
+    bad = 0
+    if odd:
+        for i in range(sums.size):
+            s = sums[i]
+            neg[i] += np.int32(minus(s)) if s == 0.0 else np.int32(0)
+            zero[i] += np.int32(s == 0.0)
+            bad |= is_bad(s)
     return bad != 0
 
 
 @compiled
-def count_quads(
-    memory: Arr,
-    start: int,
-    step: int,
-    order: Arr,
-    first: int,
-    last: int,
-    stack: Arr,
-    pos: Arr,
-    neg: Arr,
-    near: Arr,
+def count_places(
+    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
 ) -> bool:
-    """Count signs of nested buckets of 1, 2, 4, … rows in neighbouring columns; True if a sum is not finite.
+    """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
 
-    ``order[first:last]`` is a whole number of the largest buckets. Each pass of the inner loop takes four rows and
-    settles the three smallest sizes; larger sizes pair up the sums of four that wait on ``stack``. ``near[0]`` is the
-    nearest sum of four rows and ``near[1]`` the nearest sum of the largest size.
+    ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero. Each
+    pass of the inner loop takes four places and settles the three smallest sizes; larger sizes pair up the sums of
+    four that wait on ``stack``. ``near[0]`` codes the nearest mean of four places times four, ``near[1]`` the nearest
+    mean of the largest size; ``near[2]`` takes those of the sizes between, which nobody asked for.
     """
-    depth, width = pos.shape
-    nearest = near[0]
-    p1, p2, p4 = pos[0], pos[1], pos[2]
-    n1, n2, n4 = neg[0], neg[1], neg[2]
-    bad = 0
-    for quad in range((last - first) // 4):
-        k = first + 4 * quad
-        ra = row(memory, start + order[k] * step, width)
-        rb = row(memory, start + order[k + 1] * step, width)
-        rc = row(memory, start + order[k + 2] * step, width)
-        re = row(memory, start + order[k + 3] * step, width)
+    depth, width = neg.shape
+    n1, n2, n4, nearest = neg[0], neg[1], neg[2], near[0]
+    bad = False
+    for quad in range(places.size // 4):
+        rows = places[4 * quad : 4 * quad + 4]
+        missing = 4.0 / max(1, present(rows))
+        ra = row(memory, start, step, rows[0], blank)
+        rb = row(memory, start, step, rows[1], blank)
+        rc = row(memory, start, step, rows[2], blank)
+        rd = row(memory, start, step, rows[3], blank)
+        odd = 0
         for i in range(width):
-            xa, xb, xc, xe = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(re[i])
-            s, t = xa + xb, xc + xe
+            xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+            s, t = xa + xb, xc + xd
             q = s + t
-            p1[i] += np.int32(xa > 0.0) + np.int32(xb > 0.0) + np.int32(xc > 0.0) + np.int32(xe > 0.0)
-            n1[i] += np.int32(xa < 0.0) + np.int32(xb < 0.0) + np.int32(xc < 0.0) + np.int32(xe < 0.0)
-            p2[i] += np.int32(s > 0.0) + np.int32(t > 0.0)
-            n2[i] += np.int32(s < 0.0) + np.int32(t < 0.0)
-            p4[i] += np.int32(q > 0.0)
-            n4[i] += np.int32(q < 0.0)
-            nearest[i] = nearer(q, nearest[i])
-            bad |= (q - q) != 0.0
+            n1[i] -= np.int32(minus(xa) + minus(xb) + minus(xc) + minus(xd))
+            n2[i] -= np.int32(minus(s) + minus(t))
+            n4[i] -= np.int32(minus(q))
+            nearest[i] = nearer(q * missing, nearest[i])
+            odd |= is_odd((xa * xb) * (xc * xd) * ((s * t) * q))
+        if odd:
+            bad |= count_zeros(ra, rb, rc, rd, neg, zero)
         if depth > 3:
             quad_sum = stack[0]
             for i in range(width):
-                quad_sum[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(re[i]))
-            bad |= pair_up(quad, stack, pos, neg, near[1])
-    return bad != 0
+                quad_sum[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(rd[i]))
+            bad |= pair_up(quad, places, stack, neg, zero, near)
+    return bad
 
 
 @compiled
-def pair_up(quad: int, stack: Arr, pos: Arr, neg: Arr, near: Arr) -> int:
+def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool:
+    """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
+    bad = False
+    for i in range(ra.size):
+        xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+        s, t = xa + xb, xc + xd
+        q = s + t
+        zero[0, i] += np.int32(xa == 0.0) + np.int32(xb == 0.0) + np.int32(xc == 0.0) + np.int32(xd == 0.0)
+        zero[1, i] += np.int32(s == 0.0) + np.int32(t == 0.0)
+        zero[2, i] += np.int32(q == 0.0)
+        neg[0, i] += np.int32(minus_zero(xa) + minus_zero(xb) + minus_zero(xc) + minus_zero(xd))
+        neg[1, i] += np.int32(minus_zero(s) + minus_zero(t))
+        neg[2, i] += np.int32(minus_zero(q))
+        bad |= is_bad(q)
+    return bad
+
+
+@compiled
+def minus_zero(x: float) -> Any:
+    """Return −1 for −0.0, else 0."""
+    return minus(x) if x == 0.0 else 0
+
+
+@compiled
+def present(rows: Arr) -> int:
+    """Return how many places hold a row."""
+    count = 0
+    for index in rows:
+        count += index >= 0
+    return count
+
+
+@compiled
+def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
     """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
 
     Sum number ``index`` of a level is a right-hand one when odd; ``stack[level − 2]`` keeps the left-hand one.
     """
-    depth, width = pos.shape
+    depth, width = neg.shape
     current = stack[0]
-    level, index, bad = 3, quad, 0
+    level, index, bad = 3, quad, False
     while level < depth and index & 1:
-        left, p, n = stack[level - 2], pos[level], neg[level]
-        top = level == depth - 1
+        left = stack[level - 2]
         for i in range(width):
-            s = left[i] + current[i]
-            p[i] += np.int32(s > 0.0)
-            n[i] += np.int32(s < 0.0)
-            current[i] = s
-            bad |= (s - s) != 0.0
+            current[i] = left[i] + current[i]
+        stop = 4 * (quad + 1)
+        share = 1.0 / max(1, present(places[stop - (1 << level) : stop]))
+        bad |= count_sums(current, share, neg[level], zero[level], near[1 if level == depth - 1 else 2])
         level, index = level + 1, index >> 1
-        if top:
-            for i in range(width):
-                near[i] = nearer(current[i], near[i])
     if level < depth:
         stack[level - 2][:] = current
     return bad
@@ -158,13 +224,13 @@ def pair_up(quad: int, stack: Arr, pos: Arr, neg: Arr, near: Arr) -> int:
 @compiled
 def count_columns(
     memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, bases: Arr, sums: Arr,
-    pos: Arr, neg: Arr, near: Arr,
+    neg: Arr, zero: Arr, near: Arr,
 ) -> bool:  # fmt: skip
     """Count signs of any nest of buckets, one column after the other, in memory of any layout.
 
-    ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h. ``near`` is the nearest mean of the last level.
+    ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h. ``near`` codes the nearest mean of the last level.
     """
-    depth, width = pos.shape
+    depth, width = neg.shape
     bad = False
     for c in range(width):
         at = start + c * across
@@ -177,12 +243,11 @@ def count_columns(
                 for k in range(offsets[base + j] + 1, offsets[base + j + 1]):
                     total += sums[k]
                 sums[j] = total
-                pos[h, c] += np.int32(total > 0.0)
                 neg[h, c] += np.int32(total < 0.0)
-        n_buckets = bases[depth] - bases[depth - 1] - 1
-        for j in range(n_buckets):
+                zero[h, c] += np.int32(total == 0.0)
+        for j in range(bases[depth] - bases[depth - 1] - 1):
             near[c] = nearer(sums[j] / rows_below(j, depth - 1, offsets, bases), near[c])
-            bad |= (sums[j] - sums[j]) != 0.0
+            bad |= is_bad(sums[j])
     return bad
 
 

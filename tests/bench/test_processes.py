@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsemean.bench import peak
+from sparsemean.bench.cases import memory, start
+from sparsemean.bench.processes import measure
+
+
+def test_last_number_is_returned() -> None:
+    assert measure("print('words'); print(1.5)") == 1.5
+
+
+def test_bytecode_and_cache_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    code = "import os, sys; print(float(sys.dont_write_bytecode), os.environ['NUMBA_CACHE_DIR'] == {!r} and 7.0)"
+    assert measure(code.format(str(tmp_path)), cache=tmp_path) == 7.0
+    assert measure("import sys; print(float(sys.dont_write_bytecode))") == 0.0
+
+
+def test_failure_is_told() -> None:
+    with pytest.raises(RuntimeError, match="no such thing"):
+        measure("raise SystemExit('no such thing')")
+
+
+def test_peak_of_a_known_allocation_despite_a_larger_parent() -> None:
+    ballast = np.ones(40_000_000)
+    code = "import numpy; from sparsemean.bench import peak; print(peak.peak_above(lambda: numpy.ones(5_000_000)))"
+    assert measure(code) == pytest.approx(40, abs=2)
+    assert ballast[-1] == 1
+
+
+def test_peak_falls_back_on_getrusage(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("resource")
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert 10e6 < peak.peak_memory() < 1e12
+
+
+def test_memory_and_import_rows() -> None:
+    values = [row.value for row in memory.rows(quick=True, repeat=1)]
+    assert len(values) == 2
+    assert all(0 <= value < 100 for value in values)
+    first = next(start.rows(quick=True, repeat=1))
+    assert first.name.startswith("import")
+    assert 0 < first.value < 60

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from sparsemean import bench
+from sparsemean.bench import running
+from sparsemean.errors import InputError
+
+EXPECTED = {
+    "against_median",
+    "counting_pass",
+    "growth",
+    "memory",
+    "paper_fit",
+    "plain_iteration",
+    "small",
+    "start",
+}
+
+
+def test_every_benchmark_is_found() -> None:
+    assert set(bench.available()) >= EXPECTED
+
+
+@pytest.mark.parametrize("name", bench.available())
+def test_every_benchmark_says_what_it_is(name: str) -> None:
+    case = running.find(name)
+    assert case.__doc__
+    assert case.rows.__doc__
+
+
+def test_small_problem() -> None:
+    told: list[bench.Row] = []
+    rows = bench.run(["small"], quick=True, repeat=2, on_row=told.append)
+    assert rows == told
+    assert len(rows) == 2
+    assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
+    assert all(row.unit == "ms" and row.bar is not None for row in rows)
+
+
+@pytest.mark.parametrize("name", ["paper_fit", "counting_pass", "against_median", "growth", "plain_iteration"])
+def test_quick_ratios_are_positive_and_promise_nothing(name: str) -> None:
+    rows = bench.run([name], quick=True, repeat=1)
+    assert rows
+    assert all(math.isfinite(row.value) and row.value > 0 and row.unit == "×" for row in rows)
+    assert all(row.bar is None and row.met is None for row in rows)
+
+
+def test_unknown_name_is_refused_before_anything_runs() -> None:
+    told: list[bench.Row] = []
+    with pytest.raises(InputError, match=r"names must be among .*small.*: got 'smal'"):
+        bench.run(["small", "smal"], quick=True, repeat=1, on_row=told.append)
+    assert told == []
+
+
+def test_repeat_is_checked() -> None:
+    with pytest.raises(InputError, match="repeat"):
+        bench.run([], quick=True, repeat=0)
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, sparsemean.bench; sparsemean.bench.available();"
+        "print([m for m in ('numba', 'sklearn', 'pandas', 'scipy', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

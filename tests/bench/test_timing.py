@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sparsemean.bench import wording
+from sparsemean.bench.timing import best_times
+
+
+class FakeClock:
+    """Time stands still until a side is called; each call takes the next of its durations."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls: list[str] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def side(self, name: str, *durations: float) -> Callable[[], None]:
+        left = list(durations)
+
+        def call() -> None:
+            self.calls.append(name)
+            self.now += left.pop(0)
+
+        return call
+
+
+def test_sides_take_turns_and_the_best_of_each_counts() -> None:
+    clock = FakeClock()
+    times = best_times(clock.side("a", 5.0, 2.0, 3.0), clock.side("b", 1.0, 4.0, 0.5), repeat=3, clock=clock)
+    assert clock.calls == ["a", "b"] * 3
+    assert times == pytest.approx((2.0, 0.5))
+
+
+def test_three_sides() -> None:
+    clock = FakeClock()
+    sides = [clock.side(name, duration) for name, duration in (("a", 1.0), ("b", 2.0), ("c", 3.0))]
+    assert best_times(*sides, repeat=1, clock=clock) == pytest.approx((1.0, 2.0, 3.0))
+
+
+def test_words() -> None:
+    assert wording.against(0.091, 0.164) == "91 ms against 164 ms"
+    assert wording.size(9999) == "9999"
+    assert wording.size(100_000) == "100,000"
