@@ -40,18 +40,16 @@ def check_problems(seeds: range) -> float:
     return worst
 
 
+WORST: dict[int, float] = {}
+
+
 @pytest.mark.parametrize("first", range(0, 500, 50))
 def test_identical_support_and_values_on_500_random_problems(first: int, claims: Claims, long_version: bool) -> None:
-    seeds = range(first, first + 50)
-    worst = check_problems(seeds)
-    assert worst <= 1e-12
-    if long_version:
-        claims.add(
-            f"fit equals Algorithm 1 written out, problems {first}–{first + 49}: same support, values",
-            f"{worst:.1e}·(u²+v²)",
-            "1e-12·(u²+v²)",
-            f"{first}–{first + 49}",
-        )
+    WORST[first] = check_problems(range(first, first + 50))
+    assert WORST[first] <= 1e-12
+    if long_version and len(WORST) == 10:
+        measured = f"same support, values within {max(WORST.values()):.1e}·(u²+v²)"
+        claims.add("fit equals Algorithm 1 written out, 500 problems", measured, "1e-12·(u²+v²)", "0–499")
 
 
 def test_columns_permute_and_signs_flip_with_the_data() -> None:
