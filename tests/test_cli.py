@@ -69,13 +69,13 @@ def test_json_to_standard_output_and_to_a_file(csv: Path, tmp_path: Path, capsys
 
 def test_entry_time_that_never_comes_is_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", np.zeros((20, 3)))
-    run("fit", tmp_path / "x.npy", "--json")
+    run("fit", tmp_path / "x.npy", "--json", "--paper")
     assert [row["entry_time"] for row in json.loads(capsys.readouterr().out)["selected"]] == [None, None]
 
 
 def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((200, 9)))
-    run("fit", tmp_path / "x.npy", "--min-selected", "0")
+    run("fit", tmp_path / "x.npy")
     assert "No feature was selected out of 9" in capsys.readouterr().out
 
 
@@ -93,6 +93,10 @@ BAD = [
     (["fit", "{csv}", "--jobs", "0"], "n_jobs must be None or a nonzero integer"),
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
+    (["plan", "20", "20000"], "n must be large enough that 2^(1−n) ≤ level/(d·sizes)"),
+    (["plan", "200", "20000", "-e", "0.4"], "contamination must leave enough buckets: at n = 200, d = 20000"),
+    (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
+    (["plan", "0", "20"], "n must be a positive integer: got 0"),
     (["bench", "nonsense"], "names must be among against_median"),
 ]
 
@@ -154,8 +158,11 @@ def test_a_missing_extra_names_the_install_command(
 def test_demo_finds_the_sex_linked_probes(capsys: pytest.CaptureFixture[str]) -> None:
     run("demo")
     out = capsys.readouterr().out
-    assert "42 rows × 12,625 columns" in out
-    assert "6 of the 6 known" in out.replace("\n", " ")
+    assert "125 rows × 12,625 columns" in out
+    words = out.replace("\n", " ")
+    assert "6 of the 6 known" in words
+    assert "even if any 7 of the 125 samples are wrong" in words
+    assert "04016, 36002, 22010, 26003, 19008 look like the other sex" in words
     assert max(len(line) for line in out.splitlines()) <= 80
 
 

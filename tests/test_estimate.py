@@ -13,6 +13,7 @@ from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean.errors import InputError
 from sparsemean.kernels import reference
 from sparsemean.partition import deal_paper
+from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
 NAMES = [f"gene <{i}>" for i in range(100)]
@@ -20,14 +21,20 @@ NAMES = [f"gene <{i}>" for i in range(100)]
 
 @pytest.fixture(scope="module")
 def estimate() -> Estimate:
-    return sparse_mean(DATA.X, feature_names=NAMES, contamination=0.1, random_state=3)
+    return sparse_mean(DATA.X, feature_names=NAMES, contamination=0.1, random_state=3, **PRESET)
 
 
-def test_table_has_the_selected_features_earliest_first(estimate: Estimate) -> None:
+COLUMNS = [
+    "feature", "estimate", "ci_low", "ci_high", "p_value", "p_adjusted", "q_value", "radius", "max_contamination",
+    "beta", "entry_time", "bucket_size", "skew_safe",
+]  # fmt: skip
+
+
+def test_table_has_the_selected_features_strongest_first(estimate: Estimate) -> None:
     table = estimate.table()
-    assert list(table.columns) == ["feature", "estimate", "beta", "entry_time", "bucket_size"]
+    assert list(table.columns) == COLUMNS
     assert set(table["feature"]) == {NAMES[i] for i in range(4)}
-    assert table["entry_time"].is_monotonic_increasing
+    assert table["p_value"].is_monotonic_increasing
     everything = estimate.table(all=True)
     assert len(everything) == 100
     pd.testing.assert_frame_equal(everything.head(4), table)
@@ -107,8 +114,8 @@ def test_summary_says_what_was_done(estimate: Estimate) -> None:
     text = estimate.summary()
     for part in ("4 features were selected out of 100", "600 rows", "60 may be bad", "0.584", "no stated error rate"):
         assert part in text
-    one = sparse_mean(DATA.X[:, :1], random_state=0)
+    one = sparse_mean(DATA.X[:, :1], random_state=0, **PRESET)
     assert one.summary().startswith("1 feature was selected out of 1,")
-    none = sparse_mean(DATA.X[:, 4:], min_selected=0, random_state=0)
+    none = sparse_mean(DATA.X[:, 4:], contamination=0.1, random_state=0)
     assert none.summary().startswith("No feature was selected")
     assert len(none.table()) == 0

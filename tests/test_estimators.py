@@ -12,19 +12,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsemean import SparseMean, simulate, sparse_mean
+from sparsemean import SparseMean, SparseMeanDifference, simulate, sparse_mean
+from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
 
 
-@parametrize_with_checks([SparseMean(), SparseMean.paper(), SparseMean(n_buckets="theory")])
+@parametrize_with_checks(
+    [SparseMean(), SparseMean.paper(), SparseMean.paper(n_buckets="theory"), SparseMeanDifference()]
+)
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 def test_attributes_are_those_of_the_function() -> None:
     est = SparseMean.paper(contamination=0.1, random_state=7).fit(DATA.X)
-    result = sparse_mean(DATA.X, contamination=0.1, random_state=7)
+    result = sparse_mean(DATA.X, contamination=0.1, random_state=7, **PRESET)
     np.testing.assert_array_equal(est.mean_, result.mean)
     np.testing.assert_array_equal(est.support_, [0, 1, 3])
     np.testing.assert_array_equal(est.get_support(indices=True), est.support_)

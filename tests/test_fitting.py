@@ -1,4 +1,4 @@
-"""The fit against Algorithm 1 written out, and against published numbers."""
+"""The paper preset against Algorithm 1 written out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ import numpy as np
 import pytest
 from conftest import Claims
 
-from sparsemean import simulate, sparse_mean
+from sparsemean import Estimate, simulate
+from sparsemean import sparse_mean as any_sparse_mean
 from sparsemean.errors import InputError
 from sparsemean.kernels import reference
 from sparsemean.partition import deal_paper
+from sparsemean.planning.paper import PRESET
 
 from problems import draw
 
 ALPHA, ETA = 1e-5, 0.05
+
+
+def sparse_mean(X: object, **options: object) -> Estimate:
+    """The paper's preset with some options changed."""
+    return any_sparse_mean(X, **{**PRESET, **options})
 
 
 def algorithm_1(X: np.ndarray, n_buckets: int, seed: int, min_selected: int = 2) -> tuple[np.ndarray, ...]:
@@ -114,7 +121,18 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
         ({"contamination": 0.5}, "contamination must be a number in [0, 0.5): got 0.5"),
         ({"contamination": "5%"}, "contamination must be a number in [0, 0.5): got '5%'"),
         ({"contamination": float("nan")}, "contamination must be a number in [0, 0.5): got nan"),
-        ({"selection": "lasso"}, "selection must be 'paper', the only rule so far: got 'lasso'"),
+        ({"selection": "lasso"}, "selection must be one of 'fwer', 'fdr', 'fdr_by', 'paper': got 'lasso'"),
+        ({"level": 0}, "level must be a number between 0 and 1, both excluded: got 0"),
+        ({"noise": "odd"}, "noise must be one of 'symmetric', 'skewed': got 'odd'"),
+        ({"refine": "gd"}, "refine must be None, the only choice so far: got 'gd'"),
+        ({"screen_rows": True}, "screen_rows must be False, the only choice so far: got True"),
+        ({"null": [1, 2]}, "null must be a finite number or 4 of them, one for each feature: got shape (2,)"),
+        ({"null": np.nan}, "null must be a finite number or 4 of them, one for each feature: got NaN or infinity"),
+        ({"null": "x"}, "null must be a finite number or 4 of them, one for each feature: got 'x'"),
+        ({"groups": range(30)}, "groups must be None with n_buckets"),
+        ({"n_buckets": None, "selection": "fwer", "groups": [1]}, "groups must have one label for each of the 30 rows"),
+        ({"n_buckets": None, "selection": "fwer", "bucket_sizes": 3}, "bucket_sizes must be 'auto' or rising powers"),
+        ({"n_buckets": None, "selection": "fwer", "bucket_sizes": (3,)}, "bucket_sizes must be rising powers of two"),
         ({"n_buckets": 0}, "n_buckets must be 'paper', 'theory' or an integer from 1 to"),
         (
             {"n_buckets": 31},
@@ -123,8 +141,8 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
         ({"n_buckets": "many"}, "n_buckets must be"),
         ({"step_size": 1.0}, "step_size must be a number between 0 and 1"),
         ({"init_scale": 0}, "init_scale must be a number between 0 and 1"),
-        ({"n_iter": 0}, "n_iter must be a positive integer or a pair"),
-        ({"n_iter": (1, 2, 3)}, "n_iter must be a positive integer or a pair"),
+        ({"n_iter": 0}, "n_iter must be None, a positive integer or a pair"),
+        ({"n_iter": (1, 2, 3)}, "n_iter must be None, a positive integer or a pair"),
         ({"min_selected": -1}, "min_selected must be an integer of at least 0: got -1"),
         ({"random_state": "x"}, "random_state must be None, an integer"),
         ({"feature_names": ["a"]}, "feature_names must be a sequence of 4 names"),
@@ -133,7 +151,7 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
 def test_bad_options_get_one_line(change: dict[str, object], line: str) -> None:
     X = np.random.default_rng(0).standard_normal((30, 4))
     with pytest.raises(InputError) as caught:
-        sparse_mean(X, **change)  # type: ignore[arg-type]
+        sparse_mean(X, **change)
     assert str(caught.value).startswith(line)
     assert "\n" not in str(caught.value)
 

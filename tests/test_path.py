@@ -8,7 +8,6 @@ import pytest
 from sparsemean import path
 from sparsemean.kernels import reference
 from sparsemean.partition import deal_paper
-from sparsemean.records import Evidence
 
 from problems import draw
 
@@ -25,10 +24,9 @@ def test_counts_settle_all_but_the_unfinished(first: int, alpha: float, eta: flo
         args = (counts.positive[0], counts.negative[0], problem.n_buckets)
         mu = path.free_walk(*args, **free, t=200)
         entry = path.free_entry(*args, **free)
-        evidence = Evidence(counts, (problem.n_buckets,))
-        rest = path.unfinished(evidence, mu, **free)
+        rest = path.unfinished(counts, mu, **free)
         settled = np.setdiff1d(np.arange(mu.size), rest)
-        known = np.setdiff1d(np.arange(mu.size), path.entry_unsettled(evidence, alpha=alpha))
+        known = np.setdiff1d(np.arange(mu.size), path.entry_unsettled(counts, alpha=alpha))
         expected = reference.subgm(means, **free, times=(200,))[0]
         scale = np.hypot(expected, 2 * alpha**2)
         assert (np.abs(mu - expected) <= 1e-12 * scale)[settled].all()

@@ -15,6 +15,7 @@ import pytest
 from conftest import Claims
 
 from sparsemean import simulate, sparse_mean
+from sparsemean.planning.paper import PRESET
 
 STAGE_1 = [
     ("fisk", 1.3, 0.432057, 0.087097),
@@ -44,7 +45,9 @@ def test_stage_1_error(
         data = simulate.make_contaminated(
             600, 100, [10, -5, -4, 2], distribution=distribution, shape=shape, random_state=seed
         )
-        errors[seed] = np.linalg.norm(sparse_mean(data.X, contamination=0.1, random_state=seed).mean - data.mean)
+        errors[seed] = np.linalg.norm(
+            sparse_mean(data.X, contamination=0.1, random_state=seed, **PRESET).mean - data.mean
+        )
     z = z_score(errors, mean, std, 10)
     assert abs(z) <= 4
     if long_version:
@@ -62,7 +65,9 @@ def test_success_rate(
         data = simulate.make_contaminated(
             600, 100, [2.0] * 10, distribution=distribution, contamination=epsilon, random_state=seed
         )
-        found = set(sparse_mean(data.X, contamination=epsilon, min_selected=0, random_state=seed).support)
+        found = set(
+            sparse_mean(data.X, contamination=epsilon, random_state=seed, **{**PRESET, "min_selected": 0}).support
+        )
         rates[seed] = len(found & set(data.support)) / len(found | set(data.support))
     z = z_score(rates, mean, std, 50)
     assert abs(z) <= 4

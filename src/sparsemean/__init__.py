@@ -11,18 +11,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sparsemean import datasets, simulate
     from sparsemean.errors import InputError
-    from sparsemean.estimate import Estimate, load
-    from sparsemean.estimators import SparseMean
+    from sparsemean.estimate import Estimate
+    from sparsemean.estimators import SparseMean, SparseMeanDifference
     from sparsemean.fitting import sparse_mean
+    from sparsemean.planning import plan
+    from sparsemean.records import Plan
+    from sparsemean.storage import load
 
 __version__ = "0.1.0"
-__all__ = ["Estimate", "InputError", "SparseMean", "datasets", "load", "simulate", "sparse_mean"]
+__all__ = [
+    "Estimate",
+    "InputError",
+    "Plan",
+    "SparseMean",
+    "SparseMeanDifference",
+    "datasets",
+    "load",
+    "plan",
+    "simulate",
+    "sparse_mean",
+]
 
 _HOMES = {
     "Estimate": "estimate",
     "InputError": "errors",
+    "Plan": "records",
     "SparseMean": "estimators",
-    "load": "estimate",
+    "SparseMeanDifference": "estimators",
+    "load": "storage",
+    "plan": "planning",
     "sparse_mean": "fitting",
 }
 _ROOMS = {"datasets", "simulate"}

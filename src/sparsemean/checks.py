@@ -6,6 +6,7 @@ import math
 from numbers import Real
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.errors import InputError
 
@@ -31,3 +32,17 @@ def fraction_of_rows(value: object) -> float:
     if not 0 <= fraction < 0.5:
         raise InputError("contamination", rule, value, "it is the share of rows that may be wrong, 0.05 for 5 %")
     return fraction
+
+
+def one_number_each(value: object, d: int, *, argument: str) -> npt.NDArray[np.float64] | None:
+    """Return a number, or one for each of ``d`` features, as an array; None where all are zero."""
+    rule = f"be a finite number or {d} of them, one for each feature"
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(argument, rule, repr(value)) from None
+    if numbers.shape not in ((), (d,)):
+        raise InputError(argument, rule, f"shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise InputError(argument, rule, "NaN or infinity")
+    return np.broadcast_to(numbers, (d,)).copy() if numbers.any() else None

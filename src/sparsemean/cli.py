@@ -1,4 +1,4 @@
-"""The command line: fit, demo, bench. One clear line and status 2 for bad input, never a traceback."""
+"""The command line: fit, demo, plan, bench. One clear line and status 2 for bad input, never a traceback."""
 
 from __future__ import annotations
 
@@ -65,52 +65,48 @@ def _complain(message: str, status: int) -> int:
 
 @commands.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of rows that may be bad."
-)
-@click.option("--n-buckets", default="paper", show_default=True, help="'paper', 'theory' or a number.")
-@click.option("--step-size", type=float, default=0.05, show_default=True, help="η of the subgradient method.")
-@click.option("--init-scale", type=float, default=1e-5, show_default=True, help="α, in the units of the data.")
-@click.option(
-    "--n-iter", type=int, nargs=2, default=(200, 600), show_default=True, help="For the support, for the values."
-)
-@click.option("--min-selected", type=int, default=2, show_default=True, help="Fill the support up to this many.")
+@click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
+@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection.")
+@click.option("--noise", default="symmetric", show_default=True, help="symmetric or skewed.")
+@click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
+@click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
+@click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
 @click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
 @click.option(
     "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
     help="Write JSON to FILE.json, or in place of the table if no file is named.",
 )  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the selected features to a .csv, .json or .parquet file."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the selected features to .csv, .json or .parquet.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def fit(
-    file: Path, json_file: str | None, out: Path | None, quiet: bool, seed: int | None, jobs: int | None, **options: Any
-) -> None:
+def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper: bool, **options: Any) -> None:
     """Select the features of FILE (.npy, .csv, .parquet) whose mean is not zero.
 
-    Rows are observations, columns are features. At present the rule is that of
-    the paper's Algorithm 1, Stage 1.
+    Rows are observations, columns are features. Every selected feature comes
+    with an interval, an adjusted p-value and the share of bad rows it survives.
     """
     from sparsemean import fitting
-    from sparsemean.output import write
+    from sparsemean.output import as_json, write
+    from sparsemean.planning.paper import PRESET
     from sparsemean.sources import open_file
 
     targets = [target for target in (out, Path(json_file) if json_file not in (None, "-") else None) if target]
     _check_targets(file, targets, json_file)
-    if options["n_buckets"].lstrip("-").isdigit():
+    options["random_state"], options["n_jobs"] = options.pop("seed"), options.pop("jobs")
+    if options["n_buckets"] and options["n_buckets"].lstrip("-").isdigit():
         options["n_buckets"] = int(options["n_buckets"])
+    if paper:
+        given = {name: value for name, value in options.items() if name != "selection" and value is not None}
+        options = {**PRESET, **given}
     began = time.perf_counter()
     with _waiting(f"Reading {file.name}", quiet):
         table = open_file(file)
     with _progress("Counting signs", quiet) as progress:
-        estimate = fitting.fit(table, random_state=seed, n_jobs=jobs, progress=progress, **options)
+        estimate = fitting.fit(table, progress=progress, **options)
     for target in targets:
         write(estimate, target)
     if json_file == "-":
-        from sparsemean.output import as_json
-
         click.echo(as_json(estimate))
     elif not quiet:
         _report(estimate, table, file.name, time.perf_counter() - began)
@@ -134,16 +130,40 @@ def _check_targets(file: Path, targets: list[Path], json_file: str | None) -> No
 def demo() -> None:
     """Run on the shipped data: the probes that differ between men and women.
 
-    125 leukaemia patients, 12,625 probes. Each woman is paired with a man drawn
-    at random; a probe that sex does not touch has differences symmetric about 0.
+    125 leukaemia patients, 12,625 probes, about six of the patients mislabelled.
     """
     from sparsemean import demonstration
 
     began = time.perf_counter()
-    with _progress("Counting signs", quiet=False) as progress:
-        estimate, table = demonstration.run(progress)
-    _report(estimate, table, "Man − woman pairs, log2 expression", time.perf_counter() - began)
-    click.echo(click.wrap_text(demonstration.meaning(estimate), width=80))
+    with _progress("Comparing", quiet=False) as progress:
+        estimate, table, samples = demonstration.run(progress)
+    _report(estimate, table, "Gene expression (log2), men against women", time.perf_counter() - began)
+    click.echo(click.wrap_text(demonstration.meaning(estimate, samples), width=80))
+
+
+@commands.command()
+@click.argument("n", type=int)
+@click.argument("d", type=int)
+@click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
+@click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
+@click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
+@click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
+@click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
+def plan(n: int, d: int, **options: Any) -> None:
+    """Say what N rows of D features can show, before any data are seen."""
+    from sparsemean.planning import plan as make_plan
+
+    made = make_plan(n, d, **options)
+    assert made.outlook is not None
+    click.echo(click.wrap_text(made.summary(), width=80))
+    click.echo("\n  bucket of   buckets   majority needed   detectable mean (σ)")
+    for row in made.outlook.table:
+        click.echo(f"  {row['size']:>9.0f} {row['buckets']:>9.0f} {row['majority']:>17.0f} {row['effect']:>21.3g}")
+    click.echo("\nThe paper's theorems:")
+    for theorem, quantity, value in made.outlook.theorems:
+        click.echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))
 
 
 @commands.command()
@@ -183,16 +203,21 @@ def _report(estimate: Estimate, table: Table, title: str, seconds: float) -> Non
     selected = estimate.table()
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("feature", overflow="fold")
-    for name in ("estimate", "β", "entry time"):
+    for name in ("estimate", "interval", "p adjusted", "radius", "survives"):
         grid.add_column(name, justify="right")
+    row: Any
     for row in selected.head(SHOWN).itertuples():
-        grid.add_row(escape(str(row.feature)), f"{row.estimate:.4g}", f"{row.beta:+.2f}", f"{row.entry_time:.0f}")
+        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}"
+        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
+        cells = (f"{row.estimate:.4g}", interval, f"{row.p_adjusted:.2g}", str(row.radius), survives)
+        grid.add_row(escape(str(row.feature)), *cells)
     if len(selected):
         console.print(grid)
     if len(selected) > SHOWN:
         console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
     console.print(escape(estimate.summary()))
-    console.print(f"Seed {estimate.seed}; {seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
+    seed = "" if estimate.labels is not None else f"Seed {estimate.seed}; "
+    console.print(f"{seed}{seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
 
 
 @contextlib.contextmanager

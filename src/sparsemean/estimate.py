@@ -1,11 +1,9 @@
-"""The result of a fit: values, table, summary, path, file."""
+"""The result of a fit: values, how sure they are, table, path; words and files are next door."""
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean import path
+from sparsemean import intervals, path, selection
+from sparsemean.checks import integer
 from sparsemean.errors import InputError
-from sparsemean.files import replacing
 from sparsemean.partition import deal
-from sparsemean.passes import memory
-from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status
+from sparsemean.passes import memory, pairs
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-FORMAT = "sparsemean-estimate-1"
+DEFAULT_ITERATIONS = 600
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,63 +34,104 @@ class Estimate:
     Attributes
     ----------
     mean : (d,) array
-        Estimated means in original units, zero off the support.
+        Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
     support : array of int
         The selected features, sorted.
-    evidence : Evidence
-        The counts behind it.
-    bucket_of_row : (n,) array of int
-        The bucket of each row.
-    feature_names : array of str or None
-        None: the features are numbered.
-    plan, selection, seed, status
+    intervals : (d, 2) array
+        Intervals that hold after selection, NaN off the support.
+    beta : (d,) array
+        β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
+    bucket_size : (d,) array of int
+        The size with the smallest p.
+    skew_safe : (d,) array of int
+        Whether a selected feature would survive if its noise were skewed: 1 yes, 0 no, −1 not known.
+    selection : Selection
+        p-values, adjusted ones, q-values and the slack each feature survives.
+    plan, seed, status
         What was done, with which seed, and what there is to say about it.
+    bucket_of_row : (n,) array of int or None
+        The bucket of each row at the finest size; None for two groups.
+    rows : Rows or None
+        How far each row contradicts the rest, where that was looked at.
     source
         A handle on the data, not kept when the estimate is pickled or saved.
     """
 
     mean: FloatArray
     support: IntArray
-    evidence: Evidence
-    bucket_of_row: IntArray
+    intervals: FloatArray
+    beta: FloatArray
+    bucket_size: IntArray
+    skew_safe: IntArray
+    selection: Selection
     feature_names: npt.NDArray[np.object_] | None
     plan: Plan
-    selection: Selection
     seed: int
     status: Status
+    bucket_of_row: IntArray | None = None
+    rows: Rows | None = None
+    counts: Counts | None = None
+    evidence: Evidence | None = None
+    shift: FloatArray | None = None
+    units: IntArray | None = None
+    labels: IntArray | None = None
     source: Table | None = field(default=None)
 
-    @property
-    def beta(self) -> FloatArray:
-        """β₀ = (N₊ − N₋)/J of every feature: the share of bucket means above zero less the share below."""
-        return self.evidence.beta()
-
-    @property
-    def bucket_size(self) -> IntArray:
-        """Rows in a bucket, of every feature."""
-        return np.full(self.plan.n_features, self.plan.bucket_sizes[0])
-
-    @cached_property
-    def entry_time(self) -> FloatArray:
-        """First iteration with |μ̂_t| ≥ α, of every feature; infinity for one that never leaves zero.
-
-        The counts settle it unless a bucket mean lies within α of zero: those few features are read again, the first
-        time this is asked for.
-        """
-        plan, counts = self.plan, self.evidence.counts
-        scales = {"alpha": plan.alpha, "eta": plan.eta}
-        entry = path.free_entry(counts.positive[0], counts.negative[0], self.evidence.n_buckets[0], **scales)
-        rest = path.entry_unsettled(self.evidence, alpha=plan.alpha)
-        if rest.size:
-            entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
-        return entry
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "entry_time": self.entry_time, "source": None}
+        made = {"entry_time": self.entry_time, "radius": self.radius}
+        return {**self.__dict__, **made, "source": None, "evidence": None}
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
+
+    @property
+    def p_values(self) -> FloatArray:
+        """Combined over sizes, valid against any replacement of the planned number of rows, not adjusted for d."""
+        return self.selection.p_values
+
+    @property
+    def p_adjusted(self) -> FloatArray:
+        """Holm-adjusted p-values: family-wise error, under any dependence and any such adversary."""
+        return self.selection.p_adjusted
+
+    @property
+    def q_values(self) -> FloatArray:
+        """Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``)."""
+        return self.selection.q_values
+
+    @property
+    def max_contamination(self) -> FloatArray:
+        """Largest share of bad rows at which a feature is still selected; NaN if it never is.
+
+        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
+        """
+        slack = self.selection.last_slack
+        return np.where(slack < 0, np.nan, slack / self._n_units)
+
+    @cached_property
+    def radius(self) -> IntArray:
+        """Rows that must be replaced before a feature can change sides: a guaranteed lower bound."""
+        assert self.evidence is not None
+        rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
+        return selection.radius(self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self._n_units)
+
+    @cached_property
+    def entry_time(self) -> FloatArray:
+        """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
+
+        With the paper's buckets a feature that has a bucket mean within α of zero is read again, the first time this
+        is asked for; elsewhere paths are in units of their own and the counts settle them.
+        """
+        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        if self.plan.dealing != "paper" or self.counts is None:
+            return path.entry_of_rate(self.beta, **scales)
+        counts = self.counts
+        entry = path.free_entry(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales)
+        rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
+        if rest.size:
+            entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
+        return entry
 
     def names(self, features: IntArray) -> list[str | int]:
         """Return the names of ``features``, or their numbers where there are none."""
@@ -101,34 +140,54 @@ class Estimate:
         return [str(name) for name in self.feature_names[features]]
 
     def table(self, all: bool = False) -> pd.DataFrame:
-        """Return one row for each selected feature (``all=True``: every feature), the earliest to rise first."""
+        """Return one row for each selected feature (``all=True``: every feature), strongest first."""
         import pandas as pd
 
         features = np.arange(self.mean.size) if all else self.support
-        order = np.lexsort((-np.abs(self.mean[features]), -np.abs(self.beta[features]), self.entry_time[features]))
-        features = features[order]
-        return pd.DataFrame(
-            {
-                "feature": self.names(features),
-                "estimate": self.mean[features],
-                "beta": self.beta[features],
-                "entry_time": self.entry_time[features],
-                "bucket_size": self.bucket_size[features],
-            }
-        )
+        keys = (-np.abs(self.beta), self.p_values, ~np.isin(np.arange(self.mean.size), self.support))
+        features = features[np.lexsort([key[features] for key in keys])]
+        safe = pd.array(self.skew_safe[features] == 1, dtype="boolean")
+        safe[self.skew_safe[features] < 0] = pd.NA
+        columns = {
+            "feature": self.names(features),
+            "estimate": self.mean[features],
+            "ci_low": self.intervals[features, 0],
+            "ci_high": self.intervals[features, 1],
+            "p_value": self.p_values[features],
+            "p_adjusted": self.p_adjusted[features],
+            "q_value": self.q_values[features],
+            "radius": self.radius[features],
+            "max_contamination": self.max_contamination[features],
+            "beta": self.beta[features],
+            "entry_time": self.entry_time[features],
+            "bucket_size": self.bucket_size[features],
+            "skew_safe": safe,
+        }
+        return pd.DataFrame(columns)
 
     def summary(self) -> str:
-        """Say in a paragraph what was done and found."""
-        plan, k = self.plan, self.support.size
-        threshold = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
-        found = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
-        sentences = [
-            f"{found} selected out of {plan.n_features}, from {plan.n_rows} rows of which {plan.bad_rows} may be bad.",
-            f"A feature is selected when its bucket means agree on a sign: among {plan.n_buckets} buckets the share "
-            f"above zero less the share below must reach {threshold:.3f} (the paper's rule after {plan.select_at} "
-            "iterations, which has no stated error rate).",
-        ]
-        return " ".join((*sentences, *(f"Note: {message}." for message in self.status.messages)))
+        """Say in a paragraph what was done, found and promised."""
+        from sparsemean.words import summary
+
+        return summary(self)
+
+    def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
+        """Return intervals that each cover with probability ``level``, for features named before seeing the data."""
+        columns = self._columns(features)
+        if not isinstance(level, float) or not 0 < level < 1:
+            raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
+        bad, error = self.plan.bad_rows, 1.0 - level
+        if self.labels is not None:
+            _, low, high = pairs.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad)
+            return np.column_stack((low, high))
+        wanted = [size.bit_length() - 1 for size in self.plan.bucket_sizes] if self.plan.dealing == "blocks" else [0]
+        ends = self._map_levels(
+            columns,
+            lambda levels, _: intervals.all_sizes([levels[h] for h in wanted], error=error, bad_rows=bad),
+            wanted[-1] + 1,
+            X,
+        ).T
+        return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]
 
     def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
@@ -138,19 +197,28 @@ class Estimate:
         features : int, str or sequence of them
             By number or by name.
         n_iter : int, optional
-            Defaults to the number of iterations behind the values.
+            Defaults to the number of iterations behind the values, 600 where they are the walk's limit.
         X : array or data frame, optional
             The data of the fit; needed after loading or unpickling.
         """
         columns = self._columns(features)
-        last = self.plan.estimate_at if n_iter is None else int(n_iter)
-        if last < 0:
-            raise InputError("n_iter", "be an integer of at least 0", n_iter)
-        return self._map_means(
-            columns,
-            lambda means: path.walk(means, alpha=self.plan.alpha, eta=self.plan.eta, times=range(last + 1)),
-            X,
-        )
+        last = self.plan.estimate_at or DEFAULT_ITERATIONS
+        if n_iter is not None:
+            last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
+        alpha, eta = self.plan.alpha, self.plan.eta
+
+        def work(means: FloatArray) -> FloatArray:
+            unit = np.ones(means.shape[1]) if self.plan.dealing == "paper" else path.units_of(means)
+            return np.asarray(unit * path.walk(means / unit, alpha=alpha, eta=eta, times=range(last + 1)))
+
+        if self.labels is not None:
+            return pairs.map_differences(self._rows(X), columns, self.labels, work)
+        out = np.empty((last + 1, columns.size))
+        for size in np.unique(self.bucket_size[columns]):
+            at = np.flatnonzero(self.bucket_size[columns] == size)
+            level = int(size).bit_length() - 1 if self.plan.dealing == "blocks" else 0
+            out[:, at] = self._map_means(columns[at], work, level, X)
+        return out if self.shift is None else out + self.shift[columns]
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
@@ -160,25 +228,25 @@ class Estimate:
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to one file, without the data; `sparsemean.load` reads it."""
-        header = {
-            "format": FORMAT,
-            "plan": asdict(self.plan),
-            "rule": self.selection.rule,
-            "filled_up": self.selection.filled_up,
-            "n_buckets": self.evidence.n_buckets,
-            "seed": str(self.seed),
-            "status": asdict(self.status),
-        }
-        arrays = {name: getattr(self, name) for name in (*_ARRAYS, "entry_time")}
-        arrays |= {name: getattr(self.evidence.counts, name) for name in _COUNTS}
-        if self.feature_names is not None:
-            arrays["feature_names"] = self.feature_names.astype(str)
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+        from sparsemean.storage import save
 
-    def _map_means(self, columns: IntArray, work: Callable[[FloatArray], FloatArray], X: Any = None) -> FloatArray:
+        save(self, path)
+
+    @property
+    def _n_units(self) -> int:
+        return self.plan.n_rows if self.units is None else int(self.units.max()) + 1
+
+    def _map_means(
+        self, columns: IntArray, work: Callable[[FloatArray], FloatArray], level: int = 0, X: Any = None
+    ) -> FloatArray:
+        return self._map_levels(columns, lambda levels, _: work(levels[level]), level + 1, X)
+
+    def _map_levels(
+        self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int, X: Any
+    ) -> FloatArray:
         """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-        return memory.map_means(self._rows(X), deal(self.plan, self.seed), columns, work)
+        partition = deal(self.plan, self.seed, self.units)
+        return memory.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:
@@ -202,34 +270,3 @@ class Estimate:
             if found.size:
                 return int(found[0])
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
-
-
-_ARRAYS = ("mean", "support", "bucket_of_row")
-_COUNTS = ("positive", "negative", "nearest")
-
-
-def load(path: str | Path) -> Estimate:
-    """Read an estimate written by `Estimate.save`."""
-    try:
-        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            if header["format"] != FORMAT:
-                raise InputError("path", f"hold an estimate of format {FORMAT}", header["format"])
-            arrays = {name: file[name] for name in file if name != "header"}
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        raise InputError("path", "be a file written by Estimate.save", f"{str(path)!r} ({error})") from error
-    plan: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["plan"].items()}
-    status = {**header["status"], "messages": tuple(header["status"]["messages"])}
-    estimate = Estimate(
-        **{name: arrays[name] for name in _ARRAYS},
-        evidence=Evidence(Counts(*(arrays[name] for name in _COUNTS)), tuple(header["n_buckets"])),
-        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
-        plan=Plan(**plan),
-        selection=Selection(arrays["support"], header["rule"], header["filled_up"]),
-        seed=int(header["seed"]),
-        status=Status(**status),
-    )
-    estimate.__dict__["entry_time"] = arrays["entry_time"]
-    return estimate

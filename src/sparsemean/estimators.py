@@ -8,36 +8,70 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemean import planning
+from sparsemean.comparing import compare
+from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.fitting import sparse_mean
+from sparsemean.planning import paper
 from sparsemean.records import FloatArray, IntArray
+from sparsemean.sources import as_table
 
 
-class SparseMean(SelectorMixin, BaseEstimator):
-    """Estimate a sparse mean and select the features that have one.
+class _Selector(SelectorMixin, BaseEstimator):
+    """What the estimators share: an `Estimate` read the scikit-learn way."""
 
-    Until rules with an error rate arrive, the defaults are those of the paper's Algorithm 1, Stage 1
-    (`SparseMean.paper`).
+    def _read(self, X: Any, result: Estimate) -> Self:
+        self.result_ = result
+        validate_data(self, X, skip_check_array=True, reset=True)
+        self.mean_: FloatArray = result.mean
+        self.support_: IntArray = result.support
+        return self
+
+    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.mean_.size, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+
+class SparseMean(_Selector):
+    """Find the features whose mean is not zero, estimate it, and say how sure that is.
+
+    Each feature is tested by the signs of means of small buckets of rows, with p-values that hold against any
+    replacement of ⌈εn⌉ rows (see the page on guarantees).
 
     Parameters
     ----------
     contamination : float in [0, 0.5), default=0.05
-        Share of rows that may be arbitrary.
-    selection : {"paper"}, default="paper"
-        The rule that makes the support.
-    n_buckets : "paper", "theory" or int, default="paper"
-        Number of buckets: min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋), 100⌈εn⌉ (at most n), or a number.
-    step_size : float, default=0.05
-        η of the subgradient method.
-    init_scale : float, default=1e-5
-        α of the subgradient method, also the threshold of the rule. It is in the units of the data.
-    n_iter : int or pair of int, default=(200, 600)
-        Iterations after which the support is read, and those after which the values are.
-    min_selected : int, default=2
-        Where fewer features pass, this many with the largest |μ̂| are taken.
+        Share ε of rows that may be arbitrary. Whoever cannot name it reads ``max_contamination`` in the table.
+    selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
+        Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
+        false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
+        dependence and any adversary); the paper's rule (no error rate).
+    level : float in (0, 1), default=0.05
+        Error rate of the selection and of the intervals.
+    noise : {"symmetric", "skewed"}, default="symmetric"
+        What is assumed of a feature without a mean. "skewed" cancels skewness, for contamination up to about 3 %.
+    bucket_sizes : "auto" or tuple of int, default="auto"
+        Rising powers of two up to 64; "auto" is (1, 2, 4).
+    n_buckets : None, "paper", "theory" or int, default=None
+        One size, the paper's way: min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋), 100⌈εn⌉ (at most n), or a number of buckets.
+    step_size, init_scale : float, default=0.05, 1e-5
+        η and α of the subgradient method, for paths and for the paper's rule.
+    n_iter : None, int or pair of int, default=None
+        Iterations after which the paper's rule reads the support and after which values are read; None: 200, and the
+        walk's limit, the median of the bucket means.
+    min_selected : int, default=0
+        The paper's rule takes this many features with the largest |μ̂| where fewer pass.
+    refine : None
+        Refinement on the support; none so far.
+    null : float or array of d numbers, default=0.0
+        The means that are tested against.
+    screen_rows : False
+        Screening of rows; none so far.
     random_state : None, int, Generator or RandomState, default=None
         Deals the rows into buckets. None draws a seed; ``result_.seed`` has it.
     n_jobs : int, default=None
@@ -46,17 +80,17 @@ class SparseMean(SelectorMixin, BaseEstimator):
     Attributes
     ----------
     mean_ : (d,) array
-        Estimated means in original units, zero off the support.
+        Estimated means in original units, ``null`` (zero) off the support.
     support_ : array of int
         Selected features, sorted.
     result_ : Estimate
-        Everything else: table, summary, entry times, trajectories.
+        Everything else: table, summary, p-values, intervals, radius, paths.
 
     Examples
     --------
     >>> from sparsemean import SparseMean, simulate
     >>> data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
-    >>> est = SparseMean.paper(contamination=0.1, random_state=0).fit(data.X)
+    >>> est = SparseMean(contamination=0.1, random_state=0).fit(data.X)
     >>> est.support_
     array([0, 1, 2, 3])
     >>> est.transform(data.X).shape
@@ -67,48 +101,115 @@ class SparseMean(SelectorMixin, BaseEstimator):
         self,
         contamination: float = 0.05,
         *,
-        selection: str = "paper",
-        n_buckets: int | str = "paper",
-        step_size: float = planning.PAPER_ETA,
-        init_scale: float = planning.PAPER_ALPHA,
-        n_iter: int | tuple[int, int] = planning.PAPER_ITERATIONS,
-        min_selected: int = planning.PAPER_MIN_SELECTED,
+        selection: str = "fwer",
+        level: float = 0.05,
+        noise: str = "symmetric",
+        bucket_sizes: Any = "auto",
+        n_buckets: int | str | None = None,
+        step_size: float = paper.PAPER_ETA,
+        init_scale: float = paper.PAPER_ALPHA,
+        n_iter: int | tuple[int, int] | None = None,
+        min_selected: int = 0,
+        refine: None = None,
+        screen_rows: bool = False,
+        null: Any = 0.0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.contamination = contamination
         self.selection = selection
+        self.level = level
+        self.noise = noise
+        self.bucket_sizes = bucket_sizes
         self.n_buckets = n_buckets
         self.step_size = step_size
         self.init_scale = init_scale
         self.n_iter = n_iter
         self.min_selected = min_selected
+        self.refine = refine
+        self.screen_rows = screen_rows
+        self.null = null
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     @classmethod
     def paper(cls, contamination: float = 0.1, **params: Any) -> Self:
         """Return the estimator of Algorithm 1, Stage 1, exactly as published."""
-        published = {
-            "selection": "paper",
-            "n_buckets": "paper",
-            "step_size": planning.PAPER_ETA,
-            "init_scale": planning.PAPER_ALPHA,
-            "n_iter": planning.PAPER_ITERATIONS,
-            "min_selected": planning.PAPER_MIN_SELECTED,
-        }
-        return cls(contamination, **{**published, **params})
+        return cls(contamination, **{**paper.PRESET, **params})
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Fit rows of observations; ``y`` is ignored."""
-        self.result_: Estimate = sparse_mean(X, **self.get_params(deep=False))
-        validate_data(self, X, skip_check_array=True, reset=True)
-        self.mean_: FloatArray = self.result_.mean
-        self.support_: IntArray = self.result_.support
-        return self
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
+        """Fit rows of observations; rows with one label in ``groups`` are one subject. ``y`` is ignored."""
+        return self._read(X, sparse_mean(X, groups=groups, **self.get_params(deep=False)))
 
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
-        check_is_fitted(self)
-        mask = np.zeros(self.mean_.size, dtype=bool)
-        mask[self.support_] = True
-        return mask
+
+class SparseMeanDifference(_Selector):
+    """Find the features that differ between two groups of rows, by how much, and how sure that is.
+
+    Mann–Whitney statistics with exact p-values that hold when any ⌈εn⌉ rows are wrong, in value or in label; the
+    estimate is the Hodges–Lehmann shift. The null is equal distributions in both groups.
+
+    Parameters
+    ----------
+    contamination : float in [0, 0.5), default=0.05
+        Share of all rows that may be wrong, mislabelled ones included.
+    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
+        As in `SparseMean`.
+    level : float in (0, 1), default=0.05
+        Error rate of the selection and of the intervals.
+    n_jobs : int, default=None
+        Threads; None takes every core this process may use.
+
+    Attributes
+    ----------
+    classes_ : array of two labels
+        Sorted; the shift is that from ``classes_[0]`` to ``classes_[1]``.
+    mean_, support_, result_
+        As in `SparseMean`; ``result_.beta`` is Cliff's delta.
+    row_scores_, row_weights_, suspects_
+        How far each row contradicts its label on the support (larger is worse), 1 trusted or 0 rejected, and the
+        rejected rows, worst first.
+
+    Examples
+    --------
+    >>> from sparsemean import SparseMeanDifference, datasets
+    >>> data = datasets.load_all_sex()
+    >>> est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
+    >>> sorted(data.features[est.support_].tolist())[:3]
+    ['34477_at', '35885_at', '37583_at']
+    """
+
+    def __init__(
+        self,
+        contamination: float = 0.05,
+        *,
+        selection: str = "fwer",
+        level: float = 0.05,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.contamination = contamination
+        self.selection = selection
+        self.level = level
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # two classes, no more
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compare the two groups of rows that ``y`` names."""
+        if y is None:
+            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
+        result, self.classes_ = compare(
+            as_table(X),
+            y,
+            contamination=self.contamination,
+            selection_rule=self.selection,
+            level=self.level,
+            n_jobs=self.n_jobs,
+        )
+        assert result.rows is not None
+        self.row_scores_, self.row_weights_ = result.rows.scores, result.rows.weights
+        self.suspects_ = result.rows.suspects
+        return self._read(X, result)

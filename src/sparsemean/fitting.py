@@ -1,43 +1,33 @@
-"""The only conductor: a pass over the rows, the path of every feature, the selection, the values."""
+"""The only conductor: a pass over the rows, evidence, selection, then values and intervals on the support."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparsemean import path, planning, selection
+from sparsemean import evidence as evidences
+from sparsemean import intervals, path, planning, remarks, selection
+from sparsemean.checks import one_number_each
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.partition import deal
 from sparsemean.passes import memory
 from sparsemean.randomness import draw_seed
-from sparsemean.records import Evidence, FloatArray, IntArray, Partition, Plan, Selection, Status
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Partition, Plan, Selection, Status
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
 
 Progress = Callable[[float], None]
+SKEW_DEPTH = 6
+"""Levels of buckets, up to 32 rows, that the look at skewness takes."""
 
 
-def sparse_mean(
-    X: Any,
-    *,
-    feature_names: Any = None,
-    contamination: float = 0.05,
-    selection: str = "paper",
-    n_buckets: int | str = "paper",
-    step_size: float = planning.PAPER_ETA,
-    init_scale: float = planning.PAPER_ALPHA,
-    n_iter: int | tuple[int, int] = planning.PAPER_ITERATIONS,
-    min_selected: int = planning.PAPER_MIN_SELECTED,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> Estimate:
-    """Find the features of ``X`` whose mean is not zero and estimate it, in one call.
-
-    At present this is Stage 1 of Algorithm 1 exactly as published; rules with an error rate come later.
+def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **params: Any) -> Estimate:
+    """Find the features of ``X`` whose mean is not zero, estimate it and say how sure that is, in one call.
 
     Parameters
     ----------
@@ -45,22 +35,10 @@ def sparse_mean(
         Rows are observations. Arrays of any real type and layout, memory maps included, are read where they lie.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
-    contamination : float in [0, 0.5)
-        Share of rows that may be arbitrary.
-    selection : {"paper"}
-        The rule that makes the support.
-    n_buckets : "paper", "theory" or int
-        min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋) as in the paper's experiments, 100⌈εn⌉ (at most n) as in its theorem, or a number.
-    step_size, init_scale : float
-        η and α of the subgradient method.
-    n_iter : int or pair of int
-        Iterations after which the support is read, and those after which the values are.
-    min_selected : int
-        Where fewer features pass, this many with the largest |μ̂| are taken.
-    random_state : None, int or NumPy generator
-        Deals the rows into buckets; None draws a seed, which is stored in the result.
-    n_jobs : int, optional
-        Threads; None takes every core this process may use.
+    groups : sequence of n labels, optional
+        Rows with one label belong to one subject: they share a bucket and count once for the contamination.
+    **params
+        Those of `SparseMean`.
 
     Examples
     --------
@@ -69,96 +47,202 @@ def sparse_mean(
     >>> sparse_mean(data.X, contamination=0.1, random_state=0).support
     array([0, 1, 2, 3])
     """
-    if selection != "paper":
-        raise InputError("selection", "be 'paper', the only rule so far", repr(selection))
-    return fit(
-        as_table(X, feature_names),
-        random_state=random_state,
-        n_jobs=n_jobs,
-        contamination=contamination,
-        n_buckets=n_buckets,
-        step_size=step_size,
-        init_scale=init_scale,
-        n_iter=n_iter,
-        min_selected=min_selected,
-    )
+    return fit(as_table(X, feature_names), groups=groups, **params)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """The rows and how they are dealt; everything that reads them goes through here."""
+
+    table: Table
+    partition: Partition
+    plan: Plan
+    shift: FloatArray | None
+    n_jobs: int | None
+
+    def means(
+        self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int = 1
+    ) -> FloatArray:
+        return memory.map_means(
+            self.table, self.partition, columns, work, depth=depth, shift=self.shift, n_jobs=self.n_jobs
+        )
+
+    def walked(self, columns: IntArray, t: int) -> FloatArray:
+        """Return μ̂ of ``columns`` after t steps."""
+        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        values = self.means(columns, lambda levels, _: path.walk(levels[0], **scales, times=(t,)))
+        return np.asarray(values[0])
 
 
 def fit(
     table: Table,
     *,
+    groups: Any = None,
+    null: Any = 0.0,
+    refine: Any = None,
+    screen_rows: Any = False,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: Any = 0,  # noqa: ARG001
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
-    """Fit a table; ``options`` are those of `planning.paper_plan`, ``progress`` is told the share of the pass done."""
+    """Fit a table; ``options`` are those of `planning.plan_fit`, ``progress`` is told the share of the pass done."""
     began = time.perf_counter()
-    plan = planning.paper_plan(*table.values.shape, **options)
+    if refine is not None or screen_rows is not False:
+        name, value = ("refine", refine) if refine is not None else ("screen_rows", screen_rows)
+        raise InputError(name, f"be {None if name == 'refine' else False}, the only choice so far", repr(value))
+    n, d = table.values.shape
+    units = _units(groups, n)
+    n_units = None if units is None else int(units.max()) + 1
+    plan = planning.plan_fit(n, d, n_units=n_units, **options)
+    if units is not None and plan.dealing == "paper":
+        raise InputError("groups", "be None with n_buckets, which deals single rows", "labels", "leave n_buckets out")
+    shift = one_number_each(null, d, argument="null")
     seed = draw_seed(random_state)
-    partition = deal(plan, seed)
-    evidence = memory.count(table, partition, n_jobs=n_jobs, progress=progress)
-    walks = _Walks(table, partition, plan, n_jobs)
-    mu, walked = _select_at(walks, evidence)
-    chosen = selection.by_paper(mu, alpha=plan.alpha, min_selected=plan.min_selected)
-    mean = np.zeros(plan.n_features)
-    if chosen.support.size:
-        mean[chosen.support] = walks.values(chosen.support, plan.estimate_at)
+    data = _Data(table, deal(plan, seed, units), plan, shift, n_jobs)
+    counts = memory.count(table, data.partition, shift=shift, n_jobs=n_jobs, progress=progress)
+    found = _evidence(counts, plan)
+    n_deal = n if n_units is None else n_units
+    chosen = selection.select(found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n_deal)
+    walked = np.empty(0, dtype=np.intp)
+    if plan.selection == "paper":
+        chosen, walked = _paper_support(data, counts, chosen)
+    values = _on_support(data, chosen)
     status = Status(
-        messages=(*table.notes, *_remarks(plan, chosen)),
+        messages=(*table.notes, *remarks.of_fit(plan, counts, chosen, values.constant, table)),
         walked=int(np.union1d(walked, chosen.support).size),
         seconds=time.perf_counter() - began,
     )
+    best = chosen.best if plan.noise == "symmetric" else np.zeros(d, dtype=np.intp)
+    sizes = np.array(found.labels)
     return Estimate(
-        mean=mean,
+        mean=values.mean,
         support=chosen.support,
-        evidence=evidence,
-        bucket_of_row=partition.bucket_of_row,
+        intervals=values.intervals,
+        beta=_beta(counts, best),
+        bucket_size=sizes[chosen.best],
+        skew_safe=values.skew_safe,
+        selection=chosen,
         feature_names=table.feature_names,
         plan=plan,
-        selection=chosen,
         seed=seed,
         status=status,
+        bucket_of_row=data.partition.bucket_of_row,
+        counts=counts,
+        evidence=found,
+        shift=shift,
+        units=units,
         source=table,
     )
 
 
-class _Walks:
-    """Bucket means of few features, read again and walked step by step."""
-
-    def __init__(self, table: Table, partition: Partition, plan: Plan, n_jobs: int | None) -> None:
-        self.table, self.partition, self.plan, self.n_jobs = table, partition, plan, n_jobs
-
-    def values(self, columns: IntArray, t: int) -> FloatArray:
-        """Return μ̂ after ``t`` steps."""
-
-        def work(means: FloatArray) -> FloatArray:
-            return path.walk(means, alpha=self.plan.alpha, eta=self.plan.eta, times=(t,))
-
-        walked = memory.map_means(self.table, self.partition, columns, work, n_jobs=self.n_jobs)
-        return np.asarray(walked[0])
+def _units(groups: Any, n: int) -> IntArray | None:
+    """Give every subject a number, in the order of their first rows."""
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 
 
-def _select_at(walks: _Walks, evidence: Evidence) -> tuple[FloatArray, IntArray]:
-    """Return μ̂ where the support is read, and the features that had to be walked for it."""
-    plan = walks.plan
-    counts = (evidence.counts.positive[0], evidence.counts.negative[0], evidence.n_buckets[0])
-    mu = path.free_walk(*counts, alpha=plan.alpha, eta=plan.eta, t=plan.select_at)
-    walked = path.unfinished(evidence, mu, alpha=plan.alpha, eta=plan.eta)
+def _evidence(counts: Counts, plan: Plan) -> Evidence:
+    if plan.noise == "skewed":
+        return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
+    return evidences.of_signs(counts, plan.bucket_sizes)
+
+
+def _beta(counts: Counts, best: IntArray) -> FloatArray:
+    """Return β₀ of every feature at its best size."""
+    rates = np.stack([counts.beta(size) for size in range(len(counts.n_buckets))])
+    return np.asarray(np.take_along_axis(rates, best[np.newaxis], axis=0)[0])
+
+
+def _paper_support(data: _Data, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
+    """Return the paper's support, and the features that had to be walked for it."""
+    plan = data.plan
+    scales = {"alpha": plan.alpha, "eta": plan.eta}
+    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales, t=plan.select_at)
+    walked = path.unfinished(counts, mu, **scales)
     if walked.size:
-        mu[walked] = walks.values(walked, plan.select_at)
+        mu[walked] = data.walked(walked, plan.select_at)
     if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
         close = path.contenders(mu, plan.min_selected)
-        mu[close] = walks.values(close, plan.select_at)
+        mu[close] = data.walked(close, plan.select_at)
         walked = np.union1d(walked, close)
-    return mu, walked
+    return selection.by_paper(chosen, mu, alpha=plan.alpha, min_selected=plan.min_selected), walked
 
 
-def _remarks(plan: Plan, chosen: Selection) -> tuple[str, ...]:
-    if not chosen.filled_up:
-        return ()
-    passed = chosen.support.size - chosen.filled_up
-    return (
-        f"only {passed} feature(s) passed the rule; the {chosen.support.size} that moved farthest were taken "
-        f"(min_selected={plan.min_selected})",
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    mean: FloatArray
+    intervals: FloatArray
+    skew_safe: IntArray
+    """1 yes, 0 no, −1 not known."""
+    constant: IntArray
+    """Selected columns that hold one value only."""
+
+
+def _on_support(data: _Data, chosen: Selection) -> _Values:
+    """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
+    plan, support = data.plan, chosen.support
+    d = plan.n_features
+    offset = np.zeros(d) if data.shift is None else data.shift
+    mean, ends, safe = offset.copy(), np.full((d, 2), np.nan), np.full(d, -1, dtype=np.intp)
+    if not support.size:
+        return _Values(mean, ends, safe, support)
+    nested = plan.dealing == "blocks"
+    error = plan.level * support.size / d
+    depth = max(SKEW_DEPTH, data.partition.depth) if nested else 1
+    wanted = data.partition.wanted
+
+    def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
+        sizes = [levels[level] for level in wanted]
+        low, high = intervals.all_sizes(sizes, error=error, bad_rows=plan.bad_rows)
+        value = _value(sizes, chosen.best[columns], plan)
+        nets = [np.sum(np.sign(level), axis=0) for level in levels]
+        same = np.all(levels[0] == levels[0][0], axis=0)
+        return np.vstack((value, low, high, same, *nets))
+
+    value, low, high, same, *nets = data.means(support, work, depth)
+    mean[support] = value + offset[support]
+    ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    if nested:
+        safe[support] = _skew_safe(data, nets)
+    return _Values(mean, ends, safe, support[same.astype(bool)])
+
+
+def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
+    """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
+    if plan.noise == "skewed":
+        best = np.full_like(best, len(sizes) - 1)  # the larger the bucket, the nearer its median to the mean
+    out = np.empty(best.size)
+    for size, means in enumerate(sizes):
+        at = np.flatnonzero(best == size)
+        if at.size and plan.estimate_at is None:
+            out[at] = np.median(means[:, at], axis=0)
+        elif at.size and plan.estimate_at is not None:
+            unit = path.units_of(means[:, at]) if plan.dealing == "blocks" else np.ones(at.size)
+            walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
+            out[at] = unit * walked[0]
+    return out
+
+
+def _skew_safe(data: _Data, nets: list[FloatArray]) -> IntArray:
+    """Say which selected features the contrasts that cancel skewness would select too."""
+    plan, partition = data.plan, data.partition
+    bases = evidences.contrast_bases(plan.bad_rows)
+    sizes = evidences.contrast_sizes(bases)
+    levels = [size.bit_length() - 1 for size in sizes]
+    total = np.stack([nets[level] for level in levels])
+    counts = Counts(
+        positive=np.maximum(total, 0).astype(np.int32),
+        negative=np.maximum(-total, 0).astype(np.int32),
+        nearest=np.full(total.shape[1], np.inf),
+        n_buckets=tuple(partition.n_buckets(level) for level in levels),
     )
+    found = evidences.of_contrasts(counts, sizes, bases)
+    p = selection.combined(selection.p_at(found, plan.bad_rows))
+    return np.asarray(selection.holm(plan.level)(p, plan.n_features, 0), dtype=np.intp)

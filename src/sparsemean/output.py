@@ -29,7 +29,7 @@ def check_target(path: Path) -> None:
 
 
 def as_json(estimate: Estimate) -> str:
-    """Return the selected features and the settings; an entry time that never comes is null."""
+    """Return the selected features and the settings; what is infinite or not known is null."""
     plan = estimate.plan
     selected = [
         {key: _plain(value) for key, value in row.items()} for row in estimate.table().to_dict(orient="records")
@@ -40,7 +40,10 @@ def as_json(estimate: Estimate) -> str:
         "columns": plan.n_features,
         "contamination": plan.contamination,
         "n_buckets": plan.n_buckets,
-        "rule": estimate.selection.rule,
+        "bucket_sizes": list(plan.bucket_sizes),
+        "selection": plan.selection,
+        "level": plan.level,
+        "bad_rows": plan.bad_rows,
         "seed": estimate.seed,
         "selected": selected,
         "summary": estimate.summary(),
@@ -52,7 +55,9 @@ def as_json(estimate: Estimate) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    if isinstance(value, np.integer):
+        return int(value)
+    return value if isinstance(value, (str, int)) else None
 
 
 def write(estimate: Estimate, path: Path) -> None:

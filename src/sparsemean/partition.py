@@ -15,12 +15,12 @@ from sparsemean.records import IntArray, Partition, Plan
 BLOCK = 64
 
 
-def deal(plan: Plan, seed: int) -> Partition:
-    """Deal the rows of ``plan`` into buckets with ``seed``."""
+def deal(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
+    """Deal the rows of ``plan`` into buckets with ``seed``; rows of one unit (a number for each row) stay together."""
     if plan.dealing == "paper":
         assert plan.n_buckets is not None
         return deal_paper(plan.n_rows, plan.n_buckets, seed)
-    return deal_blocks(plan.n_rows, plan.bucket_sizes, seed)
+    return deal_blocks(plan.n_rows, plan.bucket_sizes, seed, units=units)
 
 
 def deal_paper(n: int, n_buckets: int, seed: int) -> Partition:
@@ -58,10 +58,12 @@ def block_positions(first_row: int, n: int, seed: int) -> IntArray:
     return np.asarray(places[start : start + n], dtype=np.intp)
 
 
-def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
+def deal_blocks(n: int, sizes: tuple[int, ...], seed: int, *, units: IntArray | None = None) -> Partition:
     """Deal rows 0 … n−1 inside blocks of 64 and nest the buckets of ``sizes`` (powers of two up to 64).
 
-    The last block may have empty places; a bucket whose places are all empty does not exist.
+    The last block may have empty places; a bucket whose places are all empty does not exist. Levels above the largest
+    size wanted are there for whoever looks at a few features more closely. With ``units`` it is the units that are
+    dealt, numbered 0, 1, …, each with all its rows.
 
     Examples
     --------
@@ -70,14 +72,17 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
     [130, 66, 34]
     """
     check_sizes(sizes)
-    places = block_positions(0, n, seed)
-    row_at = np.full(-(-n // BLOCK) * BLOCK, -1, dtype=np.intp)
-    row_at[places] = np.arange(n)
-    order = row_at[row_at >= 0]
-    all_sizes = tuple(1 << h for h in range(max(sizes).bit_length()))
-    levels: list[IntArray] = [np.arange(n + 1)]
-    bucket = places[order]
-    for _ in all_sizes[1:]:
+    n_units = n if units is None else int(units.max()) + 1
+    places = block_positions(0, n_units, seed)
+    unit_at = np.full(-(-n_units // BLOCK) * BLOCK, -1, dtype=np.intp)
+    unit_at[places] = np.arange(n_units)
+    bucket = np.sort(places)
+    order, first_level = unit_at[unit_at >= 0], np.arange(n_units + 1)
+    if units is not None:
+        order = np.argsort(places[units], kind="stable")
+        first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), n)
+    levels: list[IntArray] = [first_level]
+    for _ in range(1, BLOCK.bit_length()):
         bucket = bucket // 2
         first = np.flatnonzero(np.diff(bucket, prepend=-1))
         levels.append(np.append(first, bucket.size))
@@ -85,10 +90,10 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
     return Partition(
         order=order,
         levels=tuple(levels),
-        sizes=all_sizes,
+        sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
         wanted=tuple(size.bit_length() - 1 for size in sizes),
-        bucket_of_row=places // min(sizes),
-        places=row_at,
+        bucket_of_row=(places if units is None else places[units]) // min(sizes),
+        places=unit_at if units is None else None,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.records import CountArray, Evidence, FloatArray, IntArray
+from sparsemean.records import CountArray, Counts, FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
 GUARD = 1.0 + 1e-9
@@ -112,21 +112,21 @@ def steps_to(level: FloatArray, u: FloatArray, v: FloatArray, beta: FloatArray, 
     return s
 
 
-def unfinished(evidence: Evidence, reached: FloatArray, *, alpha: float, eta: float) -> IntArray:
+def unfinished(counts: Counts, reached: FloatArray, *, alpha: float, eta: float) -> IntArray:
     """Return the features whose counts do not settle where their walk is.
 
     A bucket mean lies within its reach, or it ends so near to α that rounding decides. A walk that hovers about zero
     oversteps it by no more than one step, which is below 8ηα².
     """
     end = np.abs(reached)
-    met = evidence.counts.nearest <= np.maximum(end * GUARD, 8 * eta * alpha**2)
+    met = counts.nearest <= np.maximum(end * GUARD, 8 * eta * alpha**2)
     return np.flatnonzero(met | (np.abs(end / alpha - 1.0) < GUARD - 1.0))
 
 
-def entry_unsettled(evidence: Evidence, *, alpha: float) -> IntArray:
+def entry_unsettled(counts: Counts, *, alpha: float) -> IntArray:
     """Return the features whose counts do not settle their entry time: they move, and a bucket mean lies within α."""
-    moves = evidence.counts.positive[-1] != evidence.counts.negative[-1]
-    return np.flatnonzero(moves & (evidence.counts.nearest <= alpha * GUARD))
+    moves = counts.positive[-1] != counts.negative[-1]
+    return np.flatnonzero(moves & (counts.nearest <= alpha * GUARD))
 
 
 def contenders(mu: FloatArray, k: int) -> IntArray:
@@ -189,3 +189,22 @@ def walk(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -
     from sparsemean.kernels import cpu  # compiled kernels are loaded when there is something to walk
 
     return cpu.subgm(means, alpha=alpha, eta=eta, times=times)
+
+
+def units_of(means: FloatArray) -> FloatArray:
+    """Return a robust unit for each feature: the median size of its bucket means, 1 where that is zero.
+
+    α is absolute; in such units a walk does not depend on what the feature is measured in.
+    """
+    unit = np.median(np.abs(means), axis=0)
+    return np.where(unit > 0, unit, 1.0)
+
+
+def entry_of_rate(beta: FloatArray, *, alpha: float, eta: float) -> FloatArray:
+    """Return the first t at which a free walk of rate |β| reaches α; infinity for β = 0."""
+    rate = np.abs(beta)
+    entry = np.full(rate.shape, np.inf)
+    rates, back = np.unique(rate[rate > 0], return_inverse=True)
+    start = np.full(rates.shape, alpha)
+    entry[rate > 0] = steps_to(start, start, start, rates, eta)[back]
+    return entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,33 +24,65 @@ class Plan:
     contamination
         Share ε of rows that may be arbitrary.
     bad_rows
-        The number of rows that ε stands for.
+        The number of rows (subjects, where rows come in groups) that ε stands for.
+    selection, level, noise
+        The rule that makes the support, its error rate, and what is assumed of the noise.
     dealing
-        ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up.
+        ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up; ``"pairs"``:
+        two groups, no buckets.
     n_buckets
-        Number J of buckets for ``"paper"``; None for ``"blocks"``.
+        Number J of buckets for ``"paper"``; None otherwise.
     bucket_sizes
         Rows in a bucket, one entry for each nested size; the paper's single size is rounded down.
     alpha, eta
         Initial scale and step size of the subgradient method.
     select_at, estimate_at
-        Iterations at which the support and the values are read.
+        Iterations at which the paper's rule reads the support and the values; None: the walk's limit.
     min_selected
-        The support is filled up to this many features with those that have moved farthest.
+        The paper's rule fills the support up to this many features with those that have moved farthest.
+    outlook
+        What can be expected of this plan, where `sparsemean.plan` made it.
     """
 
     n_rows: int
     n_features: int
     contamination: float
     bad_rows: int
+    selection: str
+    level: float
+    noise: str
     dealing: str
     n_buckets: int | None
     bucket_sizes: tuple[int, ...]
     alpha: float
     eta: float
     select_at: int
-    estimate_at: int
+    estimate_at: int | None
     min_selected: int
+    outlook: Outlook | None = None
+
+    @property
+    def detectable_effect(self) -> float | None:
+        """Smallest mean, in standard deviations of Gaussian noise, that is found with the wanted power."""
+        return None if self.outlook is None else self.outlook.detectable_effect
+
+    def summary(self) -> str:
+        """Say in words what the plan can do."""
+        return "" if self.outlook is None else self.outlook.text
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What can be expected before any data are seen: a row of ``table`` a size, one of ``theorems`` a result."""
+
+    detectable_effect: float
+    survivable_contamination: float
+    rows_needed: int | None
+    effect: float | None
+    power: float
+    table: tuple[dict[str, float], ...]
+    theorems: tuple[tuple[str, str, float], ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +107,11 @@ class Partition:
         """Number of rows dealt."""
         return int(self.order.size)
 
+    @property
+    def depth(self) -> int:
+        """Number of levels up to the largest one that is counted."""
+        return self.wanted[-1] + 1
+
     def n_buckets(self, level: int) -> int:
         """Return the number of buckets at ``level`` that hold at least one row."""
         return int(self.levels[level].size) - 1
@@ -88,29 +125,63 @@ class Counts:
     negative: CountArray
     nearest: FloatArray
     """Smallest nonzero |bucket mean| of the largest size; infinity where there is none."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """The counts together with the number of buckets behind them."""
-
-    counts: Counts
     n_buckets: tuple[int, ...]
 
     def beta(self, size: int = 0) -> FloatArray:
         """Return β₀ = (N₊ − N₋)/J of every feature at the given size index."""
-        net = self.counts.positive[size].astype(np.int64) - self.counts.negative[size]
+        net = self.positive[size].astype(np.int64) - self.negative[size]
         return np.asarray(net / self.n_buckets[size], dtype=np.float64)
+
+
+class Null(Protocol):
+    """A null distribution of one statistic for each feature."""
+
+    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
+        """Return two-sided p-values of ``statistic``, one for each of ``features``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Statistics that are large when a feature has a mean, their nulls, and what one replaced row can move.
+
+    One row of ``statistic`` (and one null, one move, one label) for each bucket size; a single one for two groups.
+    """
+
+    statistic: FloatArray
+    nulls: tuple[Null, ...]
+    moves: tuple[float, ...]
+    labels: tuple[int, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.statistic.shape[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Which features were selected, and how."""
+    """Which features were selected, and how sure one can be of each: (d,) arrays but for the support."""
 
     support: IntArray
-    rule: str
+    p_values: FloatArray
+    p_adjusted: FloatArray
+    q_values: FloatArray
+    best: IntArray
+    """Index of the size with the smallest p."""
+    last_slack: IntArray
+    """Largest number of bad rows at which a feature is selected; −1 where it is not selected at any."""
     filled_up: int = 0
-    """How many of them came in only to reach ``min_selected``."""
+    """How many of the support came in only to reach ``min_selected``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """How far each row contradicts the rest: larger is worse; weights run from 1 (trusted) to 0 (rejected)."""
+
+    scores: FloatArray
+    weights: FloatArray
+    suspects: IntArray
 
 
 @dataclass(frozen=True, slots=True)

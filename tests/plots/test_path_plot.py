@@ -10,6 +10,7 @@ import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean.errors import InputError
+from sparsemean.planning.paper import PRESET
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -19,7 +20,7 @@ DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0).X
 
 @pytest.fixture
 def estimate() -> Estimate:
-    return sparse_mean(DATA, random_state=0)
+    return sparse_mean(DATA, random_state=0, **PRESET)
 
 
 def test_lines_are_the_trajectories(estimate: Estimate) -> None:
@@ -34,7 +35,7 @@ def test_lines_are_the_trajectories(estimate: Estimate) -> None:
 
 def test_own_axes_few_features_and_nothing_selected() -> None:
     figure, ax = plt.subplots()
-    none = sparse_mean(DATA[:, 4:], min_selected=0, random_state=0)
+    none = sparse_mean(DATA[:, 4:], random_state=0)
     assert none.plot_path(ax=ax, n_iter=50) is ax
     assert "0 of 26" in ax.get_title(loc="left")
     plt.close(figure)

@@ -18,8 +18,16 @@ CONTAMINATION = 0.1
 def paper_fit(X: FloatMatrix) -> Estimate:
     """Run Algorithm 1, Stage 1, as published."""
     from sparsemean.fitting import sparse_mean
+    from sparsemean.planning.paper import PRESET
 
-    return sparse_mean(X, contamination=CONTAMINATION, random_state=0, n_jobs=N_JOBS)
+    return sparse_mean(X, contamination=CONTAMINATION, random_state=0, n_jobs=N_JOBS, **PRESET)
+
+
+def certified_fit(X: FloatMatrix) -> Estimate:
+    """Run the default fit with all its inference: p-values, support, intervals, radius."""
+    from sparsemean.fitting import sparse_mean
+
+    return sparse_mean(X, contamination=0.05, refine=None, screen_rows=False, random_state=0, n_jobs=N_JOBS)
 
 
 def counting_pass(X: FloatMatrix, partition: Partition) -> Counts:
@@ -35,4 +43,5 @@ def warm(dtype: str) -> None:
 
     small = np.random.default_rng(0).standard_normal((640, 40)).astype(dtype)
     paper_fit(small)
+    certified_fit(small)
     counting_pass(small, deal_blocks(640, (1, 2, 4), 0))

@@ -45,9 +45,16 @@ class _Tally:
 
 
 def count_signs(
-    X: Array, partition: Partition, *, n_jobs: int | None = None, progress: Progress | None = None
+    X: Array,
+    partition: Partition,
+    *,
+    shift: FloatArray | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    ``shift`` is taken from every row first, one number for each feature.
 
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
@@ -55,7 +62,7 @@ def count_signs(
     positive = np.zeros((len(partition.wanted), d), dtype=np.int32)
     negative = np.zeros_like(positive)
     nearest = np.full(d, np.inf)
-    for tally, done in _tallies(X, partition, count_threads(n_jobs)):
+    for tally, done in _tallies(X, partition, shift, count_threads(n_jobs)):
         if not tally.finite:
             raise NotFiniteError
         positive[:, tally.columns] += tally.positive
@@ -63,13 +70,15 @@ def count_signs(
         np.minimum(nearest[tally.columns], tally.nearest, out=nearest[tally.columns])
         if progress is not None:
             progress(done)
-    return Counts(positive, negative, nearest)
+    return Counts(positive, negative, nearest, tuple(partition.n_buckets(level) for level in partition.wanted))
 
 
-def _tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_Tally, float]]:
+def _tallies(
+    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int
+) -> Iterator[tuple[_Tally, float]]:
     """Yield the tallies of all tasks with the share of the work that is done."""
-    if not is_native(X):
-        yield from _converted_tallies(X, partition, n_threads)
+    if shift is not None or not is_native(X):
+        yield from _converted_tallies(X, partition, shift, n_threads)
         return
     view = strided(X)
     tasks = _tasks(view, partition, n_threads if X.size > SMALL else 1)
@@ -77,33 +86,41 @@ def _tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_
         yield tally, done / len(tasks)
 
 
-def _converted_tallies(X: Array, partition: Partition, n_threads: int) -> Iterator[tuple[_Tally, float]]:
-    """Read a type that the loops do not know (float16, foreign byte order) in slices of converted columns."""
+def _converted_tallies(
+    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int
+) -> Iterator[tuple[_Tally, float]]:
+    """Read in slices of converted columns: types that the loops do not know, and values that are to be shifted."""
     n, d = X.shape
     width = max(1, CONVERTED_BYTES // (8 * n))
     for first in range(0, d, width):
-        piece = np.ascontiguousarray(X[:, first : first + width], dtype=np.float64)
-        for tally, done in _tallies(piece, partition, n_threads):
+        piece = _converted(X, slice(first, first + width), shift)
+        for tally, done in _tallies(piece, partition, None, n_threads):
             columns = slice(first + tally.columns.start, first + tally.columns.stop)
             yield replace(tally, columns=columns), (first + done * piece.shape[1]) / d
+
+
+def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) -> FloatArray:
+    piece = np.ascontiguousarray(X[:, columns], dtype=np.float64)
+    return piece if shift is None else piece - shift[columns]
 
 
 def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[partial[_Tally]]:
     """Cut the pass into independent pieces of work whose tallies add up."""
     d = view.shape[1]
-    if not view.rows_are_contiguous or (len(partition.levels) > 1 and not _has_quads(partition)):
+    if not view.rows_are_contiguous or (partition.depth > 1 and not _has_quads(partition)):
         return [partial(_by_columns, view, partition, c) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
-    if partition.places is None or len(partition.levels) == 1:
+    if not _has_quads(partition):
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
-    places = _cut(partition.places.size, -(-partition.places.size // (BLOCK * stripes)) * BLOCK)
+    n_places = -(-view.shape[0] // BLOCK) * BLOCK
+    places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
     return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
 
 
 def _has_quads(partition: Partition) -> bool:
-    return partition.places is not None and len(partition.levels) >= 3
+    return partition.places is not None and partition.depth >= 3
 
 
 def _cut(total: int, width: int) -> list[slice]:
@@ -124,23 +141,23 @@ def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: sl
 
 def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> _Tally:
     assert partition.places is not None
-    width, depth = columns.stop - columns.start, len(partition.levels)
+    width, depth = columns.stop - columns.start, partition.depth
     negative, zero, nearest = _blank_tally(depth, width)
     bad = loops.count_places(
         view.memory, view.start + columns.start, view.row_step, partition.places[places],
         _blank_row(view, width), np.empty((depth - 2, width)), negative, zero, nearest,
     )  # fmt: skip
-    n_buckets = [(places.stop - places.start) // size for size in partition.sizes]
+    n_buckets = [(places.stop - places.start) // size for size in partition.sizes[:depth]]
     tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
     return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
 
 
 def _by_columns(view: Strided, partition: Partition, columns: slice) -> _Tally:
-    depth = len(partition.levels)
+    depth, levels = partition.depth, partition.levels[: partition.depth]
     negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
     bad = loops.count_columns(
         view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
-        np.concatenate(partition.levels), np.cumsum([0, *(level.size for level in partition.levels)]),
+        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
         np.empty(partition.n_rows), negative, zero, nearest[0],
     )  # fmt: skip
     return _tally(partition, columns, [partition.n_buckets(h) for h in range(depth)], negative, zero, nearest[0], bad)
@@ -172,28 +189,30 @@ def _blank_row(view: Strided, width: int) -> Array:
     return blank
 
 
+def level_means(
+    X: Array, partition: Partition, columns: IntArray, *, depth: int, shift: FloatArray | None = None
+) -> list[FloatArray]:
+    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns."""
+    if shift is not None or not is_native(X):
+        X, columns = _converted(X, columns, shift), np.arange(columns.size)
+    view = strided(X)
+    sums = np.empty((partition.n_buckets(0), columns.size))
+    loops.sum_buckets(
+        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums
+    )
+    offsets = partition.levels[0]
+    means = [sums / np.diff(offsets)[:, np.newaxis]]
+    for above in partition.levels[1:depth]:
+        sums = np.add.reduceat(sums, above[:-1], axis=0)
+        offsets = offsets[above]
+        means.append(sums / np.diff(offsets)[:, np.newaxis])
+    return means
+
+
 def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
     """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
     chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)
-    if not is_native(X):
-        X, chosen = np.asarray(X[:, chosen], dtype=np.float64), np.arange(chosen.size)
-    view = strided(X)
-    sums = np.empty((partition.n_buckets(0), chosen.size))
-    loops.sum_buckets(
-        view.memory,
-        view.start,
-        view.row_step,
-        view.column_step,
-        partition.order,
-        partition.levels[0],
-        chosen,
-        sums,
-    )
-    offsets = partition.levels[0]
-    for above in partition.levels[1 : level + 1]:
-        sums = np.add.reduceat(sums, above[:-1], axis=0)
-        offsets = offsets[above]
-    return np.asarray(sums / np.diff(offsets)[:, np.newaxis])
+    return level_means(X, partition, chosen, depth=level + 1)[level]
 
 
 def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
@@ -201,4 +220,11 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
     at = np.fromiter(times, dtype=np.intp)
     out = np.empty((at.size, means.shape[1]))
     loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    return out
+
+
+def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
+    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
+    out = np.empty((2, first.shape[1]), dtype=np.intp)
+    loops.compare_sorted(np.sort(first.T, axis=1), np.sort(second.T, axis=1), out)
     return out

@@ -310,3 +310,23 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
                 v *= 1.0 - eta * beta
                 t += 1
             out[k, f] = mu
+
+
+@compiled
+def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
+    """Write #{first > second} and #{first < second} over all pairs, for rows of sorted values."""
+    n_features, n1 = first.shape
+    n2 = second.shape[1]
+    for f in range(n_features):
+        below = through = 0
+        greater = less = 0
+        for i in range(n1):
+            x = first[f, i]
+            while below < n2 and second[f, below] < x:
+                below += 1
+            while through < n2 and second[f, through] <= x:
+                through += 1
+            greater += below
+            less += n2 - through
+        out[0, f] = greater
+        out[1, f] = less

@@ -51,6 +51,7 @@ def count_signs(X: Array, partition: Partition) -> Counts:
         positive=np.stack([np.sum(m > 0, axis=0, dtype=np.int32) for m in means]),
         negative=np.stack([np.sum(m < 0, axis=0, dtype=np.int32) for m in means]),
         nearest=np.where(means[-1] == 0, np.inf, np.abs(means[-1])).min(axis=0),
+        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
     )
 
 
@@ -120,3 +121,9 @@ def _convex_steps(means: FloatArray, eta: float, start: float) -> Iterator[Float
     while True:
         yield mu
         mu = mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
+
+
+def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
+    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
+    pairs = first[:, np.newaxis] - second[np.newaxis]
+    return np.stack((np.sum(pairs > 0, axis=(0, 1)), np.sum(pairs < 0, axis=(0, 1))))

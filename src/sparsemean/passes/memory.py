@@ -9,7 +9,7 @@ import numpy as np
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
-from sparsemean.records import Evidence, FloatArray, IntArray, Partition
+from sparsemean.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.table import Table
 
 MEANS_AT_ONCE = 1_000_000
@@ -18,17 +18,21 @@ SCANNED_AT_ONCE = 4_000_000
 
 
 def count(
-    table: Table, partition: Partition, *, n_jobs: int | None = None, progress: cpu.Progress | None = None
-) -> Evidence:
+    table: Table,
+    partition: Partition,
+    *,
+    shift: FloatArray | None = None,
+    n_jobs: int | None = None,
+    progress: cpu.Progress | None = None,
+) -> Counts:
     """Read every value once and return the sign counts of all wanted sizes."""
     try:
-        counts = cpu.count_signs(table.values, partition, n_jobs=n_jobs, progress=progress)
+        return cpu.count_signs(table.values, partition, shift=shift, n_jobs=n_jobs, progress=progress)
     except cpu.NotFiniteError:
-        raise _not_finite(table) from None
-    return Evidence(counts, tuple(partition.n_buckets(level) for level in partition.wanted))
+        raise not_finite(table) from None
 
 
-def _not_finite(table: Table) -> InputError:
+def not_finite(table: Table) -> InputError:
     """Find the first column that is to blame."""
     n, d = table.values.shape
     width = max(1, SCANNED_AT_ONCE // n)
@@ -52,18 +56,22 @@ def map_means(
     table: Table,
     partition: Partition,
     columns: IntArray,
-    work: Callable[[FloatArray], FloatArray],
+    work: Callable[[list[FloatArray], IntArray], FloatArray],
     *,
-    level: int = 0,
+    depth: int = 1,
+    shift: FloatArray | None = None,
     n_jobs: int | None = None,
 ) -> FloatArray:
-    """Read ``columns`` again and return ``work`` of their (J, columns) bucket means, side by side."""
+    """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
+
+    ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
+    """
     n_threads = count_threads(n_jobs)
     at_once = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
     pieces = [columns[k : k + at_once] for k in range(0, columns.size, at_once)]
 
     def read_and_work(piece: IntArray) -> FloatArray:
-        return work(cpu.bucket_means(table.values, partition, level=level, columns=piece))
+        return work(cpu.level_means(table.values, partition, piece, depth=depth, shift=shift), piece)
 
     small = columns.size * partition.n_rows < cpu.SMALL
     return np.concatenate(list(each(read_and_work, pieces, 1 if small else n_threads)), axis=-1)

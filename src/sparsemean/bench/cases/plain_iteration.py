@@ -10,7 +10,8 @@ from sparsemean.bench.row import Row, at_least
 from sparsemean.bench.timing import best_times
 from sparsemean.kernels import reference
 from sparsemean.partition import deal
-from sparsemean.planning import paper_plan
+from sparsemean.planning import plan_fit
+from sparsemean.planning.paper import PAPER_ITERATIONS, PRESET
 from sparsemean.records import FloatArray
 
 SHAPE = {False: (600, 10_000), True: (600, 1000)}
@@ -36,6 +37,6 @@ def rows(*, quick: bool, repeat: int) -> Iterator[Row]:
 
 def iterate(X: data.FloatMatrix) -> FloatArray:
     """Take bucket means and walk every feature, step by step, with the readable kernels."""
-    plan = paper_plan(*X.shape, contamination=subjects.CONTAMINATION)
+    plan = plan_fit(*X.shape, contamination=subjects.CONTAMINATION, **PRESET)
     means = reference.bucket_means(X, deal(plan, 0))
-    return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=(plan.select_at, plan.estimate_at))
+    return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)

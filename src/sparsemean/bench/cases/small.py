@@ -8,7 +8,8 @@ from sparsemean.bench import data, subjects, wording
 from sparsemean.bench.row import Row
 from sparsemean.bench.timing import best_times
 from sparsemean.partition import deal
-from sparsemean.planning import paper_plan
+from sparsemean.planning import plan_fit
+from sparsemean.planning.paper import PAPER_ITERATIONS, PRESET
 
 SHAPE = (600, 100)
 CALLS = 20
@@ -23,13 +24,13 @@ def rows(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
 
     X = data.draw(*SHAPE, "float64")
     estimator = SparseMean.paper(contamination=subjects.CONTAMINATION, random_state=0)
-    plan = paper_plan(*SHAPE, contamination=subjects.CONTAMINATION)
+    plan = plan_fit(*SHAPE, contamination=subjects.CONTAMINATION, **PRESET)
     partition, support = deal(plan, 0), estimator.fit(X).support_
 
     def kernels() -> None:
         cpu.count_signs(X, partition)
         means = cpu.bucket_means(X, partition, columns=support)
-        cpu.subgm(means, alpha=plan.alpha, eta=plan.eta, times=(plan.select_at, plan.estimate_at))
+        cpu.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
 
     calls, fit = best_times(kernels, lambda: estimator.fit(X), repeat=repeat * CALLS)
     what = f"{wording.shape(X)}, warm"

@@ -1,0 +1,83 @@
+"""The conductor for two groups: ranks, selection, shifts and suspects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean import planning, rows, selection
+from sparsemean.errors import InputError
+from sparsemean.estimate import Estimate
+from sparsemean.passes import pairs
+from sparsemean.planning.limits import pairs_possible
+from sparsemean.records import IntArray, Status
+from sparsemean.sources.table import Table
+
+
+def classes_of(y: Any, n: int) -> tuple[npt.NDArray[Any], IntArray]:
+    """Return the two classes of ``y`` and the class, 0 or 1, of every row."""
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InputError("y", f"have one label for each of the {n} rows of X", f"shape {labels.shape}")
+    missing = [value is None or value != value for value in labels.tolist()]
+    if any(missing):
+        advice = "drop such rows or give them a label"
+        raise InputError("y", "have no missing labels", f"a missing one at row {missing.index(True)}", advice)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if classes.size != 2:
+        shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
+        raise InputError("y", "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
+    return classes, codes.astype(np.intp)
+
+
+def compare(
+    table: Table,
+    y: Any,
+    *,
+    contamination: Any = 0.05,
+    selection_rule: Any = "fwer",
+    level: Any = 0.05,
+    n_jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Estimate, npt.NDArray[Any]]:
+    """Compare two groups of rows feature by feature; return the estimate and the two classes."""
+    began = time.perf_counter()
+    n, d = table.values.shape
+    classes, labels = classes_of(y, n)
+    plan = planning.pairs_plan(n, d, contamination=contamination, selection=selection_rule, level=level)
+    sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
+    remarks = pairs_possible(plan, sizes)
+    evidence, delta, exact = pairs.count(table, labels, n_jobs=n_jobs, progress=progress)
+    chosen = selection.select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n)
+    support = chosen.support
+    mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), rows.none_suspected(n)
+    if support.size:
+        error = plan.level * support.size / d
+        value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows)
+        mean[support], ends[support] = value, np.column_stack((low, high))
+        columns = np.asarray(table.values[:, support], dtype=np.float64)
+        judged = rows.between_groups(columns, labels, bad_rows=plan.bad_rows)
+    if not exact:
+        remarks.append("p-values use the normal tail of U, which is larger than the exact one far out")
+    estimate = Estimate(
+        mean=mean,
+        support=support,
+        intervals=ends,
+        beta=delta,
+        bucket_size=np.ones(d, dtype=np.intp),
+        skew_safe=np.full(d, -1, dtype=np.intp),
+        selection=chosen,
+        feature_names=table.feature_names,
+        plan=plan,
+        seed=0,
+        status=Status((*table.notes, *remarks), int(support.size), time.perf_counter() - began),
+        rows=judged,
+        evidence=evidence,
+        labels=labels,
+        source=table,
+    )
+    return estimate, classes

@@ -1,0 +1,36 @@
+"""Intervals from order statistics of bucket means, valid against m replaced rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean.records import FloatArray
+
+
+def order_statistic(n_buckets: int, error: float) -> int:
+    """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
+    from scipy.special import bdtr
+
+    return int(np.sum(bdtr(np.arange(n_buckets + 1), n_buckets, 0.5) <= error / 2))
+
+
+def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
+    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) bucket means as two rows; infinite where l − m < 1."""
+    J, k = means.shape
+    rank = order_statistic(J, error) - bad_rows
+    if rank < 1:
+        return np.stack((np.full(k, -np.inf), np.full(k, np.inf)))
+    ordered = np.sort(means, axis=0)
+    return np.stack((ordered[rank - 1], ordered[J - rank]))
+
+
+def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:
+    """Return the intersection of the intervals of all sizes, each at ``error`` divided by their number.
+
+    Where sizes contradict each other the noise cannot be symmetric; then the hull of all intervals is returned.
+    """
+    each = np.stack([one_size(means, error=error / len(levels), bad_rows=bad_rows) for means in levels])
+    low, high = each[:, 0].max(axis=0), each[:, 1].min(axis=0)
+    apart = low > high
+    low[apart], high[apart] = each[:, 0].min(axis=0)[apart], each[:, 1].max(axis=0)[apart]
+    return np.stack((low, high))

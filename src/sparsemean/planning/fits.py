@@ -1,0 +1,135 @@
+"""The plan of one fit: every argument is checked here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sparsemean.checks import fraction_of_rows, integer
+from sparsemean.errors import InputError
+from sparsemean.evidence import contrast_bases, contrast_sizes
+from sparsemean.partition import check_sizes
+from sparsemean.planning import paper
+from sparsemean.records import Plan
+
+MIN_ROWS = 4
+AUTO_SIZES = (1, 2, 4)
+"""No one size is best: single rows are blind where the noise has no mass near its centre, large buckets let few bad
+rows spoil many. Three nested ones come out of the same pass."""
+SELECTIONS = {
+    "fwer": "Holm: with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
+    "fdr": "Benjamini–Hochberg: expected share of false features at most level, for independent or positively "
+    "dependent features and no adversary",
+    "fdr_by": "Benjamini–Yekutieli: expected share of false features at most level, whatever m rows were replaced",
+    "paper": "the paper's rule: no error rate",
+}
+NOISES = ("symmetric", "skewed")
+
+
+def bad_rows(n: int, contamination: float) -> int:
+    """Return m = ⌈εn − 1e-9⌉: 7 % of 1000 rows are 70, whatever floating point makes of it."""
+    return max(0, math.ceil(contamination * n - 1e-9))
+
+
+def one_of(value: object, names: Any, *, argument: str) -> str:
+    """Return ``value`` if it is one of ``names``."""
+    if not isinstance(value, str) or value not in names:
+        raise InputError(argument, f"be one of {', '.join(map(repr, names))}", repr(value))
+    return value
+
+
+def plan_fit(
+    n: int,
+    d: int,
+    *,
+    contamination: object = 0.05,
+    selection: object = "fwer",
+    level: object = 0.05,
+    noise: object = "symmetric",
+    bucket_sizes: object = "auto",
+    n_buckets: object = None,
+    step_size: object = paper.PAPER_ETA,
+    init_scale: object = paper.PAPER_ALPHA,
+    n_iter: object = None,
+    min_selected: object = 0,
+    n_units: int | None = None,
+) -> Plan:
+    """Plan a one-sample fit.
+
+    Examples
+    --------
+    >>> plan = plan_fit(600, 100, contamination=0.1, selection="paper", n_buckets="paper")
+    >>> plan.n_buckets, plan.bucket_sizes, plan.bad_rows
+    (240, (2,), 60)
+    >>> plan_fit(600, 100).bucket_sizes
+    (1, 2, 4)
+    """
+    epsilon = fraction_of_rows(contamination)
+    if n < MIN_ROWS:
+        advice = "buckets of rows cannot be formed from fewer"
+        raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
+    rule = one_of(selection, SELECTIONS, argument="selection")
+    noise_name = one_of(noise, NOISES, argument="noise")
+    buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
+    if buckets is not None and noise_name == "skewed":
+        raise InputError("n_buckets", "be None with noise='skewed', which nests its own sizes", repr(n_buckets))
+    units = n if n_units is None else n_units
+    bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)
+    J = None if buckets is None else paper.count_buckets(buckets, n, epsilon)
+    select_at, estimate_at = paper.check_iterations(n_iter)
+    fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
+    return Plan(
+        n_rows=n,
+        n_features=d,
+        contamination=epsilon,
+        bad_rows=bad,
+        selection=rule,
+        level=paper.check_share("level", level),
+        noise=noise_name,
+        dealing="blocks" if J is None else "paper",
+        n_buckets=J,
+        bucket_sizes=_sizes(bucket_sizes, noise_name, bad) if J is None else (n // J,),
+        alpha=paper.check_share("init_scale", init_scale),
+        eta=paper.check_share("step_size", step_size),
+        select_at=select_at,
+        estimate_at=estimate_at,
+        min_selected=min(d, fewest),
+    )
+
+
+def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
+    if noise == "skewed":
+        if bucket_sizes != "auto":
+            raise InputError("bucket_sizes", "be 'auto' with noise='skewed'", repr(bucket_sizes))
+        return contrast_sizes(contrast_bases(bad))
+    if bucket_sizes == "auto":
+        return AUTO_SIZES
+    rule = "be 'auto' or rising powers of two between 1 and 64"
+    if not isinstance(bucket_sizes, (tuple, list)):
+        raise InputError("bucket_sizes", rule, repr(bucket_sizes))
+    sizes = tuple(integer(size, argument="bucket_sizes", least=1, rule=rule) for size in bucket_sizes)
+    check_sizes(sizes)
+    return sizes
+
+
+def pairs_plan(n: int, d: int, *, contamination: object, selection: object, level: object) -> Plan:
+    """Plan a comparison of two groups of ``n`` rows in all."""
+    epsilon = fraction_of_rows(contamination)
+    names = [name for name in SELECTIONS if name != "paper"]
+    return Plan(
+        n_rows=n,
+        n_features=d,
+        contamination=epsilon,
+        bad_rows=bad_rows(n, epsilon),
+        selection=one_of(selection, names, argument="selection"),
+        level=paper.check_share("level", level),
+        noise="any",
+        dealing="pairs",
+        n_buckets=None,
+        bucket_sizes=(1,),
+        alpha=paper.PAPER_ALPHA,
+        eta=paper.PAPER_ETA,
+        select_at=paper.PAPER_ITERATIONS[0],
+        estimate_at=None,
+        min_selected=0,
+    )

@@ -1,0 +1,150 @@
+"""What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from sparsemean.checks import integer, real
+from sparsemean.errors import InputError
+from sparsemean.planning import fits, limits, paper, theorems
+from sparsemean.records import Outlook, Plan
+
+MOST_ROWS = 4_000_000
+
+
+def plan(
+    n: int,
+    d: int,
+    *,
+    contamination: float = 0.05,
+    level: float = 0.05,
+    bucket_sizes: Any = "auto",
+    power: float = 0.8,
+    effect: float | None = None,
+    k: int = 1,
+    sigma: float = 1.0,
+    delta: float = 0.05,
+) -> Plan:
+    """Say before seeing any data what n rows of d features can show, at family-wise error ``level``.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and features.
+    contamination : float in [0, 0.5)
+        Share of rows that may be arbitrary.
+    level : float
+        Family-wise error rate.
+    bucket_sizes : "auto" or tuple of int
+        As in `SparseMean`.
+    power : float
+        Probability with which a single effect is to be found.
+    effect : float, optional
+        A mean, in standard deviations, for which the rows needed are wanted.
+    k, sigma, delta
+        Sparsity, standard deviation and failure probability in the paper's theorems.
+
+    Returns
+    -------
+    Plan
+        With ``detectable_effect``, ``outlook`` and ``summary()``. Effects are for Gaussian noise and uncorrupted rows
+        with the slack kept; the heavier the tails at the same scale of the centre, the better single rows do.
+
+    Examples
+    --------
+    >>> import sparsemean as sm
+    >>> sm.plan(2000, 20_000, contamination=0.01).detectable_effect  # doctest: +ELLIPSIS
+    0.1...
+    """
+    n = integer(n, argument="n", least=1, rule="be a positive integer")
+    d = integer(d, argument="d", least=1, rule="be a positive integer")
+    power = paper.check_share("power", power)
+    made = fits.plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
+    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
+        raise InputError("effect", "be a positive number", effect)
+    survivable = limits.survivable_rows(made)
+    if made.bad_rows > survivable:
+        raise _impossible(made, survivable)
+    table = tuple(_row(made, size, power) for size in made.bucket_sizes)
+    best = min(row["effect"] for row in table)
+    needed = None if effect is None else _rows_needed(made, effect, power)
+    outlook = Outlook(
+        detectable_effect=best,
+        survivable_contamination=survivable / n,
+        rows_needed=needed,
+        effect=effect,
+        power=power,
+        table=table,
+        theorems=theorems.numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta),
+        text=_text(made, best, survivable, needed, effect, power),
+    )
+    return replace(made, outlook=outlook)
+
+
+def _row(made: Plan, size: int, power: float) -> dict[str, float]:
+    J, k = limits.majority(made, size)
+    return {"size": size, "buckets": J, "majority": k, "effect": _effect(J, k, size, power)}
+
+
+def _effect(J: int, k: int, size: int, power: float) -> float:
+    """Return the mean, in σ of Gaussian rows, whose buckets of ``size`` show k of J on its side with ``power``."""
+    from scipy.special import betaincinv, ndtri
+
+    if k > J:
+        return math.inf
+    share = float(betaincinv(k, J - k + 1, power))  # P(Bin(J, share) ≥ k) = power
+    return float(ndtri(share)) / math.sqrt(size)
+
+
+def _rows_needed(made: Plan, effect: float, power: float) -> int:
+    """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
+
+    def found(n: int) -> bool:
+        other = replace(made, n_rows=n, bad_rows=fits.bad_rows(n, made.contamination))
+        return min(_row(other, size, power)["effect"] for size in made.bucket_sizes) <= effect
+
+    low, high = fits.MIN_ROWS, fits.MIN_ROWS
+    while not found(high):
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            return 0
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def _impossible(made: Plan, survivable: int) -> InputError:
+    """Say which inequality fails, with its numbers, and what is the nearest plan that exists."""
+    n, tests = made.n_rows, made.n_features * len(made.bucket_sizes)
+    smallest = 2.0 ** (1 - n)
+    if survivable < 0:
+        return InputError(
+            "n",
+            f"be large enough that 2^(1−n) ≤ level/(d·sizes) = {made.level / tests:.2g}",
+            f"n = {n}, 2^(1−n) = {smallest:.2g}",
+            f"take at least {limits.rows_for_any(made)} rows",
+        )
+    return InputError(
+        "contamination",
+        f"leave enough buckets: at n = {n}, d = {made.n_features} a unanimous feature survives {survivable} bad rows",
+        f"{made.contamination} ({made.bad_rows} rows)",
+        f"the largest feasible contamination is {survivable / n:.4g}",
+    )
+
+
+def _text(made: Plan, best: float, survivable: int, needed: int | None, effect: float | None, power: float) -> str:
+    sizes = ", ".join(map(str, made.bucket_sizes))
+    sentences = [
+        f"With {made.n_rows:,} rows of {made.n_features:,} features, {made.bad_rows} of which may be bad, buckets of "
+        f"{sizes} rows find a mean of {best:.3g} standard deviations with probability {power:g} (Gaussian noise), at a "
+        f"family-wise error of {made.level:g}.",
+        f"A feature on which all rows agree survives {survivable} bad rows ({survivable / made.n_rows:.3g} of all).",
+    ]
+    if effect is not None and needed:
+        sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows.")
+    elif effect is not None:
+        sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
+    return " ".join(sentences)

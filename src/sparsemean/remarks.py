@@ -1,0 +1,47 @@
+"""What there is to say about a fit besides its numbers: one sentence each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean.planning.limits import nothing_possible
+from sparsemean.records import Counts, IntArray, Plan, Selection
+from sparsemean.sources.table import Table
+
+NAMED = 5
+
+
+def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, table: Table) -> tuple[str, ...]:
+    """Return the remarks on a one-sample fit."""
+    said = []
+    if chosen.filled_up:
+        said.append(
+            f"only {chosen.support.size - chosen.filled_up} feature(s) passed the rule; the {chosen.support.size} "
+            f"that moved farthest were taken (min_selected={plan.min_selected})"
+        )
+    if plan.selection != "paper" and plan.noise == "symmetric" and plan.dealing == "blocks":
+        said += nothing_possible(plan)
+        said += _falling(counts, chosen, table)
+    if constant.size:
+        said.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
+    return tuple(said)
+
+
+def _falling(counts: Counts, chosen: Selection, table: Table) -> list[str]:
+    """Name selected features whose |β| falls as buckets grow: their noise is skewed rather than their mean nonzero."""
+    if len(counts.n_buckets) < 2:
+        return []
+    small, large = (np.abs(counts.beta(size))[chosen.support] for size in (0, -1))
+    spread = np.sqrt(1 / counts.n_buckets[0] + 1 / counts.n_buckets[-1])
+    falling = chosen.support[small - large > 2 * spread]
+    if not falling.size:
+        return []
+    return [
+        f"|β| falls as buckets grow for {falling.size} selected feature(s), which speaks of skewed noise rather than "
+        f"of a mean: {_names(table, falling)}; see skew_safe, or noise='skewed'"
+    ]
+
+
+def _names(table: Table, columns: IntArray) -> str:
+    names = columns if table.feature_names is None else table.feature_names[columns]
+    return ", ".join(str(name) for name in names[:NAMED]) + (", …" if columns.size > NAMED else "")

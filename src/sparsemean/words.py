@@ -1,0 +1,62 @@
+"""An estimate in a paragraph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemean import path
+from sparsemean.planning.fits import SELECTIONS
+
+if TYPE_CHECKING:
+    from sparsemean.estimate import Estimate
+
+
+def summary(estimate: Estimate) -> str:
+    """Say what was done, found and promised."""
+    plan, k = estimate.plan, estimate.support.size
+    found = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
+    sentences = [
+        f"{found} selected out of {plan.n_features}, from {plan.n_rows} rows of which {plan.bad_rows} may be bad.",
+        _paper(estimate) if plan.selection == "paper" else _promise(estimate),
+    ]
+    if k == 0 and plan.selection != "paper":
+        sentences.append(_nothing(estimate))
+    if k and plan.selection != "paper":
+        least = int(np.min(estimate.selection.last_slack[estimate.support]))
+        sentences.append(f"Every one of them survives at least {least} bad rows ({least / plan.n_rows:.2%} of all).")
+    return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
+
+
+def _paper(estimate: Estimate) -> str:
+    plan = estimate.plan
+    threshold = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    return (
+        f"A feature is selected when its bucket means agree on a sign: among {plan.n_buckets} buckets the share above "
+        f"zero less the share below must reach {threshold:.3f} (the paper's rule after {plan.select_at} iterations, "
+        "which has no stated error rate)."
+    )
+
+
+def _promise(estimate: Estimate) -> str:
+    plan = estimate.plan
+    if plan.dealing == "pairs":
+        null = "features that have the same distribution in both groups"
+    elif plan.noise == "skewed":
+        null = "features without a mean, skewed noise allowed up to a stated bound"
+    else:
+        null = "features whose noise is symmetric about the null value"
+    return f"What is promised at level {plan.level:g}, for {null} and independent rows: {SELECTIONS[plan.selection]}."
+
+
+def _nothing(estimate: Estimate) -> str:
+    slack = estimate.selection.last_slack
+    closest = int(slack.max(initial=-1))
+    if closest >= 0:
+        return (
+            f"With at most {closest} bad rows (contamination {closest / estimate.plan.n_rows:.4g}) "
+            f"{int(np.sum(slack == closest))} feature(s) would be selected."
+        )
+    smallest = float(estimate.p_adjusted.min(initial=1.0))
+    return f"Not even without bad rows would one be; the smallest adjusted p-value is {smallest:.2g}."
