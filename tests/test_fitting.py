@@ -6,7 +6,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from conftest import Claims
 
 from sparsemean import Estimate, simulate
 from sparsemean import sparse_mean as any_sparse_mean
@@ -15,6 +14,7 @@ from sparsemean.kernels import reference
 from sparsemean.partition import deal_paper
 from sparsemean.planning.paper import PRESET
 
+from conftest import Claims
 from problems import draw
 
 ALPHA, ETA = 1e-5, 0.05

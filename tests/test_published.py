@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Claims
 
 from sparsemean import simulate, sparse_mean
 from sparsemean.planning.paper import PRESET
+
+from conftest import Claims
 
 STAGE_1 = [
     ("fisk", 1.3, 0.432057, 0.087097),

@@ -18,7 +18,7 @@ def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket."""
     return Evidence(
         statistic=np.maximum(counts.positive, counts.negative).astype(np.float64),
-        nulls=tuple(FairSigns(p.astype(np.intp) + n) for p, n in zip(counts.positive, counts.negative, strict=True)),
+        nulls=tuple(FairSigns(p + n) for p, n in zip(counts.positive, counts.negative, strict=True)),
         moves=(1.0,) * len(sizes),
         labels=sizes,
     )

@@ -156,8 +156,12 @@ def _evidence(counts: Counts, plan: Plan) -> Evidence:
 
 def _beta(counts: Counts, best: IntArray) -> FloatArray:
     """Return β₀ of every feature at its best size."""
-    rates = np.stack([counts.beta(size) for size in range(len(counts.n_buckets))])
-    return np.asarray(np.take_along_axis(rates, best[np.newaxis], axis=0)[0])
+    rates = counts.beta(0)
+    for size in range(1, len(counts.n_buckets)):
+        at = np.flatnonzero(best == size)
+        net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
+        rates[at] = net / counts.n_buckets[size]
+    return rates
 
 
 def _paper_support(data: _Data, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
@@ -244,5 +248,5 @@ def _skew_safe(data: _Data, nets: list[FloatArray]) -> IntArray:
         n_buckets=tuple(partition.n_buckets(level) for level in levels),
     )
     found = evidences.of_contrasts(counts, sizes, bases)
-    p = selection.combined(selection.p_at(found, plan.bad_rows))
-    return np.asarray(selection.holm(plan.level)(p, plan.n_features, 0), dtype=np.intp)
+    p = selection.combined(selection.p_at(found, np.array([plan.bad_rows])))
+    return np.asarray(selection.holm(plan.level)(p, plan.n_features, 0)[:, 0], dtype=np.intp)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from sparsemean.records import FloatArray
 
 
+@lru_cache(maxsize=256)
 def order_statistic(n_buckets: int, error: float) -> int:
     """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
     from scipy.special import bdtr

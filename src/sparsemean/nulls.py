@@ -11,21 +11,30 @@ from functools import lru_cache
 
 import numpy as np
 
-from sparsemean.records import FloatArray, IntArray
+from sparsemean.records import CountArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FairSigns:
     """max(N₊, N₋) when N₊ is Binomial(N₊ + N₋, ½): the sign test, given the number of nonzero bucket means."""
 
-    nonzero: IntArray
+    nonzero: CountArray
+
+    def least(self, p: float) -> float:
+        """Return the majority that gives ``p`` among the fewest signs that any feature has."""
+        fewest = int(self.nonzero.min())
+        return float(np.argmax(_table(fewest) <= p))
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return min(1, 2·P(Bin(N, ½) ≥ statistic)), and 1 where the statistic is not above N/2."""
-        return sign_test(np.ceil(statistic).astype(np.intp), self.nonzero[features])
+        nonzero = np.broadcast_to(self.nonzero[features][:, np.newaxis], statistic.shape)
+        p = np.ones(statistic.shape)
+        majority = np.nonzero(2 * statistic > nonzero)
+        p[majority] = sign_test(np.ceil(statistic[majority]).astype(np.intp), nonzero[majority])
+        return p
 
 
-def sign_test(k: IntArray, n: IntArray) -> FloatArray:
+def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
     """Return min(1, 2·P(Bin(n, ½) ≥ k)), and 1 where 2k ≤ n.
 
     Examples
@@ -33,13 +42,22 @@ def sign_test(k: IntArray, n: IntArray) -> FloatArray:
     >>> sign_test(np.array([10, 9, 5]), np.array([10, 10, 10]))
     array([0.00195312, 0.02148438, 1.        ])
     """
-    if k.size and (n == n[0]).all():
-        size = int(n[0])
-        table = _two_sided(np.arange(size + 2), np.full(size + 2, size))
-        return np.asarray(table[np.clip(k, 0, size + 1)])
-    stride = int(n.max(initial=0)) + 2
-    code, back = np.unique(n * stride + np.clip(k, 0, n + 1), return_inverse=True)
-    return np.asarray(_two_sided(code % stride, code // stride)[back])
+    if not k.size:
+        return np.empty(0)
+    most = int(n.max())
+    p = _table(most)[np.clip(k, 0, most + 1)]
+    fewer = np.flatnonzero(n < most)
+    if fewer.size:
+        k, n = k[fewer], n[fewer].astype(np.intp)
+        code, back = np.unique(n * (most + 2) + np.clip(k, 0, n + 1), return_inverse=True)
+        p[fewer] = _two_sided(code % (most + 2), code // (most + 2))[back]
+    return np.asarray(p)
+
+
+@lru_cache(maxsize=64)
+def _table(n: int) -> FloatArray:
+    """Return the p-values of majorities 0 … n + 1 among n signs."""
+    return _two_sided(np.arange(n + 2), np.full(n + 2, n))
 
 
 def _two_sided(k: IntArray, n: IntArray) -> FloatArray:
@@ -55,6 +73,12 @@ class Gaussian:
 
     bias: float
     sd: float
+
+    def least(self, p: float) -> float:
+        """Return the statistic whose p-value is ``p``."""
+        from scipy.special import ndtri
+
+        return self.bias - self.sd * float(ndtri(p / 2))
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
         """Return min(1, 2·Φ(−z)), z = (statistic − bias)/sd, and 1 where z ≤ 0."""
@@ -90,6 +114,10 @@ class Ranks:
         """Return min(1, 2·P(U ≥ statistic)), and 1 where the statistic is not above n₁n₂/2."""
         doubled = np.minimum(1.0, 2.0 * self.upper_tail(statistic))
         return np.where(2 * statistic <= self.n1 * self.n2, 1.0, doubled)
+
+    def least(self, p: float) -> float:
+        """Return the smallest U whose p-value is at most ``p``."""
+        return float(self.critical(p))
 
     def critical(self, error: float) -> int:
         """Return the smallest u with 2·P(U ≥ u) ≤ error, by halving; n₁n₂ + 1 if only that is."""

@@ -137,7 +137,11 @@ class Null(Protocol):
     """A null distribution of one statistic for each feature."""
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return two-sided p-values of ``statistic``, one for each of ``features``."""
+        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
+        ...
+
+    def least(self, p: float) -> float:
+        """Return a statistic below which no feature has a p-value as small as ``p``."""
         ...
 
 

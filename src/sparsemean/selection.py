@@ -14,18 +14,17 @@ import numpy.typing as npt
 
 from sparsemean.records import Evidence, FloatArray, IntArray, Selection
 
-Rule = Callable[[FloatArray, int, int], npt.NDArray[np.bool_]]
-"""(p, number of hypotheses, number of others known to be rejected) → which are rejected."""
+Flags = npt.NDArray[np.bool_]
+Rule = Callable[[FloatArray, int, int], Flags]
+"""(p of features × slacks, number of hypotheses, number of others known to be rejected) → which are rejected."""
+AT_ONCE = 10_000
+"""Pairs of feature and slack that are looked at in one go."""
 
 
-def p_at(evidence: Evidence, slack: float, features: IntArray | slice = slice(None)) -> FloatArray:
-    """Return the p-values of every size at ``slack`` bad rows, one row for each size."""
-    return np.stack(
-        [
-            null.p_values(statistic[features] - slack * move, features)
-            for statistic, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True)
-        ]
-    )
+def p_at(evidence: Evidence, slacks: IntArray, features: IntArray | slice = slice(None)) -> FloatArray:
+    """Return the p-values of every size at each number of bad rows in ``slacks``: (sizes, features, slacks)."""
+    parts = zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True)
+    return np.stack([null.p_values(stat[features, np.newaxis] - slacks * move, features) for stat, null, move in parts])
 
 
 def combined(p: FloatArray) -> FloatArray:
@@ -36,10 +35,12 @@ def combined(p: FloatArray) -> FloatArray:
 def holm(level: float) -> Rule:
     """Reject p_(k) ≤ level/(d − k + 1) step by step: family-wise error at most ``level``, under any dependence."""
 
-    def rule(p: FloatArray, total: int, sure: int) -> npt.NDArray[np.bool_]:
-        order = _smallest(p, level)
-        failed = np.flatnonzero(p[order] > level / (total - sure - np.arange(order.size)))
-        return _flags(order[: failed[0] if failed.size else order.size], p.size)
+    def rule(p: FloatArray, total: int, sure: int) -> Flags:
+        def count(ordered: FloatArray) -> IntArray:
+            ranks = np.arange(ordered.shape[0])[:, np.newaxis]
+            return np.asarray(np.logical_and.accumulate(ordered <= level / (total - sure - ranks)).sum(axis=0))
+
+        return _smallest(p, level, count)
 
     return rule
 
@@ -47,23 +48,29 @@ def holm(level: float) -> Rule:
 def benjamini_hochberg(level: float) -> Rule:
     """Reject up to the largest k with p_(k) ≤ k·level/d."""
 
-    def rule(p: FloatArray, total: int, sure: int) -> npt.NDArray[np.bool_]:
-        order = _smallest(p, level)
-        passed = np.flatnonzero(p[order] <= (sure + 1 + np.arange(order.size)) * level / total)
-        return _flags(order[: passed[-1] + 1 if passed.size else 0], p.size)
+    def rule(p: FloatArray, total: int, sure: int) -> Flags:
+        def count(ordered: FloatArray) -> IntArray:
+            ranks = np.arange(1, ordered.shape[0] + 1)[:, np.newaxis]
+            return np.asarray(np.max(ranks * (ordered <= (sure + ranks) * level / total), axis=0, initial=0))
+
+        return _smallest(p, level, count)
 
     return rule
 
 
-def _smallest(p: FloatArray, level: float) -> IntArray:
-    """Return the order of those p-values that any rule at ``level`` could reject."""
-    candidates = np.flatnonzero(p <= level)
-    return np.asarray(candidates[np.argsort(p[candidates], kind="stable")])
+def _smallest(p: FloatArray, level: float, count: Callable[[FloatArray], IntArray]) -> Flags:
+    """Flag the smallest p-values of each column, as many as ``count`` says of them in order.
 
-
-def _flags(features: IntArray, d: int) -> npt.NDArray[np.bool_]:
-    flags = np.zeros(d, dtype=bool)
-    flags[features] = True
+    No rule at ``level`` rejects a larger p, and under either rule equal ones are rejected together or not at all.
+    """
+    flags = np.zeros(p.shape, dtype=bool)
+    candidates = np.flatnonzero((p <= level).any(axis=1))
+    if candidates.size:
+        chosen = p[candidates]
+        ordered = np.sort(chosen, axis=0)
+        rejected = count(ordered)
+        last = np.take_along_axis(ordered, np.maximum(rejected - 1, 0)[np.newaxis], axis=0)
+        flags[candidates] = (chosen <= last) & (rejected > 0)
     return flags
 
 
@@ -83,19 +90,28 @@ def harmonic(d: int) -> float:
 
 def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n_rows: int) -> Selection:
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
-    p_sizes = p_at(evidence, bad_rows)
+    p_sizes = p_at(evidence, np.array([bad_rows]))[..., 0]
     p = combined(p_sizes)
     rule = rule_of(selection, level, evidence.n_features)
-    slack = last_slack(evidence, rule, low=0, high=n_rows)
+    slack = last_slack(evidence, rule, low=0, high=n_rows // 2, features=plausible(evidence, level))
     adjusted, q = _adjust(p, by=selection == "fdr_by")
     return Selection(
         support=np.flatnonzero(slack >= bad_rows),
         p_values=p,
         p_adjusted=adjusted,
         q_values=q,
-        best=p_sizes.argmin(axis=0),
+        best=_argmin(p_sizes),
         last_slack=slack,
     )
+
+
+def _argmin(p: FloatArray) -> IntArray:
+    """Return ``p.argmin(axis=0)``, row by row: few long rows are not what argmin is made for."""
+    best, least = np.zeros(p.shape[1], dtype=np.intp), p[0]
+    for row in range(1, p.shape[0]):
+        best[p[row] < least] = row
+        least = np.minimum(least, p[row])
+    return best
 
 
 def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
@@ -112,25 +128,33 @@ def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
     return adjusted, q
 
 
-def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
+def plausible(evidence: Evidence, level: float) -> IntArray:
+    """Return the features with a p-value that any rule at ``level`` could reject, even without bad rows."""
+    share = level / len(evidence.nulls)
+    flags = [statistic >= null.least(share) for statistic, null in zip(evidence.statistic, evidence.nulls, strict=True)]
+    return np.flatnonzero(np.any(flags, axis=0))
+
+
+def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray, sure: int = 0) -> IntArray:
     """Return for each feature the largest slack in low … high at which it is selected, low − 1 if there is none.
 
-    What is selected at a slack is selected at every smaller one, so the features are halved again and again: those
-    selected in the middle are sure when the lower half is searched, and gone when the upper half is.
+    Only ``features`` are looked at; of the others ``sure`` are known to be selected throughout and the rest not. What
+    is selected at a slack is selected at every smaller one, so features and slacks are halved until they are few:
+    those selected in the middle are sure when the lower half is searched, and gone when the upper half is.
     """
     d = evidence.n_features
     answer = np.full(d, low - 1, dtype=np.intp)
-    start = np.arange(d) if features is None else features
-    todo = [(start, low, high, d - start.size if features is not None else 0)]
+    todo = [(features, low, high, sure)]
     while todo:
-        group, first, last, sure = todo.pop()
-        if group.size == 0 or first > last:
-            answer[group] = first - 1
+        group, first, last, others = todo.pop()
+        if group.size * (last - first + 1) <= AT_ONCE:
+            slacks = np.arange(first, last + 1)
+            answer[group] = first - 1 + rule(combined(p_at(evidence, slacks, group)), d, others).sum(axis=1)
             continue
-        middle = (first + last) // 2 if first > low or last < high else first
-        chosen = rule(combined(p_at(evidence, middle, group)), d, sure)
-        todo.append((group[chosen], middle + 1, last, sure))
-        todo.append((group[~chosen], first, middle - 1, sure + int(chosen.sum())))
+        middle = first if (first, last) == (low, high) else (first + last) // 2
+        chosen = rule(combined(p_at(evidence, np.array([middle]), group)), d, others)[:, 0]
+        todo.append((group[chosen], middle + 1, last, others))
+        todo.append((group[~chosen], first, middle - 1, others + int(chosen.sum())))
     return answer
 
 
@@ -139,7 +163,9 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
     slack = chosen.last_slack
     never = np.flatnonzero(slack < 0)
     if never.size:
-        below = last_slack(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
+        below = last_slack(
+            evidence, rule, low=-n_rows - bad_rows, high=-1, features=never, sure=slack.size - never.size
+        )
         slack = np.where(slack < 0, below, slack)
     return np.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)
 

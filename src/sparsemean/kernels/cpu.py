@@ -5,6 +5,7 @@ Same names and same answers as ``reference``; ``n_jobs`` is the number of thread
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,44 +60,47 @@ def count_signs(
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
     d = X.shape[1]
-    positive = np.zeros((len(partition.wanted), d), dtype=np.int32)
-    negative = np.zeros_like(positive)
-    nearest = np.full(d, np.inf)
-    for tally, done in _tallies(X, partition, shift, count_threads(n_jobs)):
-        if not tally.finite:
+    total = Counts(
+        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        nearest=np.full(d, np.inf),
+        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+    )
+    for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
+        if not finite:
             raise NotFiniteError
-        positive[:, tally.columns] += tally.positive
-        negative[:, tally.columns] += tally.negative
-        np.minimum(nearest[tally.columns], tally.nearest, out=nearest[tally.columns])
         if progress is not None:
             progress(done)
-    return Counts(positive, negative, nearest, tuple(partition.n_buckets(level) for level in partition.wanted))
+    return total
 
 
-def _tallies(
-    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int
-) -> Iterator[tuple[_Tally, float]]:
-    """Yield the tallies of all tasks with the share of the work that is done."""
+def _add_up(
+    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int, total: Counts, columns: slice
+) -> Iterator[tuple[bool, float]]:
+    """Add the tallies of all tasks to ``columns`` of ``total``; yield whether sums are finite, and the share done."""
     if shift is not None or not is_native(X):
-        yield from _converted_tallies(X, partition, shift, n_threads)
+        width = max(1, CONVERTED_BYTES // (8 * X.shape[0]))
+        pieces = _cut(X.shape[1], width)
+        for k, piece in enumerate(pieces):
+            part = slice(columns.start + piece.start, columns.start + piece.stop)
+            converted = _converted(X, piece, shift)
+            for finite, done in _add_up(converted, partition, None, n_threads, total, part):
+                yield finite, (k + done) / len(pieces)
         return
-    view = strided(X)
-    tasks = _tasks(view, partition, n_threads if X.size > SMALL else 1)
-    for done, tally in enumerate(each(lambda task: task(), tasks, n_threads), start=1):
-        yield tally, done / len(tasks)
+    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1)
+    lock = threading.Lock()
 
+    def work(task: partial[_Tally]) -> bool:
+        tally = task()
+        at = slice(columns.start + tally.columns.start, columns.start + tally.columns.stop)
+        with lock:
+            total.positive[:, at] += tally.positive
+            total.negative[:, at] += tally.negative
+            np.minimum(total.nearest[at], tally.nearest, out=total.nearest[at])
+        return tally.finite
 
-def _converted_tallies(
-    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int
-) -> Iterator[tuple[_Tally, float]]:
-    """Read in slices of converted columns: types that the loops do not know, and values that are to be shifted."""
-    n, d = X.shape
-    width = max(1, CONVERTED_BYTES // (8 * n))
-    for first in range(0, d, width):
-        piece = _converted(X, slice(first, first + width), shift)
-        for tally, done in _tallies(piece, partition, None, n_threads):
-            columns = slice(first + tally.columns.start, first + tally.columns.stop)
-            yield replace(tally, columns=columns), (first + done * piece.shape[1]) / d
+    for k, finite in enumerate(each(work, tasks, n_threads), start=1):
+        yield finite, k / len(tasks)
 
 
 def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) -> FloatArray:
