@@ -33,7 +33,7 @@ def _falling(counts: Counts, chosen: Selection, table: Table) -> list[str]:
         return []
     small, large = (np.abs(counts.beta(size))[chosen.support] for size in (0, -1))
     spread = np.sqrt(1 / counts.n_buckets[0] + 1 / counts.n_buckets[-1])
-    falling = chosen.support[small - large > 2 * spread]
+    falling = chosen.support[small - large > spread]
     if not falling.size:
         return []
     return [

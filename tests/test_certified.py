@@ -1,0 +1,161 @@
+"""The default fit: invariances, null values, subjects, skewness, and what it says when nothing can be certified."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import load, simulate, sparse_mean
+
+DATA = simulate.make_contaminated(600, 60, [3, -2, 1], distribution="t", shape=3.0, random_state=0).X
+
+
+def test_scaling_columns_scales_only_estimates_and_intervals() -> None:
+    factor = 2.0 ** np.random.default_rng(0).integers(-20, 21, 60)
+    plain, scaled = (sparse_mean(X, contamination=0.1, random_state=1) for X in (DATA, DATA * factor))
+    np.testing.assert_array_equal(scaled.mean, plain.mean * factor)
+    np.testing.assert_array_equal(scaled.intervals, plain.intervals * factor[:, np.newaxis])
+    pd.testing.assert_frame_equal(
+        scaled.table(all=True).drop(columns=["estimate", "ci_low", "ci_high"]),
+        plain.table(all=True).drop(columns=["estimate", "ci_low", "ci_high"]),
+    )
+    features = plain.support[:3]
+    np.testing.assert_allclose(scaled.trajectory(features), plain.trajectory(features) * factor[features], rtol=1e-12)
+
+
+def test_permuting_columns_permutes_the_answer() -> None:
+    order = np.random.default_rng(0).permutation(60)
+    plain, other = (sparse_mean(X, contamination=0.1, random_state=1) for X in (DATA, DATA[:, order]))
+    for name in ("mean", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "beta", "entry_time"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(plain, name)[order])
+
+
+def test_estimate_is_the_median_of_the_bucket_means() -> None:
+    result = sparse_mean(DATA, contamination=0.1, random_state=1)
+    for feature in result.support:
+        step = int(result.bucket_size[feature]) // 1
+        groups = pd.Series(DATA[:, feature]).groupby(result.bucket_of_row // step).mean()
+        assert result.mean[feature] == pytest.approx(groups.median(), rel=1e-12)
+        low, high = result.intervals[feature]
+        assert low <= result.mean[feature] <= high
+
+
+def test_null_values_shift_the_question() -> None:
+    shift = np.linspace(-3, 3, 60)
+    plain = sparse_mean(DATA, contamination=0.1, random_state=1)
+    moved = sparse_mean(DATA + shift, contamination=0.1, random_state=1, null=shift)
+    np.testing.assert_array_equal(moved.support, plain.support)
+    np.testing.assert_allclose(moved.p_values, plain.p_values, rtol=1e-9)
+    np.testing.assert_allclose(moved.mean, plain.mean + shift, atol=1e-12)
+    np.testing.assert_allclose(moved.interval([0, 1]), plain.interval([0, 1]) + shift[:2, np.newaxis], atol=1e-12)
+    constant = sparse_mean(DATA, random_state=1, null=3.0)
+    assert 0 not in constant.support
+    assert 30 in constant.support
+
+
+def test_rows_of_one_subject_share_a_bucket_and_count_once() -> None:
+    rng = np.random.default_rng(3)
+    subject = rng.permutation(np.repeat(np.arange(150), 4))
+    X = rng.standard_normal((150, 20))[subject] + 0.3 * rng.standard_normal((600, 20))
+    X[:, 0] += 1.0
+    result = sparse_mean(X, contamination=0.02, random_state=2, groups=subject)
+    for name in range(150):
+        assert np.unique(result.bucket_of_row[subject == name]).size == 1
+    assert result.plan.bad_rows == 3
+    assert 0 in result.support
+    # as single rows the subjects' own means would look like effects
+    false = [np.sum(sparse_mean(X[:, 1:], random_state=s, contamination=0.0, groups=g).support.size)
+             for s in range(5) for g in (subject,)]  # fmt: skip
+    assert sum(false) == 0
+    assert sparse_mean(X[:, 1:], random_state=0, contamination=0.0).support.size > 0
+    by_name = sparse_mean(X, contamination=0.02, random_state=2, groups=[f"s{g:03}" for g in subject])
+    np.testing.assert_array_equal(np.sort(by_name.support), np.sort(result.support))
+
+
+def test_constant_columns_are_named_and_zero_ones_left_alone() -> None:
+    X = np.column_stack((DATA, np.full(600, 2.5), np.zeros(600)))
+    result = sparse_mean(X, contamination=0.05, random_state=0, feature_names=[f"f{i}" for i in range(62)])
+    assert result.p_values[61] == 1.0
+    assert 60 in result.support
+    assert result.mean[60] == 2.5
+    assert "1 selected column(s) hold one value only: f60" in result.status.messages
+
+
+def test_counts_with_many_zeros() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.05, (800, 40)) - rng.poisson(0.05, (800, 40))
+    X[:, 0] += rng.poisson(0.3, 800)
+    result = sparse_mean(X, contamination=0.01, random_state=0)
+    np.testing.assert_array_equal(result.support, [0])
+
+
+def test_skewed_noise_is_noticed() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack((rng.lognormal(0, 0.954, (2000, 3)) - np.exp(0.954**2 / 2), rng.standard_normal((2000, 3)) + 1))
+    result = sparse_mean(X, contamination=0.005, random_state=0)
+    np.testing.assert_array_equal(result.support, np.arange(6))
+    np.testing.assert_array_equal(result.skew_safe, [0, 0, 0, 1, 1, 1])
+    assert any("|β| falls as buckets grow for 3 selected feature(s)" in m for m in result.status.messages)
+    np.testing.assert_array_equal(
+        sparse_mean(X, contamination=0.005, noise="skewed", random_state=0).support, [3, 4, 5]
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "part"),
+    [
+        (12, 0.0, "12 rows are too few for 500 features at level 0.05, at least 16 are needed"),
+        (60, 0.45, "with 27 bad rows among 60 even a feature on which all others agree could be false"),
+    ],
+)
+def test_nothing_can_be_certified_is_said(n: int, epsilon: float, part: str) -> None:
+    X = np.random.default_rng(0).standard_normal((n, 500)) + 10
+    result = sparse_mean(X, contamination=epsilon, random_state=0)
+    assert result.support.size == 0
+    assert part in result.summary()
+
+
+def test_nothing_selected_says_what_would_be() -> None:
+    X = np.random.default_rng(0).standard_normal((100, 20))
+    X[:, 0] += 0.8
+    result = sparse_mean(X, contamination=0.2, random_state=0)
+    assert result.support.size == 0
+    assert "bad rows (contamination" in result.summary()
+    nothing = sparse_mean(X[:, 1:], contamination=0.0, random_state=0)
+    assert "the smallest adjusted p-value is" in nothing.summary()
+
+
+def test_paper_buckets_with_an_error_rate() -> None:
+    result = sparse_mean(DATA, contamination=0.05, n_buckets=200, random_state=0)
+    assert result.plan.dealing == "paper"
+    np.testing.assert_array_equal(result.support, [0, 1, 2])
+    assert (result.p_adjusted[:3] < 0.05).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"selection": "fdr"}, {"noise": "skewed"}, {"null": 0.5}], ids=str)
+def test_save_and_load(options: dict, tmp_path) -> None:  # noqa: ANN001
+    result = sparse_mean(DATA, contamination=0.02, random_state=0, **options)
+    result.save(tmp_path / "x.npz")
+    copy = load(tmp_path / "x.npz")
+    pd.testing.assert_frame_equal(copy.table(all=True), result.table(all=True))
+    assert copy.plan == result.plan
+    assert copy.summary() == result.summary()
+    np.testing.assert_array_equal(copy.interval([0, 5], X=DATA), result.interval([0, 5]))
+
+
+def test_marginal_intervals_are_shorter_than_those_after_selection() -> None:
+    result = sparse_mean(DATA, contamination=0.05, random_state=0)
+    after, before = result.intervals[:3], result.interval([0, 1, 2])
+    assert (np.diff(after) > np.diff(before)).all()
+
+
+def test_fdr_selects_at_least_as_much() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 400)) + np.where(np.arange(400) < 100, 0.3, 0)
+    sets = [
+        set(sparse_mean(X, contamination=0.0, selection=rule, random_state=0).support)
+        for rule in ("fwer", "fdr_by", "fdr")
+    ]
+    assert sets[0] <= sets[1] <= sets[2]
+    assert len(sets[0]) < len(sets[2])

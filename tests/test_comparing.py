@@ -1,0 +1,148 @@
+"""Two groups: against scipy, against all differences, under label errors, and on the shipped data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from sparsemean import SparseMeanDifference, datasets, load
+from sparsemean.comparing import compare
+from sparsemean.errors import InputError
+from sparsemean.kernels import cpu, reference
+from sparsemean.sources import as_table
+
+from conftest import Claims
+
+RNG = np.random.default_rng(0)
+LABELS = np.array(["a"] * 20 + ["b"] * 35)
+X = RNG.standard_normal((55, 30))
+X[LABELS == "b", :3] += 2.5
+
+
+def test_u_by_merging_equals_all_pairs() -> None:
+    for first, second in ((X[:20], X[20:]), (np.round(X[:20]), np.round(X[20:])), (X[:1], X[1:])):
+        np.testing.assert_array_equal(cpu.compare_groups(first, second), reference.compare_groups(first, second))
+
+
+def test_p_values_are_those_of_scipy_without_bad_rows() -> None:
+    result, classes = compare(as_table(X), LABELS, contamination=0.0)
+    assert classes.tolist() == ["a", "b"]
+    for feature in range(30):
+        a, b = X[LABELS == "a", feature], X[LABELS == "b", feature]
+        expected = stats.mannwhitneyu(b, a, method="exact", alternative="two-sided")
+        assert result.p_values[feature] == pytest.approx(expected.pvalue, rel=1e-10)
+        assert result.beta[feature] == pytest.approx(2 * expected.statistic / (20 * 35) - 1)
+
+
+def test_shift_is_the_median_of_all_differences() -> None:
+    est = SparseMeanDifference(contamination=0.02).fit(X, LABELS)
+    np.testing.assert_array_equal(est.support_, [0, 1, 2])
+    for feature in est.support_:
+        differences = np.subtract.outer(X[LABELS == "b", feature], X[LABELS == "a", feature]).ravel()
+        assert est.mean_[feature] == pytest.approx(np.median(differences), rel=1e-12)
+        low, high = est.result_.intervals[feature]
+        assert low < 2.5 < high
+
+
+def test_groups_swap_with_their_names() -> None:
+    one = SparseMeanDifference(0.02).fit(X, LABELS)
+    other = SparseMeanDifference(0.02).fit(X, np.where(LABELS == "a", 1, 0))
+    np.testing.assert_allclose(other.mean_, -one.mean_)
+    np.testing.assert_array_equal(other.result_.radius, one.result_.radius)
+
+
+def test_ties_count_against_rejection() -> None:
+    result, _ = compare(as_table(np.ones((30, 2))), np.arange(30) % 2, contamination=0.0)
+    np.testing.assert_array_equal(result.p_values, 1.0)
+
+
+def test_marginal_interval_covers(claims: Claims, long_version: bool) -> None:
+    """Coverage of 95 % intervals for features named in advance, with m label errors; 4 standard errors allowed."""
+    runs, hits = (200 if long_version else 25), 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat([0, 1], [30, 40])
+        data = rng.standard_t(2, (70, 20)) + 1.0 * labels[:, np.newaxis]
+        wrong = rng.choice(70, 2, replace=False)
+        labels[wrong] = 1 - labels[wrong]
+        result, _ = compare(as_table(data), labels, contamination=2 / 70)
+        low, high = result.interval(range(20)).T
+        hits += int(np.sum((low <= 1) & (high >= 1)))
+    share = hits / (20 * runs)
+    claims.add("two groups, interval covers the shift, 2 wrong labels", f"{share:.3f}", "≥ 0.95", f"0–{runs - 1}")
+    assert share >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / (20 * runs))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.03])
+def test_family_wise_error_under_label_attack(epsilon: float, claims: Claims, long_version: bool) -> None:
+    """Labels are swapped so as to favour the feature nearest to selection; at most 34 of 400 (9 of 60) false alarms."""
+    runs, most = (400, 34) if long_version else (60, 9)
+    alarms = 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat([0, 1], [40, 60])
+        data = rng.standard_t(1.5, (100, 150))
+        m = int(np.ceil(100 * epsilon - 1e-9))
+        if m:
+            delta = compare(as_table(data), labels, contamination=0.0)[0].beta
+            worst = int(np.abs(delta).argmax())
+            score = data[:, worst] * np.sign(delta[worst])
+            labels[np.argsort(score)[:m]] = 0
+        alarms += compare(as_table(data), labels, contamination=epsilon)[0].support.size > 0
+    name = f"two groups, family-wise error, ε = {epsilon:g}, labels swapped"
+    claims.add(name, f"{alarms} of {runs}", f"≤ {most}", f"0–{runs - 1}")
+    assert alarms <= most
+
+
+def test_shipped_data(claims: Claims) -> None:
+    data = datasets.load_all_sex()
+    est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
+    found = set(data.features[est.support_])
+    must = {"37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at"}
+    assert must <= found <= must | {"38182_at", "40097_at", "36321_at", "31534_at"}
+    known = {"04016", "22010", "26003", "28024", "36002", "19008"}
+    first_six = set(data.samples[np.argsort(-est.row_scores_)[:6]])
+    assert len(first_six & known) >= 4
+    assert set(data.samples[est.suspects_]) <= known
+    claims.add("shipped data at ε = 0.05", f"{len(found)} probes, all 6 sex-linked", "the 6, at most 4 more", "none")
+
+
+def test_pickled_file_and_trajectory(tmp_path) -> None:  # noqa: ANN001
+    est = SparseMeanDifference(0.02).fit(pd.DataFrame(X, columns=[f"g{i}" for i in range(30)]), LABELS)
+    est.result_.save(tmp_path / "x.npz")
+    copy = load(tmp_path / "x.npz")
+    pd.testing.assert_frame_equal(copy.table(all=True), est.result_.table(all=True))
+    np.testing.assert_array_equal(copy.rows.suspects, est.suspects_)
+    path = est.result_.trajectory(["g0", "g10"], n_iter=400)
+    assert path.shape == (401, 2)
+    assert path[-1, 0] == pytest.approx(est.mean_[0], rel=0.1)
+    assert abs(path[-1, 1]) < 0.1
+
+
+BAD = [
+    (LABELS[:-1], "y must have one label for each of the 55 rows of X: got shape (54,)"),
+    (["a"] * 55, "y must have exactly two classes: got 1 class(es) (a)"),
+    (np.arange(55), "y must have exactly two classes: got 55 class(es) (0, 1, 2, 3, …)"),
+    ([None, *["a"] * 27, *["b"] * 27], "y must have no missing labels: got a missing one at row 0"),
+    ([np.nan, *[1.0] * 27, *[0.0] * 27], "y must have no missing labels: got a missing one at row 0"),
+    (
+        ["a"] + ["b"] * 54,
+        "y must have at least 3 rows in its smaller class for a test at level 0.001: got 1 and 54 rows",
+    ),
+]
+
+
+@pytest.mark.parametrize(("y", "line"), BAD, ids=[line[:40] for _, line in BAD])
+def test_bad_labels_get_one_line(y: object, line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SparseMeanDifference(level=0.001).fit(X, y)
+    assert str(caught.value).startswith(line)
+
+
+def test_nothing_can_be_certified_is_said() -> None:
+    result, _ = compare(as_table(X[10:40]), LABELS[10:40], contamination=0.4)
+    assert "nothing can be certified: with 12 bad rows among 30" in result.summary()
+    few, _ = compare(as_table(X[17:24]), LABELS[17:24], contamination=0.0, level=0.2)
+    assert "nothing can be certified: the smallest possible p-value" in few.summary()

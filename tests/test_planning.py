@@ -1,0 +1,87 @@
+"""Plans: the promised power is there, rows needed are enough, impossible plans say why."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean.errors import InputError
+
+
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(400, 100, 0.0), (600, 1000, 0.02), (1000, 50, 0.1)])
+def test_detectable_effect_is_found_with_the_stated_power(n: int, d: int, epsilon: float) -> None:
+    """Gaussian noise; the combination of sizes may do a little better. 200 features, 4 standard errors allowed."""
+    plan = sm.plan(n, d, contamination=epsilon)
+    size = min(plan.outlook.table, key=lambda row: row["effect"])["size"]
+    rng = np.random.default_rng(0)
+    found = 0
+    for seed in range(8):
+        X = rng.standard_normal((n, d))
+        X[:, :25] += plan.detectable_effect
+        found += np.sum(sm.sparse_mean(X, contamination=epsilon, random_state=seed).support < 25)
+    assert size in (1, 2, 4)
+    assert found / 200 >= 0.8 - 4 * math.sqrt(0.16 / 200)
+
+
+def test_rows_needed_are_enough_and_not_too_many() -> None:
+    plan = sm.plan(500, 2000, contamination=0.02, effect=0.3)
+    n = plan.outlook.rows_needed
+    assert sm.plan(n, 2000, contamination=0.02).detectable_effect <= 0.3
+    assert sm.plan(int(0.97 * n), 2000, contamination=0.02).detectable_effect > 0.3
+    assert "cannot be found" in sm.plan(500, 2000, contamination=0.2, effect=0.01).summary()
+
+
+def test_thresholds_are_those_of_the_fit() -> None:
+    plan = sm.plan(200, 10, contamination=0.05, bucket_sizes=(1,))
+    majority = int(plan.outlook.table[0]["majority"])
+    for count, chosen in ((majority, True), (majority - 1, False)):
+        X = np.ones((200, 10))
+        X[:100, 1:] = -1
+        X[count:, 0] = -1
+        support = sm.sparse_mean(X, contamination=0.05, bucket_sizes=(1,), random_state=0).support
+        assert (0 in support) == chosen
+
+
+def test_theorems_are_labelled_and_right() -> None:
+    plan = sm.plan(2000, 500, contamination=0.05, k=4, sigma=2.0, delta=0.1)
+    values = {quantity: value for _, quantity, value in plan.outlook.theorems}
+    names = {theorem for theorem, _, _ in plan.outlook.theorems}
+    assert values["J = 100⌈εn⌉ buckets, at most n"] == 2000
+    assert values["rows n ≥ 20000·ln(2d/δ)/ε"] == pytest.approx(20_000 * math.log(10_000) / 0.05)
+    assert values["error of all means ≤ 31σ√(kε) at k = 4"] == pytest.approx(31 * 2 * math.sqrt(0.2))
+    assert values["no estimator is better than order σ√ε"] == pytest.approx(2 * math.sqrt(0.05))
+    assert values["J = 4⌈εn⌉ + 32 ln(1/δ) buckets"] == pytest.approx(400 + 32 * math.log(10))
+    assert names == {"Theorem 1, convergence of SubGM", "Appendix, median of means", "Theorem 3, lower bound"}
+    assert len(sm.plan(2000, 500, contamination=0.0).outlook.theorems) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"n": 12, "d": 500}, "n must be large enough that 2^(1−n) ≤ level/(d·sizes) = 3.3e-05: got n = 12"),
+        ({"n": 100, "d": 500, "contamination": 0.45}, "contamination must leave enough buckets: at n = 100, d = 500"),
+        ({"n": 100, "d": 0}, "d must be a positive integer: got 0"),
+        ({"n": 100, "d": 5, "power": 1.0}, "power must be a number between 0 and 1"),
+        ({"n": 100, "d": 5, "effect": -1}, "effect must be a positive number: got -1"),
+        ({"n": 100, "d": 5, "level": 1.5}, "level must be a number between 0 and 1"),
+        ({"n": 100, "d": 5, "k": 0}, "k must be a positive integer: got 0"),
+    ],
+)
+def test_impossible_plans_say_why(arguments: dict[str, float], line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sm.plan(**arguments)
+    assert str(caught.value).startswith(line)
+
+
+def test_the_nearest_feasible_plan_is_feasible() -> None:
+    with pytest.raises(InputError) as caught:
+        sm.plan(100, 500, contamination=0.45)
+    nearest = float(str(caught.value).rsplit(" ", 1)[1])
+    assert sm.plan(100, 500, contamination=nearest).detectable_effect > 0
+    with pytest.raises(InputError) as few:
+        sm.plan(12, 500, contamination=0.0)
+    rows = int(str(few.value).split("take at least ")[1].split()[0])
+    assert sm.plan(rows, 500, contamination=0.0).detectable_effect > 0

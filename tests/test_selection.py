@@ -1,0 +1,115 @@
+"""Rules against other implementations, monotony, and slack by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sparsemean import selection
+from sparsemean.evidence import of_contrasts, of_signs
+from sparsemean.records import Counts, Evidence
+
+
+def evidence_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Evidence:
+    rng = np.random.default_rng(seed)
+    share = np.where(rng.random(d) < 0.4, rng.uniform(0.5, 0.95, d), 0.5)
+    buckets = (n, n // 2)
+    nonzero = [rng.binomial(J, 1 - zeros, d) for J in buckets]
+    positive = np.stack([rng.binomial(N, share) for N in nonzero]).astype(np.int32)
+    negative = np.stack(nonzero).astype(np.int32) - positive
+    return of_signs(Counts(positive, negative, np.full(d, np.inf), buckets), (1, 2))
+
+
+def plain_holm(p: np.ndarray, level: float) -> np.ndarray:
+    order = np.argsort(p, kind="stable")
+    flags = np.zeros(p.size, dtype=bool)
+    for k, i in enumerate(order):
+        if p[i] > level / (p.size - k):
+            break
+        flags[i] = True
+    return flags
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rules_and_adjusted_values(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = np.minimum(1, np.concatenate((10.0 ** rng.uniform(-7, 0, 40), np.repeat(rng.random(5), 4))))
+    adjusted, q = selection._adjust(p, by=False)
+    _, q_by = selection._adjust(p, by=True)
+    np.testing.assert_allclose(q, stats.false_discovery_control(p, method="bh"))
+    np.testing.assert_allclose(q_by, stats.false_discovery_control(p, method="by"))
+    holm = selection.holm(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
+    np.testing.assert_array_equal(holm, plain_holm(p, 0.05))
+    np.testing.assert_array_equal(holm, adjusted <= 0.05)
+    hochberg = selection.benjamini_hochberg(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
+    np.testing.assert_array_equal(hochberg, q <= 0.05)
+
+
+@pytest.mark.parametrize("rule", ["fwer", "fdr", "fdr_by"])
+@pytest.mark.parametrize("at_once", [1, 500, 10**6])
+@pytest.mark.parametrize("seed", range(4))
+def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "AT_ONCE", at_once)
+    evidence = evidence_of(seed)
+    found = selection.select(evidence, selection=rule, level=0.05, bad_rows=3, n_rows=120)
+    chosen = selection.rule_of(rule, 0.05, 60)
+    expected = np.full(60, -1)
+    for slack in range(61):
+        p = selection.combined(selection.p_at(evidence, np.array([slack])))
+        expected[chosen(p, 60, 0)[:, 0]] = slack
+    np.testing.assert_array_equal(found.last_slack, expected)
+    np.testing.assert_array_equal(found.support, np.flatnonzero(expected >= 3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
+    evidence = evidence_of(seed)
+    rule = selection.holm(0.05)
+    found = selection.select(evidence, selection="fwer", level=0.05, bad_rows=4, n_rows=120)
+    radius = selection.radius(evidence, found, rule, bad_rows=4, n_rows=120)
+
+    def at(slack: int) -> np.ndarray:
+        return rule(selection.combined(selection.p_at(evidence, np.array([slack]))), 60, 0)[:, 0]
+
+    now = at(4)
+    for feature in range(60):
+        step = 1 if now[feature] else -1
+        assert all(at(4 + step * r)[feature] == now[feature] for r in range(radius[feature]))
+        assert at(4 + step * int(radius[feature]))[feature] != now[feature]
+
+
+def test_p_values_are_those_of_the_formula() -> None:
+    counts = Counts(
+        np.array([[90, 40, 50]], dtype=np.int32), np.array([[10, 20, 50]], dtype=np.int32), np.full(3, np.inf), (100,)
+    )
+    p = selection.p_at(of_signs(counts, (1,)), np.array([5]))[0, :, 0]
+    expected = [2 * stats.binom.sf(84, 100, 0.5), min(1, 2 * stats.binom.sf(34, 60, 0.5)), 1.0]
+    np.testing.assert_allclose(p, expected, rtol=1e-10)
+
+
+def test_contrasts_are_sums_over_groups() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.exponential(size=(256, 3)) - 1
+    groups = X.reshape(64, 4, 3)
+    D = np.sign(groups.sum(axis=1)) - np.sign(groups).mean(axis=1) / 2
+    signs = [X, groups.sum(axis=1)]
+    counts = Counts(
+        np.stack([(s > 0).sum(axis=0) for s in signs]).astype(np.int32),
+        np.stack([(s < 0).sum(axis=0) for s in signs]).astype(np.int32),
+        np.full(3, np.inf),
+        (256, 64),
+    )
+    evidence = of_contrasts(counts, (1, 4), (1,))
+    np.testing.assert_allclose(evidence.statistic[0], np.abs(D.sum(axis=0)))
+    assert evidence.moves == (2.0,)
+
+
+def test_one_row_moves_a_contrast_by_at_most_two() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        X = rng.standard_normal((4, 1))
+        Y = X.copy()
+        Y[rng.integers(4)] = rng.choice([-1e6, 0, 1e6])
+        change = [np.sign(Z.sum()) - np.sign(Z).mean() / 2 for Z in (X, Y)]
+        assert abs(change[0] - change[1]) <= 2
