@@ -43,8 +43,9 @@ def plot_path(
     for features, selected in ((_strongest_rest(estimate, n_rest), False), (estimate.support, True)):
         if features.size:
             _draw(ax, estimate, features, np.abs(estimate.trajectory(features, last, X)), selected)
-    ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
-    ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
+    if plan.dealing == "paper":  # elsewhere α is in units of each feature's own
+        ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
+        ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
     if plan.selection == "paper" and plan.select_at <= last:
         ax.axvline(plan.select_at, color="0.35", linewidth=0.8, linestyle=":")
         ax.annotate(
@@ -87,7 +88,7 @@ def _label(ax: Axes, names: list[str], size: Any, order: IntArray) -> None:
     lowest = np.inf
     for k, end in sorted(ends.items(), key=lambda item: -item[1]):
         place = min(end, lowest)
-        lowest = place / 2.4  # about one line of text on the usual range of ten decades
+        lowest = place / 3.2  # about one line of text on the usual range of ten decades
         ax.annotate(
             names[k], (size.shape[0] - 1, place), xytext=(4, 0), textcoords="offset points", va="center",
             fontsize="small", color=COLOURS[ranks[k] % len(COLOURS)], annotation_clip=False,

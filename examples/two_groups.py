@@ -1,0 +1,11 @@
+"""Which probes differ between men and women, and which samples look mislabelled (shipped data)."""
+
+from sparsemean import SparseMeanDifference, datasets
+
+data = datasets.load_all_sex()
+est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
+
+table = est.result_.table()
+table["feature"] = data.features[table["feature"]]
+print(table[["feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius"]].to_string(index=False))
+print("look like the other sex:", ", ".join(data.samples[est.suspects_]))
