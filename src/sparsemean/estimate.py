@@ -180,11 +180,11 @@ class Estimate:
         if self.labels is not None:
             _, low, high = pairs.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad)
             return np.column_stack((low, high))
-        wanted = [size.bit_length() - 1 for size in self.plan.bucket_sizes] if self.plan.dealing == "blocks" else [0]
+        used = intervals.levels_used(self.plan)
         ends = self._map_levels(
             columns,
-            lambda levels, _: intervals.all_sizes([levels[h] for h in wanted], error=error, bad_rows=bad),
-            wanted[-1] + 1,
+            lambda levels, _: intervals.all_sizes([levels[h] for h in used], error=error, bad_rows=bad),
+            used[-1] + 1,
             X,
         ).T
         return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]

@@ -83,7 +83,6 @@ def fit(
     screen_rows: Any = False,
     random_state: Any = None,
     n_jobs: int | None = None,
-    verbose: Any = 0,  # noqa: ARG001
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
@@ -200,12 +199,11 @@ def _on_support(data: _Data, chosen: Selection) -> _Values:
     nested = plan.dealing == "blocks"
     error = plan.level * support.size / d
     depth = max(SKEW_DEPTH, data.partition.depth) if nested else 1
-    wanted = data.partition.wanted
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        sizes = [levels[level] for level in wanted]
-        low, high = intervals.all_sizes(sizes, error=error, bad_rows=plan.bad_rows)
-        value = _value(sizes, chosen.best[columns], plan)
+        used = [levels[level] for level in intervals.levels_used(plan)]
+        low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
+        value = _value(used, chosen.best[columns], plan)
         nets = [np.sum(np.sign(level), axis=0) for level in levels]
         same = np.all(levels[0] == levels[0][0], axis=0)
         return np.vstack((value, low, high, same, *nets))
@@ -221,7 +219,7 @@ def _on_support(data: _Data, chosen: Selection) -> _Values:
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
     """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
     if plan.noise == "skewed":
-        best = np.full_like(best, len(sizes) - 1)  # the larger the bucket, the nearer its median to the mean
+        best = np.zeros_like(best)  # only the largest buckets speak of the mean
     out = np.empty(best.size)
     for size, means in enumerate(sizes):
         at = np.flatnonzero(best == size)

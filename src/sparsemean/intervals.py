@@ -6,7 +6,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from sparsemean.records import FloatArray
+from sparsemean.records import FloatArray, Plan
+
+
+def levels_used(plan: Plan) -> list[int]:
+    """Return the levels of buckets that intervals rest on.
+
+    All sizes that are counted; under skewed noise the largest alone, whose median is nearest to the mean.
+    """
+    if plan.dealing == "paper":
+        return [0]
+    sizes = plan.bucket_sizes if plan.noise == "symmetric" else plan.bucket_sizes[-1:]
+    return [size.bit_length() - 1 for size in sizes]
 
 
 @lru_cache(maxsize=256)
