@@ -17,7 +17,7 @@ CONTRAST_VARIANCE = 13 / 16
 def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket."""
     return Evidence(
-        statistic=np.maximum(counts.positive, counts.negative).astype(np.float64),
+        statistic=np.maximum(counts.positive, counts.negative),
         nulls=tuple(FairSigns(p + n) for p, n in zip(counts.positive, counts.negative, strict=True)),
         moves=(1.0,) * len(sizes),
         labels=sizes,

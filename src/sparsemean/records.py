@@ -152,7 +152,7 @@ class Evidence:
     One row of ``statistic`` (and one null, one move, one label) for each bucket size; a single one for two groups.
     """
 
-    statistic: FloatArray
+    statistic: FloatArray | CountArray
     nulls: tuple[Null, ...]
     moves: tuple[float, ...]
     labels: tuple[int, ...]

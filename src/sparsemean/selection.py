@@ -90,9 +90,12 @@ def harmonic(d: int) -> float:
 
 def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n_rows: int) -> Selection:
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
-    p_sizes = p_at(evidence, np.array([bad_rows]))[..., 0]
-    p = combined(p_sizes)
-    rule = rule_of(selection, level, evidence.n_features)
+    d = evidence.n_features
+    p, best = np.ones(d), np.zeros(d, dtype=np.intp)
+    alive = plausible(evidence, 1.0, bad_rows)
+    p_sizes = p_at(evidence, np.array([bad_rows]), alive)[..., 0]
+    p[alive], best[alive] = combined(p_sizes), p_sizes.argmin(axis=0)
+    rule = rule_of(selection, level, d)
     slack = last_slack(evidence, rule, low=0, high=n_rows // 2, features=plausible(evidence, level))
     adjusted, q = _adjust(p, by=selection == "fdr_by")
     return Selection(
@@ -100,18 +103,9 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
         p_values=p,
         p_adjusted=adjusted,
         q_values=q,
-        best=_argmin(p_sizes),
+        best=best,
         last_slack=slack,
     )
-
-
-def _argmin(p: FloatArray) -> IntArray:
-    """Return ``p.argmin(axis=0)``, row by row: few long rows are not what argmin is made for."""
-    best, least = np.zeros(p.shape[1], dtype=np.intp), p[0]
-    for row in range(1, p.shape[0]):
-        best[p[row] < least] = row
-        least = np.minimum(least, p[row])
-    return best
 
 
 def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
@@ -128,11 +122,11 @@ def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
     return adjusted, q
 
 
-def plausible(evidence: Evidence, level: float) -> IntArray:
-    """Return the features with a p-value that any rule at ``level`` could reject, even without bad rows."""
+def plausible(evidence: Evidence, level: float, slack: int = 0) -> IntArray:
+    """Return all features whose combined p-value may be ``level`` or less at ``slack``, and perhaps a few more."""
     share = level / len(evidence.nulls)
-    flags = [statistic >= null.least(share) for statistic, null in zip(evidence.statistic, evidence.nulls, strict=True)]
-    return np.flatnonzero(np.any(flags, axis=0))
+    parts = zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True)
+    return np.flatnonzero(np.any([stat >= null.least(share) + slack * move for stat, null, move in parts], axis=0))
 
 
 def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray, sure: int = 0) -> IntArray:
