@@ -93,7 +93,7 @@ BAD = [
     (["fit", "{csv}", "--jobs", "0"], "n_jobs must be None or a nonzero integer"),
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
-    (["plan", "20", "20000"], "n must be large enough that 2^(1−n) ≤ level/(d·sizes)"),
+    (["plan", "20", "20000"], "n must be large enough that 2^(1−J) ≤ level/(d·sizes)"),
     (["plan", "200", "20000", "-e", "0.4"], "contamination must leave enough buckets: at n = 200, d = 20000"),
     (["plan", "200", "20", "--level", "2"], "level must be a number between 0 and 1"),
     (["plan", "0", "20"], "n must be a positive integer: got 0"),

@@ -122,7 +122,7 @@ def test_pickled_file_and_trajectory(tmp_path) -> None:  # noqa: ANN001
 
 
 BAD = [
-    (LABELS[:-1], "y must have one label for each of the 55 rows of X: got shape (54,)"),
+    (LABELS[:-1], "y must have one label for each of the 55 rows of X: got 54 labels"),
     (["a"] * 55, "y must have exactly two classes: got 1 class(es) (a)"),
     (np.arange(55), "y must have exactly two classes: got 55 class(es) (0, 1, 2, 3, …)"),
     ([None, *["a"] * 27, *["b"] * 27], "y must have no missing labels: got a missing one at row 0"),

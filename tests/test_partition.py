@@ -43,7 +43,10 @@ def test_a_bucket_depends_on_seed_and_row_index_alone() -> None:
     for first, n in ((0, 10), (64, 64), (100, 333), (640, 360), (999, 1)):
         np.testing.assert_array_equal(block_positions(first, n, seed=3), whole[first : first + n])
     assert (block_positions(0, 1000, seed=4) != whole).any()
-    np.testing.assert_array_equal(deal_blocks(700, (1, 4), 3).bucket_of_row, whole[:700])
+    np.testing.assert_array_equal(deal_blocks(704, (1, 4), 3).bucket_of_row, whole[:704])
+    part = deal_blocks(700, (1, 4), 3).bucket_of_row
+    np.testing.assert_array_equal(part[:640], whole[:640])
+    np.testing.assert_array_equal(np.sort(part[640:]), np.arange(640, 700))
 
 
 def test_every_place_in_a_block_is_equally_likely() -> None:

@@ -61,7 +61,7 @@ def test_theorems_are_labelled_and_right() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ({"n": 12, "d": 500}, "n must be large enough that 2^(1−n) ≤ level/(d·sizes) = 3.3e-05: got n = 12"),
+        ({"n": 12, "d": 500}, "n must be large enough that 2^(1−J) ≤ level/(d·sizes) = 3.3e-05, J = ⌈n/1⌉: got n = 12"),
         ({"n": 100, "d": 500, "contamination": 0.45}, "contamination must leave enough buckets: at n = 100, d = 500"),
         ({"n": 100, "d": 0}, "d must be a positive integer: got 0"),
         ({"n": 100, "d": 5, "power": 1.0}, "power must be a number between 0 and 1"),

@@ -20,9 +20,12 @@ def integer(value: object, *, argument: str, least: int, rule: str) -> int:
 
 def real(value: object, *, argument: str, rule: str) -> float:
     """Return ``value`` as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InputError(argument, rule, repr(value))
-    return float(value)
+    try:
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            raise InputError(argument, rule, repr(value))
+        return float(value)
+    except OverflowError:
+        raise InputError(argument, rule, "an integer beyond any float") from None
 
 
 def fraction_of_rows(value: object) -> float:
@@ -37,6 +40,8 @@ def fraction_of_rows(value: object) -> float:
 def one_number_each(value: object, d: int, *, argument: str) -> npt.NDArray[np.float64] | None:
     """Return a number, or one for each of ``d`` features, as an array; None where all are zero."""
     rule = f"be a finite number or {d} of them, one for each feature"
+    if isinstance(value, (bool, str)):
+        raise InputError(argument, rule, repr(value))
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

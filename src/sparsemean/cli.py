@@ -94,7 +94,7 @@ def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper:
     targets = [target for target in (out, Path(json_file) if json_file not in (None, "-") else None) if target]
     _check_targets(file, targets, json_file)
     options["random_state"], options["n_jobs"] = options.pop("seed"), options.pop("jobs")
-    if options["n_buckets"] and options["n_buckets"].lstrip("-").isdigit():
+    with contextlib.suppress(TypeError, ValueError):
         options["n_buckets"] = int(options["n_buckets"])
     if paper:
         given = {name: value for name, value in options.items() if name != "selection" and value is not None}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean import planning, rows, selection
+from sparsemean import planning, remarks, rows, selection
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.passes import pairs
@@ -20,18 +20,28 @@ from sparsemean.sources.table import Table
 
 def classes_of(y: Any, n: int) -> tuple[npt.NDArray[Any], IntArray]:
     """Return the two classes of ``y`` and the class, 0 or 1, of every row."""
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InputError("y", f"have one label for each of the {n} rows of X", f"shape {labels.shape}")
-    missing = [value is None or value != value for value in labels.tolist()]
-    if any(missing):
+    plain = y if isinstance(y, (list, tuple)) or hasattr(y, "tolist") else np.asarray(y)
+    given = plain.tolist() if hasattr(plain, "tolist") else list(plain)
+    if not isinstance(given, list) or len(given) != n or any(isinstance(label, (list, tuple)) for label in given):
+        received = f"{len(given)} labels" if isinstance(given, list) and len(given) != n else "another shape"
+        raise InputError("y", f"have one label for each of the {n} rows of X", received)
+    missing = [row for row, label in enumerate(given) if _is_missing(label)]
+    if missing:
         advice = "drop such rows or give them a label"
-        raise InputError("y", "have no missing labels", f"a missing one at row {missing.index(True)}", advice)
-    classes, codes = np.unique(labels, return_inverse=True)
+        raise InputError("y", "have no missing labels", f"a missing one at row {missing[0]}", advice)
+    try:
+        classes, codes = np.unique(np.asarray(given), return_inverse=True)
+    except TypeError as error:
+        raise InputError("y", "have labels of one type", str(error)) from None
     if classes.size != 2:
         shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
         raise InputError("y", "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
     return classes, codes.astype(np.intp)
+
+
+def _is_missing(label: object) -> bool:
+    """Whether a label is None, NaN, NaT or pandas' NA, which does not compare."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def compare(
@@ -50,7 +60,7 @@ def compare(
     classes, labels = classes_of(y, n)
     plan = planning.pairs_plan(n, d, contamination=contamination, selection=selection_rule, level=level)
     sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
-    remarks = pairs_possible(plan, sizes)
+    notes = pairs_possible(plan, sizes)
     evidence, delta, exact = pairs.count(table, labels, n_jobs=n_jobs, progress=progress)
     chosen = selection.select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n)
     support = chosen.support
@@ -62,7 +72,7 @@ def compare(
         columns = np.asarray(table.values[:, support], dtype=np.float64)
         judged = rows.between_groups(columns, labels, bad_rows=plan.bad_rows)
     if not exact:
-        remarks.append("p-values use the normal tail of U, which is larger than the exact one far out")
+        notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
     estimate = Estimate(
         mean=mean,
         support=support,
@@ -74,7 +84,7 @@ def compare(
         feature_names=table.feature_names,
         plan=plan,
         seed=0,
-        status=Status((*table.notes, *remarks), int(support.size), time.perf_counter() - began),
+        status=Status((*table.notes, *notes), int(support.size), time.perf_counter() - began, remarks.versions()),
         rows=judged,
         evidence=evidence,
         labels=labels,

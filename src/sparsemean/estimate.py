@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-DEFAULT_ITERATIONS = 600
+DEFAULT_ITERATIONS = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,24 +107,26 @@ class Estimate:
         With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
         """
         slack = self.selection.last_slack
-        return np.where(slack < 0, np.nan, slack / self._n_units)
+        return np.where(slack < 0, np.nan, slack / self.plan.n_units)
 
     @cached_property
     def radius(self) -> IntArray:
         """Rows that must be replaced before a feature can change sides: a guaranteed lower bound."""
         assert self.evidence is not None
         rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
-        return selection.radius(self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self._n_units)
+        return selection.radius(
+            self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self.plan.n_units
+        )
 
     @cached_property
     def entry_time(self) -> FloatArray:
         """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
 
-        With the paper's buckets a feature that has a bucket mean within α of zero is read again, the first time this
+        Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
         scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
-        if self.plan.dealing != "paper" or self.counts is None:
+        if self.plan.selection != "paper" or self.counts is None:
             return path.entry_of_rate(self.beta, **scales)
         counts = self.counts
         entry = path.free_entry(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales)
@@ -174,6 +176,10 @@ class Estimate:
     def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
         """Return intervals that each cover with probability ``level``, for features named before seeing the data."""
         columns = self._columns(features)
+        if not columns.size:
+            return np.empty((0, 2))
+        if self.plan.noise == "skewed":
+            raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "its bucket medians miss the mean")
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         bad, error = self.plan.bad_rows, 1.0 - level
@@ -197,7 +203,7 @@ class Estimate:
         features : int, str or sequence of them
             By number or by name.
         n_iter : int, optional
-            Defaults to the number of iterations behind the values, 600 where they are the walk's limit.
+            Defaults to the number of iterations behind the values, 400 where they are the walk's limit.
         X : array or data frame, optional
             The data of the fit; needed after loading or unpickling.
         """
@@ -208,7 +214,7 @@ class Estimate:
         alpha, eta = self.plan.alpha, self.plan.eta
 
         def work(means: FloatArray) -> FloatArray:
-            unit = np.ones(means.shape[1]) if self.plan.dealing == "paper" else path.units_of(means)
+            unit = np.ones(means.shape[1]) if self.plan.selection == "paper" else path.units_of(means)
             return np.asarray(unit * path.walk(means / unit, alpha=alpha, eta=eta, times=range(last + 1)))
 
         if self.labels is not None:
@@ -231,10 +237,6 @@ class Estimate:
         from sparsemean.storage import save
 
         save(self, path)
-
-    @property
-    def _n_units(self) -> int:
-        return self.plan.n_rows if self.units is None else int(self.units.max()) + 1
 
     def _map_means(
         self, columns: IntArray, work: Callable[[FloatArray], FloatArray], level: int = 0, X: Any = None

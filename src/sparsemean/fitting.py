@@ -95,15 +95,14 @@ def fit(
     units = _units(groups, n)
     n_units = None if units is None else int(units.max()) + 1
     plan = planning.plan_fit(n, d, n_units=n_units, **options)
-    if units is not None and plan.dealing == "paper":
-        raise InputError("groups", "be None with n_buckets, which deals single rows", "labels", "leave n_buckets out")
     shift = one_number_each(null, d, argument="null")
     seed = draw_seed(random_state)
     data = _Data(table, deal(plan, seed, units), plan, shift, n_jobs)
     counts = memory.count(table, data.partition, shift=shift, n_jobs=n_jobs, progress=progress)
     found = _evidence(counts, plan)
-    n_deal = n if n_units is None else n_units
-    chosen = selection.select(found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n_deal)
+    chosen = selection.select(
+        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
+    )
     walked = np.empty(0, dtype=np.intp)
     if plan.selection == "paper":
         chosen, walked = _paper_support(data, counts, chosen)
@@ -112,15 +111,16 @@ def fit(
         messages=(*table.notes, *remarks.of_fit(plan, counts, chosen, values.constant, table)),
         walked=int(np.union1d(walked, chosen.support).size),
         seconds=time.perf_counter() - began,
+        versions=remarks.versions(),
     )
-    best = chosen.best if plan.noise == "symmetric" else np.zeros(d, dtype=np.intp)
-    sizes = np.array(found.labels)
+    # under skewed noise only the largest buckets speak of the mean
+    best = chosen.best if plan.noise == "symmetric" else np.full(d, len(plan.bucket_sizes) - 1)
     return Estimate(
         mean=values.mean,
         support=chosen.support,
         intervals=values.intervals,
         beta=_beta(counts, best),
-        bucket_size=sizes[chosen.best],
+        bucket_size=np.array(plan.bucket_sizes)[best],
         skew_safe=values.skew_safe,
         selection=chosen,
         feature_names=table.feature_names,
@@ -205,12 +205,13 @@ def _on_support(data: _Data, chosen: Selection) -> _Values:
         low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
         value = _value(used, chosen.best[columns], plan)
         nets = [np.sum(np.sign(level), axis=0) for level in levels]
-        same = np.all(levels[0] == levels[0][0], axis=0)
+        same = np.ptp(levels[0], axis=0) <= 1e-12 * np.abs(levels[0][0])
         return np.vstack((value, low, high, same, *nets))
 
     value, low, high, same, *nets = data.means(support, work, depth)
     mean[support] = value + offset[support]
-    ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    if plan.noise == "symmetric":  # medians of skewed bucket means miss the mean by an unknown amount
+        ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     if nested:
         safe[support] = _skew_safe(data, nets)
     return _Values(mean, ends, safe, support[same.astype(bool)])
@@ -226,7 +227,7 @@ def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
         if at.size and plan.estimate_at is None:
             out[at] = np.median(means[:, at], axis=0)
         elif at.size and plan.estimate_at is not None:
-            unit = path.units_of(means[:, at]) if plan.dealing == "blocks" else np.ones(at.size)
+            unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
             walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
             out[at] = unit * walked[0]
     return out

@@ -149,14 +149,14 @@ def mann_whitney(n1: int, n2: int) -> Ranks:
 
 def _exact_tail(small: int, large: int) -> FloatArray:
     size = small * large + 1
-    rows = [np.zeros(size) for _ in range(large + 1)]  # i = 0: U = 0 whatever j
+    rows = [np.zeros(size) for _ in range(small + 1)]  # i = 0: U = 0 whatever j
     for row in rows:
         row[0] = 1.0
-    for i in range(1, small + 1):
+    for i in range(1, large + 1):
         new = [rows[0]]
-        for j in range(1, large + 1):
+        for j in range(1, small + 1):
             mixed = j / (i + j) * new[j - 1]
             mixed[j:] += i / (i + j) * rows[j][: size - j]
             new.append(mixed)
         rows = new
-    return np.append(np.cumsum(rows[large][::-1])[::-1], 0.0)
+    return np.append(np.cumsum(rows[small][::-1])[::-1], 0.0)

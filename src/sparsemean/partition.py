@@ -1,8 +1,8 @@
 """Which row goes into which bucket.
 
 Two ways to deal. The paper's permutes all rows once and needs them in hand. Dealing in blocks of 64 consecutive rows
-makes a row's bucket a function of the seed and the row's own index alone, so that files, streams and workers that count
-separately add up to the same answer.
+makes a row's bucket a function of the seed and the row's own index alone (but for a last block that is not full), so
+that files, streams and workers that count separately add up to the same answer.
 """
 
 from __future__ import annotations
@@ -61,23 +61,24 @@ def block_positions(first_row: int, n: int, seed: int) -> IntArray:
 def deal_blocks(n: int, sizes: tuple[int, ...], seed: int, *, units: IntArray | None = None) -> Partition:
     """Deal rows 0 … n−1 inside blocks of 64 and nest the buckets of ``sizes`` (powers of two up to 64).
 
-    The last block may have empty places; a bucket whose places are all empty does not exist. Levels above the largest
-    size wanted are there for whoever looks at a few features more closely. With ``units`` it is the units that are
-    dealt, numbered 0, 1, …, each with all its rows.
+    A last block of fewer rows is closed up, so that every bucket but the last is full. Levels above the largest size
+    wanted are there for whoever looks at a few features more closely. With ``units`` it is the units that are dealt,
+    numbered 0, 1, …, each with all its rows.
 
     Examples
     --------
     >>> partition = deal_blocks(130, (1, 2, 4), seed=0)
     >>> [partition.n_buckets(level) for level in partition.wanted]
-    [130, 66, 34]
+    [130, 65, 33]
     """
     check_sizes(sizes)
     n_units = n if units is None else int(units.max()) + 1
-    places = block_positions(0, n_units, seed)
+    order = np.argsort(block_positions(0, n_units, seed), kind="stable")
+    places = np.empty(n_units, dtype=np.intp)
+    places[order] = bucket = np.arange(n_units)
     unit_at = np.full(-(-n_units // BLOCK) * BLOCK, -1, dtype=np.intp)
-    unit_at[places] = np.arange(n_units)
-    bucket = np.sort(places)
-    order, first_level = unit_at[unit_at >= 0], np.arange(n_units + 1)
+    unit_at[:n_units] = order
+    first_level = np.arange(n_units + 1)
     if units is not None:
         order = np.argsort(places[units], kind="stable")
         first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), n)

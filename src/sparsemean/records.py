@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ class Plan:
     ----------
     n_rows, n_features
         Shape of the data.
+    n_units
+        Number of subjects where rows come in groups, else of rows: what contamination is a share of.
     contamination
         Share ε of rows that may be arbitrary.
     bad_rows
@@ -46,6 +48,7 @@ class Plan:
 
     n_rows: int
     n_features: int
+    n_units: int
     contamination: float
     bad_rows: int
     selection: str
@@ -197,12 +200,3 @@ class Status:
     """Features whose walk met a bucket mean and was made step by step."""
     seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the status as plain values."""
-        return {
-            "messages": list(self.messages),
-            "walked": self.walked,
-            "seconds": self.seconds,
-            "versions": dict(self.versions),
-        }

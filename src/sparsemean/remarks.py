@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 
+from sparsemean import __version__
 from sparsemean.planning.limits import nothing_possible
 from sparsemean.records import Counts, IntArray, Plan, Selection
 from sparsemean.sources.table import Table
@@ -19,21 +22,24 @@ def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, ta
             f"only {chosen.support.size - chosen.filled_up} feature(s) passed the rule; the {chosen.support.size} "
             f"that moved farthest were taken (min_selected={plan.min_selected})"
         )
-    if plan.selection != "paper" and plan.noise == "symmetric" and plan.dealing == "blocks":
+    if plan.selection != "paper" and not chosen.support.size:
         said += nothing_possible(plan)
-        said += _falling(counts, chosen, table)
+    if plan.selection != "paper" and plan.noise == "symmetric":
+        said += _falling(plan, counts, chosen, table)
+    if plan.noise == "skewed" and chosen.support.size:
+        said.append("no intervals under skewed noise: medians of bucket means miss the mean by an unknown amount")
     if constant.size:
         said.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
     return tuple(said)
 
 
-def _falling(counts: Counts, chosen: Selection, table: Table) -> list[str]:
-    """Name selected features whose |β| falls as buckets grow: their noise is skewed rather than their mean nonzero."""
+def _falling(plan: Plan, counts: Counts, chosen: Selection, table: Table) -> list[str]:
+    """Name selected features whose |β| falls as buckets grow by more than chance and the bad rows explain."""
     if len(counts.n_buckets) < 2:
         return []
     small, large = (np.abs(counts.beta(size))[chosen.support] for size in (0, -1))
     spread = np.sqrt(1 / counts.n_buckets[0] + 1 / counts.n_buckets[-1])
-    falling = chosen.support[small - large > spread]
+    falling = chosen.support[small - large > spread + 2 * plan.bad_rows / counts.n_buckets[-1]]
     if not falling.size:
         return []
     return [
@@ -45,3 +51,8 @@ def _falling(counts: Counts, chosen: Selection, table: Table) -> list[str]:
 def _names(table: Table, columns: IntArray) -> str:
     names = columns if table.feature_names is None else table.feature_names[columns]
     return ", ".join(str(name) for name in names[:NAMED]) + (", …" if columns.size > NAMED else "")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result was made with."""
+    return {"sparsemean": __version__, "numpy": np.__version__, "python": platform.python_version()}

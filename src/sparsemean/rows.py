@@ -26,7 +26,10 @@ def between_groups(values: FloatArray, labels: IntArray, *, bad_rows: int) -> Ro
     own = np.where(labels[:, np.newaxis] == 1, high, low)
     spread = np.median(np.abs(values - own), axis=0)
     gap = high - low
-    gap = np.where(gap == 0, 1.0, gap)
+    apart = gap != 0  # a feature whose medians agree says nothing about a single row
+    if not apart.any():
+        return none_suspected(n)
+    values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
     weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
     place = np.clip((2 * values - low - high) / gap, -2, 2)
     scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()

@@ -54,10 +54,15 @@ def load(path: str | Path) -> Estimate:
             if header["format"] != FORMAT:
                 raise InputError("path", f"hold an estimate of format {FORMAT}", header["format"])
             arrays = {name: file[name] for name in file if name != "header"}
+        return _restored(header, arrays)
     except InputError:
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise InputError("path", "be a file written by Estimate.save", f"{str(path)!r} ({error})") from error
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
+    """Put an estimate together again."""
     values = {**arrays, **{name: _tuples(value) for name, value in header["scalars"].items()}}
     parts: dict[str, Any] = {
         part: kind(**{item.name: values[f"{part}.{item.name}"] for item in fields(kind)})

@@ -25,7 +25,7 @@ def summary(estimate: Estimate) -> str:
         sentences.append(_nothing(estimate))
     if k and plan.selection != "paper":
         least = int(np.min(estimate.selection.last_slack[estimate.support]))
-        sentences.append(f"Every one of them survives at least {least} bad rows ({least / plan.n_rows:.2%} of all).")
+        sentences.append(f"Every one of them survives at least {least} bad rows ({least / plan.n_units:.2%} of all).")
     return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
 
 
@@ -55,7 +55,7 @@ def _nothing(estimate: Estimate) -> str:
     closest = int(slack.max(initial=-1))
     if closest >= 0:
         return (
-            f"With at most {closest} bad rows (contamination {closest / estimate.plan.n_rows:.4g}) "
+            f"With at most {closest} bad rows (contamination {closest / estimate.plan.n_units:.4g}) "
             f"{int(np.sum(slack == closest))} feature(s) would be selected."
         )
     smallest = float(estimate.p_adjusted.min(initial=1.0))

@@ -102,6 +102,19 @@ def test_sums_that_overflow_are_said_so() -> None:
         sparse_mean(np.full((40, 2), 1e308), random_state=0)
 
 
+def test_frames_of_several_numeric_types_are_numbers() -> None:
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": pd.array(range(40), dtype="Int64")})
+    table = as_table(frame)
+    assert table.values.dtype == np.float64
+    np.testing.assert_array_equal(table.values[:, 2], np.arange(40))
+    assert list(as_table(X, pd.Index(list("vwxyz"))).feature_names) == list("vwxyz")
+
+
+def test_masks_are_not_ignored() -> None:
+    with pytest.raises(InputError, match="X must have no mask"):
+        as_table(np.ma.masked_greater(X, 1.0))
+
+
 FILES = {
     "x.txt": (b"1,2", "FILE must end in .npy, .csv, .parquet"),
     "empty.npy": (b"", "FILE must be a complete .npy file of numbers"),

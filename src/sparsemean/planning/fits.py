@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from sparsemean.checks import fraction_of_rows, integer
 from sparsemean.errors import InputError
 from sparsemean.evidence import contrast_bases, contrast_sizes
@@ -72,8 +74,11 @@ def plan_fit(
     noise_name = one_of(noise, NOISES, argument="noise")
     buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
     if buckets is not None and noise_name == "skewed":
-        raise InputError("n_buckets", "be None with noise='skewed', which nests its own sizes", repr(n_buckets))
+        name, value = ("selection", rule) if n_buckets is None else ("n_buckets", n_buckets)
+        raise InputError(name, "leave the buckets to noise='skewed', which nests its own sizes", repr(value))
     units = n if n_units is None else n_units
+    if n_units is not None and buckets is not None:
+        raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)
     J = None if buckets is None else paper.count_buckets(buckets, n, epsilon)
     select_at, estimate_at = paper.check_iterations(n_iter)
@@ -81,6 +86,7 @@ def plan_fit(
     return Plan(
         n_rows=n,
         n_features=d,
+        n_units=units,
         contamination=epsilon,
         bad_rows=bad,
         selection=rule,
@@ -89,8 +95,8 @@ def plan_fit(
         dealing="blocks" if J is None else "paper",
         n_buckets=J,
         bucket_sizes=_sizes(bucket_sizes, noise_name, bad) if J is None else (n // J,),
-        alpha=paper.check_share("init_scale", init_scale),
-        eta=paper.check_share("step_size", step_size),
+        alpha=paper.check_share("init_scale", init_scale, least=1e-100),
+        eta=paper.check_share("step_size", step_size, least=1e-6),
         select_at=select_at,
         estimate_at=estimate_at,
         min_selected=min(d, fewest),
@@ -99,13 +105,13 @@ def plan_fit(
 
 def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
     if noise == "skewed":
-        if bucket_sizes != "auto":
+        if not isinstance(bucket_sizes, str) or bucket_sizes != "auto":
             raise InputError("bucket_sizes", "be 'auto' with noise='skewed'", repr(bucket_sizes))
         return contrast_sizes(contrast_bases(bad))
-    if bucket_sizes == "auto":
+    if isinstance(bucket_sizes, str) and bucket_sizes == "auto":
         return AUTO_SIZES
     rule = "be 'auto' or rising powers of two between 1 and 64"
-    if not isinstance(bucket_sizes, (tuple, list)):
+    if not isinstance(bucket_sizes, (tuple, list, np.ndarray)):
         raise InputError("bucket_sizes", rule, repr(bucket_sizes))
     sizes = tuple(integer(size, argument="bucket_sizes", least=1, rule=rule) for size in bucket_sizes)
     check_sizes(sizes)
@@ -119,6 +125,7 @@ def pairs_plan(n: int, d: int, *, contamination: object, selection: object, leve
     return Plan(
         n_rows=n,
         n_features=d,
+        n_units=n,
         contamination=epsilon,
         bad_rows=bad_rows(n, epsilon),
         selection=one_of(selection, names, argument="selection"),

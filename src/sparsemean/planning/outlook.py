@@ -102,7 +102,7 @@ def _rows_needed(made: Plan, effect: float, power: float) -> int:
     """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
 
     def found(n: int) -> bool:
-        other = replace(made, n_rows=n, bad_rows=fits.bad_rows(n, made.contamination))
+        other = replace(made, n_rows=n, n_units=n, bad_rows=fits.bad_rows(n, made.contamination))
         return min(_row(other, size, power)["effect"] for size in made.bucket_sizes) <= effect
 
     low, high = fits.MIN_ROWS, fits.MIN_ROWS
@@ -118,13 +118,13 @@ def _rows_needed(made: Plan, effect: float, power: float) -> int:
 
 def _impossible(made: Plan, survivable: int) -> InputError:
     """Say which inequality fails, with its numbers, and what is the nearest plan that exists."""
-    n, tests = made.n_rows, made.n_features * len(made.bucket_sizes)
-    smallest = 2.0 ** (1 - n)
+    n, size = made.n_rows, min(made.bucket_sizes)
     if survivable < 0:
+        J = -(-n // size)
         return InputError(
             "n",
-            f"be large enough that 2^(1−n) ≤ level/(d·sizes) = {made.level / tests:.2g}",
-            f"n = {n}, 2^(1−n) = {smallest:.2g}",
+            f"be large enough that 2^(1−J) ≤ level/(d·sizes) = {made.level / limits.n_tests(made):.2g}, J = ⌈n/{size}⌉",
+            f"n = {n}, 2^(1−J) = {2.0 ** (1 - J):.2g}",
             f"take at least {limits.rows_for_any(made)} rows",
         )
     return InputError(

@@ -32,21 +32,20 @@ def theory_buckets(n: int, contamination: float) -> int:
     return min(100 * max(1, math.ceil(contamination * n)), n)
 
 
-def check_share(name: str, value: object) -> float:
-    """Return a number strictly between 0 and 1."""
-    rule = "be a number between 0 and 1, both excluded"
+def check_share(name: str, value: object, *, least: float = 0.0) -> float:
+    """Return a number strictly between 0 and 1, and not below ``least``."""
+    rule = f"be a number between {least:g} and 1" if least else "be a number between 0 and 1, both excluded"
     number = real(value, argument=name, rule=rule)
-    if not 0 < number < 1:
+    if not 0 < number < 1 or number < least:
         raise InputError(name, rule, value)
     return number
 
 
 def count_buckets(n_buckets: object, n: int, contamination: float) -> int:
     """Return J for 'paper', 'theory' or a number."""
-    if n_buckets == "paper":
-        return paper_buckets(n, contamination)
-    if n_buckets == "theory":
-        return theory_buckets(n, contamination)
+    named = {"paper": paper_buckets, "theory": theory_buckets}
+    if isinstance(n_buckets, str) and n_buckets in named:
+        return named[n_buckets](n, contamination)
     rule = f"be 'paper', 'theory' or an integer from 1 to the number of rows ({n})"
     count = integer(n_buckets, argument="n_buckets", least=1, rule=rule)
     if count > n:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from sparsemean.checks import integer
+from sparsemean.checks import integer, real
+from sparsemean.errors import InputError
 from sparsemean.planning.paper import PAPER_ALPHA, PAPER_ETA, check_share, theory_buckets
 
 CONVERGENCE = "Theorem 1, convergence of SubGM"
@@ -18,6 +19,9 @@ def numbers(
     """Return rows (theorem, quantity, value); those that ask for ε > 0 are left out at ε = 0."""
     k = integer(k, argument="k", least=1, rule="be a positive integer")
     delta = check_share("delta", delta)
+    rule = "be a positive number"
+    if real(sigma, argument="sigma", rule=rule) <= 0:
+        raise InputError("sigma", rule, sigma)
     bad = math.ceil(contamination * n)
     window = math.log(1 / PAPER_ALPHA) / PAPER_ETA
     xi = sigma * (

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from sparsemean.estimate import Estimate
 
-DEFAULT_ITERATIONS = 400
 MAX_LABELLED = 10
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
@@ -39,11 +38,11 @@ def plot_path(
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")
     plan = estimate.plan
-    last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
+    last = n_iter or plan.estimate_at or 400
     for features, selected in ((_strongest_rest(estimate, n_rest), False), (estimate.support, True)):
         if features.size:
             _draw(ax, estimate, features, np.abs(estimate.trajectory(features, last, X)), selected)
-    if plan.dealing == "paper":  # elsewhere α is in units of each feature's own
+    if plan.selection == "paper":  # elsewhere α is in units of each feature's own
         ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
         ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
     if plan.selection == "paper" and plan.select_at <= last:

@@ -19,6 +19,8 @@ def from_array(X: Any, feature_names: Any = None) -> Table:
             f"a sparse matrix ({type(X).__name__})",
             "sparse input is not supported; pass X.toarray()",
         )
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("X", "have no mask", "a masked array", "fill it first, for example X.filled(numpy.nan)")
     try:
         values: Array = np.asarray(X)
         if values.dtype.kind == "O":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from sparsemean.errors import InputError
@@ -19,7 +20,11 @@ def read(path: Path) -> Table:
     except (ValueError, pd.errors.ParserError, UnicodeDecodeError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError("FILE", "be comma-separated text", f"{path.name} ({first_line})") from error
-    return numeric_part(frame, path.name)
+    table = numeric_part(frame, path.name)
+    if all(name.lstrip("-").isdigit() for name in map(str, header.columns)):
+        note = "the first line was read as names of columns, though it holds numbers"
+        return replace(table, notes=(*table.notes, note))
+    return table
 
 
 def _is_data(names: object) -> bool:

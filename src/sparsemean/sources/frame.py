@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.sources.table import Table, check_names, check_values
+from sparsemean.sources.table import Array, Table, check_names, check_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +19,16 @@ def from_frame(frame: pd.DataFrame, feature_names: Any = None) -> Table:
     if text:
         raise InputError("X", "have numeric columns only", f"column {text[0]!r}", "leave it out or convert it")
     names = frame.columns if feature_names is None else feature_names
-    values = check_values(frame.to_numpy())
-    return Table(values, check_names(list(names), values.shape[1]))
+    values = check_values(_matrix(frame))
+    return Table(values, check_names(names, values.shape[1]))
+
+
+def _matrix(frame: pd.DataFrame) -> Array:
+    """Return the values, converted only where the columns have several types or pandas' own."""
+    plain = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
+    if len(plain) == 1 and len(set(frame.dtypes)) == 1:
+        return np.asarray(frame.to_numpy())
+    return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def numeric_part(frame: pd.DataFrame, file: str) -> Table:
@@ -34,5 +42,5 @@ def numeric_part(frame: pd.DataFrame, file: str) -> Table:
         shown = ", ".join(left_out[:3]) + (", …" if len(left_out) > 3 else "")
         notes = (f"left out {len(left_out)} column(s) that are not numeric: {shown}",)
     numeric = frame if not left_out else frame.iloc[:, kept]
-    values = check_values(np.asarray(numeric.to_numpy()))
+    values = check_values(_matrix(numeric))
     return Table(values, check_names([str(name) for name in numeric.columns], values.shape[1]), notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +54,9 @@ def check_names(names: Any, d: int) -> npt.NDArray[np.object_] | None:
     """Return one name for each of ``d`` features, or None."""
     if names is None:
         return None
-    if isinstance(names, str) or not isinstance(names, (Sequence, np.ndarray)) or len(names) != d:
-        size = len(names) if isinstance(names, (Sequence, np.ndarray)) else type(names).__name__
+    countable = hasattr(names, "__len__") and hasattr(names, "__iter__") and not isinstance(names, str)
+    if not countable or len(names) != d:
+        size = len(names) if countable else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
     out = np.empty(d, dtype=object)
     out[:] = [str(name) for name in names]
