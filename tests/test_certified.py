@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import load, simulate, sparse_mean
+from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean.errors import InputError
 
 DATA = simulate.make_contaminated(600, 60, [3, -2, 1], distribution="t", shape=3.0, random_state=0).X
@@ -205,3 +205,20 @@ def test_whole_buckets_at_any_number_of_rows() -> None:
     for n in (20, 64, 100, 130):
         result = sparse_mean(np.random.default_rng(0).standard_normal((n, 3)), random_state=0)
         assert result.counts.n_buckets == tuple(-(-n // size) for size in (1, 2, 4))
+
+
+def test_entry_times_agree_with_the_trajectories() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_t(3, (300, 40)) + np.where(np.arange(40) < 10, 0.8, 0.0)
+    X[rng.random(X.shape) < 0.1] = 0.0
+    result = sparse_mean(X, contamination=0.02, random_state=0)
+    unit = np.array([np.median(np.abs(_means(result, X, f))) for f in range(40)])
+    path = np.abs(result.trajectory(range(40), n_iter=1500)) / unit
+    for feature, entry in enumerate(result.entry_time):
+        above = np.flatnonzero(path[:, feature] >= 1e-5 * (1 - 1e-12))
+        assert entry == above[0] if above.size else entry > 1500
+
+
+def _means(result: Estimate, X: np.ndarray, feature: int) -> np.ndarray:
+    step = int(result.bucket_size[feature])
+    return pd.Series(X[:, feature]).groupby(result.bucket_of_row // step).mean().to_numpy()

@@ -126,12 +126,15 @@ class Estimate:
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
         scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
-        if self.plan.selection != "paper" or self.counts is None:
+        if self.counts is None:
             return path.entry_of_rate(self.beta, **scales)
-        counts = self.counts
-        entry = path.free_entry(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales)
+        counts, entry = self.counts, np.empty(self.mean.size)
+        for index, size in enumerate(self.plan.bucket_sizes):
+            at = np.flatnonzero(self.bucket_size == size)
+            positive, negative = counts.positive[index, at], counts.negative[index, at]
+            entry[at] = path.free_entry(positive, negative, counts.n_buckets[index], **scales)
         rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
-        if rest.size:
+        if self.plan.selection == "paper" and rest.size:
             entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
         return entry
 
