@@ -124,6 +124,7 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
         ({"selection": "lasso"}, "selection must be one of 'fwer', 'fdr', 'fdr_by', 'paper': got 'lasso'"),
         ({"level": 0}, "level must be a number between 0 and 1, both excluded: got 0"),
         ({"noise": "odd"}, "noise must be one of 'symmetric', 'skewed': got 'odd'"),
+        ({"buckets": 3}, "option must be one of bucket_sizes, contamination, init_scale, level"),
         ({"refine": "gd"}, "refine must be None, the only choice so far: got 'gd'"),
         ({"screen_rows": True}, "screen_rows must be False, the only choice so far: got True"),
         ({"null": [1, 2]}, "null must be a finite number or 4 of them, one for each feature: got shape (2,)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,9 @@ def fit(
     if refine is not None or screen_rows is not False:
         name, value = ("refine", refine) if refine is not None else ("screen_rows", screen_rows)
         raise InputError(name, f"be {None if name == 'refine' else False}, the only choice so far", repr(value))
+    known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
+    if unknown := sorted(set(options) - known):
+        raise InputError("option", f"be one of {', '.join(sorted(known))}", repr(unknown[0]))
     n, d = table.values.shape
     units = _units(groups, n)
     n_units = None if units is None else int(units.max()) + 1
@@ -143,7 +147,9 @@ def _units(groups: Any, n: int) -> IntArray | None:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise InputError("groups", "have no missing labels", f"NaN at row {int(np.isnan(labels).argmax())}")
+    _, first, inverse = np.unique(labels.astype(str), return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 
 

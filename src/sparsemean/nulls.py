@@ -50,17 +50,18 @@ def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
     if fewer.size:
         k, n = k[fewer], n[fewer].astype(np.intp)
         code, back = np.unique(n * (most + 2) + np.clip(k, 0, n + 1), return_inverse=True)
-        p[fewer] = _two_sided(code % (most + 2), code // (most + 2))[back]
+        p[fewer] = two_sided(code % (most + 2), code // (most + 2))[back]
     return np.asarray(p)
 
 
 @lru_cache(maxsize=64)
 def _table(n: int) -> FloatArray:
     """Return the p-values of majorities 0 … n + 1 among n signs."""
-    return _two_sided(np.arange(n + 2), np.full(n + 2, n))
+    return two_sided(np.arange(n + 2), np.full(n + 2, n))
 
 
-def _two_sided(k: IntArray, n: IntArray) -> FloatArray:
+def two_sided(k: IntArray, n: IntArray) -> FloatArray:
+    """Return the sign test's p-values one by one, without a table."""
     from scipy.special import betainc
 
     tail = np.where(k > n, 0.0, betainc(np.maximum(k, 1), np.maximum(n - k + 1, 1), 0.5))

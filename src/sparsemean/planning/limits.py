@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.evidence import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases
-from sparsemean.nulls import mann_whitney, sign_test
+from sparsemean.nulls import mann_whitney, two_sided
 from sparsemean.records import Plan
 
 
@@ -27,7 +27,7 @@ def critical(n_buckets: int, tests: float, level: float) -> int:
     low, high = 0, n_buckets + 1
     while low < high:
         middle = (low + high) // 2
-        passes = sign_test(np.array([middle]), np.array([n_buckets]))[0] <= level / tests
+        passes = two_sided(np.array([middle]), np.array([n_buckets]))[0] <= level / tests
         low, high = (low, middle) if passes else (middle + 1, high)
     return low
 
