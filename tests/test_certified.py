@@ -81,6 +81,7 @@ def test_constant_columns_are_named_and_zero_ones_left_alone() -> None:
     assert 60 in result.support
     assert result.mean[60] == 2.5
     assert "1 selected column(s) hold one value only: f60" in result.status.messages
+    assert "1 column(s) equal the null value in every bucket: f61" in result.status.messages
 
 
 def test_counts_with_many_zeros() -> None:

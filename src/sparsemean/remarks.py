@@ -30,6 +30,9 @@ def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, ta
         said.append("no intervals under skewed noise: medians of bucket means miss the mean by an unknown amount")
     if constant.size:
         said.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
+    silent = np.flatnonzero((counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0))
+    if silent.size:
+        said.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
     return tuple(said)
 
 
