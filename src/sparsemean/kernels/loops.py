@@ -217,7 +217,9 @@ def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) 
         bad |= count_sums(current, share, neg[level], zero[level], near[1 if level == depth - 1 else 2])
         level, index = level + 1, index >> 1
     if level < depth:
-        stack[level - 2][:] = current
+        waiting = stack[level - 2]
+        for i in range(width):  # a slice assignment would compile NumPy's error messages too, for three seconds
+            waiting[i] = current[i]
     return bad
 
 
