@@ -16,6 +16,7 @@ from sparsemean.checks import integer
 from sparsemean.errors import InputError
 from sparsemean.partition import deal
 from sparsemean.passes import memory, pairs
+from sparsemean.planning.paper import DEFAULT_ITERATIONS
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
@@ -23,8 +24,6 @@ from sparsemean.sources.table import Table
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-DEFAULT_ITERATIONS = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False)

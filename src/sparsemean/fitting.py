@@ -22,7 +22,6 @@ from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Partition
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
 
-Progress = Callable[[float], None]
 SKEW_DEPTH = 6
 """Levels of buckets, up to 32 rows, that the look at skewness takes."""
 
@@ -84,7 +83,7 @@ def fit(
     screen_rows: Any = False,
     random_state: Any = None,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> Estimate:
     """Fit a table; ``options`` are those of `planning.plan_fit`, ``progress`` is told the share of the pass done."""

@@ -37,13 +37,6 @@ def test_bar_text(bar: Bar | None, text: str) -> None:
     assert row(1.0, bar).bar_text == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.5512, "0.551 ×"), (12.34, "12.3 ×"), (1234.5, "1,234 ×"), (0.0, "0.00 ×"), (100.0, "100 ×")]
-)
-def test_value_text(value: float, text: str) -> None:
-    assert row(value, None).value_text == text
-
-
 def test_rows_are_frozen() -> None:
     with pytest.raises(AttributeError):
         row(1.0, None).value = 2.0  # type: ignore[misc]

@@ -64,12 +64,6 @@ class Row:
             return f"≤ {high:g}"
         return f"≥ {low:g}" if math.isinf(high) else f"{low:g} – {high:g}"
 
-    @property
-    def value_text(self) -> str:
-        """The value with three significant digits and its unit."""
-        digits = max(0, 2 - math.floor(math.log10(abs(self.value)))) if self.value else 2
-        return f"{self.value:,.{digits}f} {self.unit}"
-
 
 def at_least(low: float) -> tuple[float, float]:
     """Return the bar of a value that should be large."""

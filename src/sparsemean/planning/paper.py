@@ -11,6 +11,8 @@ from sparsemean.errors import InputError
 PAPER_ALPHA = 1e-5
 PAPER_ETA = 0.05
 PAPER_ITERATIONS = (200, 600)
+DEFAULT_ITERATIONS = 400
+"""Length of a path that is shown where the values are the walk's limit."""
 PRESET: dict[str, Any] = {
     "selection": "paper",
     "n_buckets": "paper",

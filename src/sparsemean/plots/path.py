@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean.errors import require
+from sparsemean.planning.paper import DEFAULT_ITERATIONS
 from sparsemean.records import IntArray
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def plot_path(
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")
     plan = estimate.plan
-    last = n_iter or plan.estimate_at or 400
+    last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
     for features, selected in ((_strongest_rest(estimate, n_rest), False), (estimate.support, True)):
         if features.size:
             _draw(ax, estimate, features, np.abs(estimate.trajectory(features, last, X)), selected)
