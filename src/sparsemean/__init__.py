@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemean import datasets, simulate
+    from sparsemean import baselines, datasets, simulate
     from sparsemean.errors import InputError
     from sparsemean.estimate import Estimate
     from sparsemean.estimators import SparseMean, SparseMeanDifference
@@ -25,6 +25,7 @@ __all__ = [
     "Plan",
     "SparseMean",
     "SparseMeanDifference",
+    "baselines",
     "datasets",
     "load",
     "plan",
@@ -42,7 +43,7 @@ _HOMES = {
     "plan": "planning",
     "sparse_mean": "fitting",
 }
-_ROOMS = {"datasets", "simulate"}
+_ROOMS = {"baselines", "datasets", "simulate"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -189,6 +189,26 @@ class Rows:
     scores: FloatArray
     weights: FloatArray
     suspects: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """A mean estimated from some rows, and how that went."""
+
+    mean: FloatArray
+    iterations: int = 0
+    converged: bool = True
+    notes: tuple[str, ...] = ()
+    """What went wrong or was done instead, a sentence each; empty when all went well."""
+    weights: FloatArray | None = None
+    """Weight of every row where the method gives one; they add up to one."""
+
+    def cut(self, k: int) -> Located:
+        """Return the same with all but the k largest |entries| zero."""
+        mean = np.zeros_like(self.mean)
+        kept = np.argsort(-np.abs(self.mean), kind="stable")[:k]
+        mean[kept] = self.mean[kept]
+        return replace(self, mean=mean)
 
 
 @dataclass(frozen=True, slots=True)

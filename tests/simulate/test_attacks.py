@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparsemean import catalogue
 from sparsemean.errors import InputError
-from sparsemean.simulate import Replacement, attacks, catalogue, distributions, make_contaminated
+from sparsemean.simulate import Replacement, attacks, distributions, make_contaminated
 from sparsemean.simulate.protocols import FloatArray, IntArray
 
 N, D, COUNT = 40, 5, 8

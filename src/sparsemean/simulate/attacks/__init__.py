@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sparsemean.simulate import catalogue
+from sparsemean import catalogue
 
 __all__ = ["available", "get"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from sparsemean.simulate import catalogue
+from sparsemean import catalogue
 from sparsemean.simulate.protocols import NamedNoise
 
 __all__ = ["available", "get"]

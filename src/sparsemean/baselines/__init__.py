@@ -1,0 +1,67 @@
+"""Every compared method under one call: ``baselines.NAME(X, contamination=…, k=…, random_state=…)``.
+
+Each is a file under ``methods/`` with its reference and its assumptions; a new file needs no entry anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from sparsemean import catalogue
+from sparsemean.baselines.baseline import Baseline, BaselineWarning
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Baseline", "BaselineWarning", "available", "get", "names"]
+
+_METHODS = f"{__name__}.methods"
+
+
+def names() -> list[str]:
+    """List the names of the methods.
+
+    Examples
+    --------
+    >>> "median" in names()
+    True
+    """
+    return catalogue.names(_METHODS)
+
+
+def get(name: str, *, argument: str = "name", otherwise: str = "nothing else") -> Baseline:
+    """Return the method called ``name``, or refuse ``argument`` with the list of choices."""
+    return cast(Baseline, catalogue.find(_METHODS, name, argument=argument, otherwise=otherwise))
+
+
+def available() -> pd.DataFrame:
+    """Return a table of the methods: what each must be told, what it assumes, its cost and where it is from.
+
+    Examples
+    --------
+    >>> available().loc["median", "told"]
+    'nothing'
+    """
+    import pandas as pd
+
+    rows = {
+        facts.name: {
+            "summary": facts.summary,
+            "told": ", ".join(facts.told) or "nothing",
+            "assumes": facts.assumes,
+            "cost": facts.cost,
+            "reference": facts.reference,
+        }
+        for facts in (get(name).facts for name in names())
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
+
+
+def __getattr__(name: str) -> Baseline:
+    if not name.startswith("_") and name in names():
+        return get(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(names())}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *names()})
