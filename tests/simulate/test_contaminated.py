@@ -107,8 +107,8 @@ BAD = [
     ({"contamination": None}, "contamination must be a number in [0, 0.5): got None"),
     ({"distribution": "cauchy"}, "distribution must be one of exponential_one_sided, fisk, "),
     ({"distribution": None}, "distribution must be one of exponential_one_sided, fisk, "),
-    ({"attack": "bribe"}, "attack must be one of constant_bias, "),
-    ({"attack": ["constant_bias"]}, "attack must be one of constant_bias, "),
+    ({"attack": "bribe"}, "attack must be one of adaptive, "),
+    ({"attack": ["constant_bias"]}, "attack must be one of adaptive, "),
     ({"random_state": -1}, "random_state must be None, an integer of at least 0 or a NumPy generator: got -1"),
     (
         {"random_state": "0"},
