@@ -27,6 +27,13 @@ def names(package: str) -> list[str]:
     return list(_discover_once(package))
 
 
+def summaries(package: str) -> dict[str, str]:
+    """Return the first line of the docstring of everything that ``package`` offers."""
+    return {
+        name: (offered.__doc__ or "").strip().partition("\n")[0] for name, offered in _discover_once(package).items()
+    }
+
+
 def find(package: str, name: object, *, argument: str, otherwise: str) -> Callable[..., Any]:
     """Return the function called ``name``, or refuse ``argument`` with the list of choices."""
     offered = _discover_once(package)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemean.simulate import checks
 from sparsemean.simulate.protocols import FloatArray, IntArray
 
 
-def support_size(mean: FloatArray) -> int:
-    """Return the number of nonzero means, but at least one, so that an attack always has a coordinate."""
-    return max(1, int(np.count_nonzero(mean)))
+def how_many(wanted: int | None, mean: FloatArray, *, argument: str) -> int:
+    """Return ``wanted``, by default as many coordinates as the support has, but one where it is empty."""
+    return max(1, int(np.count_nonzero(mean))) if wanted is None else checks.count(wanted, argument=argument)
 
 
 def off_support(mean: FloatArray, rng: np.random.Generator, count: int) -> IntArray:

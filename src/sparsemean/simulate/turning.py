@@ -6,7 +6,7 @@ turn a vote at every size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from sparsemean.simulate.protocols import FloatArray, IntArray
 
 SIZES = (1, 2, 4)
 LEVEL = 0.05
+Tree: TypeAlias = list[tuple[IntArray, FloatArray]]
+"""For sizes 1, 2, 4, … the bucket of every row and the sum of every bucket."""
 
 
 class Votes(NamedTuple):
@@ -91,33 +93,42 @@ def towards(X: FloatArray, votes: Votes, feature: int, size: int) -> Turn:
 
 
 def against(X: FloatArray, votes: Votes, feature: int) -> Turn:
-    """Turn buckets of the largest size that vote with the majority, and with each the votes inside it.
+    """Turn buckets that vote with the majority, those of the largest size first, until the votes of all sizes are even.
 
     A sum of one sign has a half of that sign, and that half again, down to a single row: this row turns a vote of
-    every size. Buckets that need the smallest change go first. When those of the largest size are used up, the next
-    size is taken, and so on.
+    every size. Going on when the votes are even would only make a majority for the other side, so then the rows
+    are spent on the next size, inside larger buckets that are lost already. What needs the smallest change goes first.
     """
-    side = majority(votes, feature, len(votes.sizes) - 1)
+    side = majority(votes, feature, nearest(votes, np.array([feature]))[1])
     tree = _tree(X, votes, feature)
     rows = np.empty(0, dtype=np.intp)
+    lost = np.ones(X.shape[0], dtype=bool)  # rows all of whose larger buckets vote against by now
     for level in reversed(range(len(tree))):
         bucket, total = tree[level]
-        inside = [-side * sums[parents] for parents, sums in tree[:level]]
-        order = np.lexsort((*inside, bucket))  # row by row, the larger half first at every level
-        best = order[np.unique(bucket[order], return_index=True)[1]]
-        ready = np.flatnonzero((side * total > 0) & ~np.isin(np.arange(total.size), bucket[rows]))
-        ready = ready[np.argsort(side * total[ready], kind="stable")]
+        turned = np.isin(np.arange(total.size), bucket[rows])
+        voting = (side * total > 0) & ~turned
+        too_many = (int(np.sum(voting)) - int(np.sum(side * total < 0)) - int(np.sum(turned)) + 1) // 2
+        best = _largest_half(tree[:level], bucket, side)
+        ready = np.flatnonzero(voting & lost[best])
+        ready = ready[np.argsort(side * total[ready], kind="stable")][: max(0, too_many)]
         rows = np.append(rows, best[ready])[: votes.budget]
+        lost &= (side * total[bucket] < 0) | np.isin(bucket, bucket[rows])
     return Turn(feature, -side, rows, _turned(X[rows, feature], tree, -side, rows))
 
 
-def _tree(X: FloatArray, votes: Votes, feature: int) -> list[tuple[IntArray, FloatArray]]:
+def _largest_half(below: Tree, bucket: IntArray, side: float) -> IntArray:
+    """Return one row for each bucket: go into the half with the larger sum, and on, down to the row."""
+    order = np.lexsort((*(-side * total[inner] for inner, total in below), bucket))
+    return np.asarray(order[np.unique(bucket[order], return_index=True)[1]])
+
+
+def _tree(X: FloatArray, votes: Votes, feature: int) -> Tree:
     """Return, for sizes 1, 2, 4, … up to the largest, the bucket of every row and the sum of every bucket."""
     buckets = [votes.partition.bucket_of_row // 2**level for level in range(votes.partition.depth)]
     return [(bucket, np.asarray(np.bincount(bucket, X[:, feature]), dtype=np.float64)) for bucket in buckets]
 
 
-def _turned(entries: FloatArray, tree: list[tuple[IntArray, FloatArray]], side: float, rows: IntArray) -> FloatArray:
+def _turned(entries: FloatArray, tree: Tree, side: float, rows: IntArray) -> FloatArray:
     """Move ``entries`` so far towards ``side`` that the most opposed bucket around each has its sum reflected."""
     opposed = np.max([-side * total[bucket[rows]] for bucket, total in tree], axis=0, initial=0.0)
     return np.asarray(entries + 2 * side * opposed)

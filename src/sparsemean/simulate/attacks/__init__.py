@@ -12,7 +12,7 @@ from typing import Any
 
 from sparsemean import catalogue
 
-__all__ = ["available", "get"]
+__all__ = ["available", "describe", "get"]
 
 
 def available() -> list[str]:
@@ -24,6 +24,17 @@ def available() -> list[str]:
     True
     """
     return catalogue.names(__name__)
+
+
+def describe() -> dict[str, str]:
+    """Say in one line what each attack does.
+
+    Examples
+    --------
+    >>> print(describe()["mimic"])
+    Take the mean away from the corrupted rows: x → x − mean, clean noise about zero.
+    """
+    return catalogue.summaries(__name__)
 
 
 def get(name: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemean.checks import integer
 from sparsemean.errors import InputError
 from sparsemean.simulate.protocols import FloatArray, IntArray, Replacement
 
@@ -36,10 +37,10 @@ def adaptive(
     X, mean, _rng, corrupted
         As for every attack.
     aim : {"hide", "false_positive"}
-        "hide" takes votes from the true feature that is found with the least to spare, one row to a bucket of the
-        largest size, where it turns the votes of all sizes at once. "false_positive" gives votes to the feature
-        outside the support that is nearest to selection, at the bucket size that shows it best. Where there is no
-        feature of the one kind, the other aim is pursued.
+        "hide" takes votes from the true feature that is found with the least to spare, with rows that turn a vote of
+        every bucket size at once; when all sizes are even, the rest of the rows stays clean. "false_positive" gives
+        votes to the feature outside the support that is nearest to selection, at the bucket size that shows it
+        best. Where there is no feature of the one kind, the other aim is pursued.
     feature : int, optional
         The feature to hide or to have selected, instead of the one that the attack would choose.
     seed : int
@@ -60,7 +61,7 @@ def adaptive(
     inside = np.flatnonzero(mean)
     outside = np.flatnonzero(mean == 0)
     if feature is not None:
-        inside = outside = np.array([feature])
+        inside = outside = np.array([_column(feature, mean.size)])
     if inside.size and (aim == "hide" or not outside.size):
         turn = turning.against(X, votes, turning.weakest(votes, inside))
     else:
@@ -68,3 +69,11 @@ def adaptive(
     rows = X[turn.rows]
     rows[:, turn.feature] = turn.values if distance is None else turn.side * distance
     return Replacement(rows, turn.rows)
+
+
+def _column(feature: object, d: int) -> int:
+    rule = f"be the number of a column, 0 … {d - 1}"
+    column = integer(feature, argument="feature", least=0, rule=rule)
+    if column >= d:
+        raise InputError("feature", rule, column)
+    return column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.simulate.protocols import FloatArray, IntArray
-from sparsemean.simulate.targets import off_support, support_size
+from sparsemean.simulate.targets import how_many, off_support
 
 __all__ = ["fake_support"]
 
@@ -27,7 +27,7 @@ def fake_support(
     ones and at least one, drawn at random; fewer if there are not so many outside the support. Where every coordinate
     is in the support, they are drawn from it.
     """
-    count = support_size(mean) if n_features is None else n_features
+    count = how_many(n_features, mean, argument="n_features")
     rows = X[corrupted]
     rows[:, off_support(mean, rng, count)] += shift
     return rows

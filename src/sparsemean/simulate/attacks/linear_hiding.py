@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.simulate.protocols import FloatArray, IntArray
-from sparsemean.simulate.targets import off_support, support_size
+from sparsemean.simulate.targets import how_many, off_support
 
 __all__ = ["linear_hiding"]
 
@@ -38,7 +38,7 @@ def linear_hiding(
     estimation via iterative filtering", NeurIPS 2019.
     """
     f = np.zeros(mean.size)
-    f[off_support(mean, rng, support_size(mean) if k is None else k)] = 1.0
+    f[off_support(mean, rng, how_many(k, mean, argument="k"))] = 1.0
     unit = float(np.median(np.abs(X - mean))) / NORMAL_QUARTILE if scale is None else scale
     rows = rng.standard_normal((corrupted.size, mean.size))
     first = corrupted.size - corrupted.size // 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.simulate.protocols import FloatArray, IntArray, Replacement
-from sparsemean.simulate.targets import support_size
+from sparsemean.simulate.targets import how_many
 
 __all__ = ["tail_flipping"]
 
@@ -24,8 +24,7 @@ def tail_flipping(
     estimation via iterative filtering", NeurIPS 2019.
     """
     d = X.shape[1]
-    wanted = support_size(mean) if k is None else k
-    columns = rng.choice(d, size=min(wanted, d), replace=False)
+    columns = rng.choice(d, size=min(how_many(k, mean, argument="k"), d), replace=False)
     along = X[:, columns] @ rng.standard_normal(columns.size)
     lowest = np.argsort(along, kind="stable")[: corrupted.size]
     return Replacement(-X[lowest], lowest)
