@@ -128,3 +128,14 @@ def test_progress_rises_to_one(wide: tuple[np.ndarray, Partition]) -> None:
 def test_bad_n_jobs(bad: object) -> None:
     with pytest.raises(InputError, match="n_jobs must be"):
         count_threads(bad)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ordered_differences_equal_the_sorted_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 30, size=2)
+    scale = 10.0 ** rng.integers(-300, 300)
+    a, b = (np.sort(np.round(rng.standard_cauchy(size), rng.integers(0, 9)) * scale) for size in (n, m))
+    for k in {1, n * m, *rng.integers(1, n * m + 1, size=8)}:
+        assert cpu.ordered_difference(a, b, k) == reference.ordered_difference(a, b, k)
+    assert cpu.ordered_difference(a, -a[::-1], 1) == 2 * a[0]

@@ -118,7 +118,8 @@ def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[partial[
     if not _has_quads(partition):
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
-    n_places = -(-view.shape[0] // BLOCK) * BLOCK
+    assert partition.places is not None
+    n_places = partition.places.size
     places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
     return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
 
@@ -232,3 +233,14 @@ def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
     out = np.empty((2, first.shape[1]), dtype=np.intp)
     loops.compare_sorted(np.sort(first.T, axis=1), np.sort(second.T, axis=1), out)
     return out
+
+
+def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
+    """Return the k-th smallest (from 1) of all differences a_i − b_j of two sorted arrays, without forming them.
+
+    Examples
+    --------
+    >>> ordered_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]), 4)
+    2.0
+    """
+    return float(loops.ordered_difference(a, b, k))

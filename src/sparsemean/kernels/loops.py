@@ -332,3 +332,32 @@ def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
             less += n2 - through
         out[0, f] = greater
         out[1, f] = less
+
+
+@compiled
+def ordered_difference(a: Arr, b: Arr, k: int) -> float:
+    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by halving their range.
+
+    Both ends of the range are differences themselves, never roundings, so the answer is exact. The pointer into ``b``
+    moves with i, so that a halving costs O(n).
+    """
+    low, high = a[0] - b[b.size - 1], a[a.size - 1] - b[0]
+    while low < high:
+        middle = 0.5 * low + 0.5 * high
+        if not low <= middle < high:
+            middle = low
+        through, above = -np.inf, np.inf
+        count = at = 0
+        for i in range(a.size):
+            while at < b.size and a[i] - b[at] > middle:
+                at += 1
+            count += b.size - at
+            if at < b.size:
+                through = max(through, a[i] - b[at])
+            if at > 0:
+                above = min(above, a[i] - b[at - 1])
+        if count >= k:
+            high = through
+        else:
+            low = above
+    return high

@@ -127,3 +127,8 @@ def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
     """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
     pairs = first[:, np.newaxis] - second[np.newaxis]
     return np.stack((np.sum(pairs > 0, axis=(0, 1)), np.sum(pairs < 0, axis=(0, 1))))
+
+
+def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
+    """Return the k-th smallest (from 1) of all differences a_i − b_j."""
+    return float(np.sort(np.subtract.outer(a, b), axis=None)[k - 1])

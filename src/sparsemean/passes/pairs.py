@@ -81,32 +81,7 @@ def shifts(table: Table, columns: IntArray, labels: IntArray, *, error: float, b
     for k, column in enumerate(columns):
         values = np.asarray(table.values[:, column], dtype=np.float64)
         a, b = np.sort(values[second]), np.sort(values[first])
-        out[0, k] = (ordered_difference(a, b, (N + 1) // 2) + ordered_difference(a, b, N // 2 + 1)) / 2
-        ends = (ordered_difference(a, b, rank), ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
+        out[0, k] = (cpu.ordered_difference(a, b, (N + 1) // 2) + cpu.ordered_difference(a, b, N // 2 + 1)) / 2
+        ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
         out[1:, k] = (-np.inf, np.inf) if ends is None else ends
     return out
-
-
-def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
-    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by halving their range.
-
-    Examples
-    --------
-    >>> ordered_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]), 4)
-    2.0
-    """
-    low, high = float(a[0] - b[-1]), float(a[-1] - b[0])
-    for _ in range(2000):  # rounding may hold a bound back by one step at a time; sixty halvings are usual
-        if low >= high:
-            break
-        middle = low + (high - low) / 2
-        # the largest difference up to the middle, and the smallest above it: both are differences, not roundings
-        at = np.searchsorted(b, a - middle, side="left")  # b_j ≥ a_i − middle from here on
-        below, count = at < b.size, int(np.sum(b.size - at))
-        if count >= k:
-            reached = float(np.max(a[below] - b[at[below]]))
-            high = min(reached, np.nextafter(high, -np.inf)) if reached >= high else reached
-        else:
-            above = at > 0
-            low = max(float(np.min(a[above] - b[at[above] - 1])), float(np.nextafter(low, np.inf)))
-    return high
