@@ -10,7 +10,13 @@ from sparsemean.records import FloatArray, Located
 __all__ = ["mean"]
 
 
-@baseline(assumes="finite mean, no corrupted row", reference="")
+@baseline(assumes="finite mean, no corrupted row", reference="Gauss 1809, Theoria motus")
 def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
-    """Average all rows: one corrupted row moves it as far as it likes."""
+    """Average all rows: one corrupted row moves it as far as it likes.
+
+    References
+    ----------
+    C. F. Gauss (1809), Theoria motus corporum coelestium in sectionibus conicis solem ambientium, Perthes and Besser
+    (the mean as the likeliest value under Gaussian errors).
+    """
     return Located(X.mean(axis=0))
