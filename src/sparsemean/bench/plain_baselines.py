@@ -74,12 +74,12 @@ def sparse_gd(X: FloatArray, contamination: float, k: int, n_iter: int = 200) ->
 def largest_block(sigma: FloatArray, k: int) -> tuple[float, FloatArray]:
     """Return the squared F,k,k-norm of Σ − I and the matrix masked to the entries that make it."""
     M = sigma - np.identity(sigma.shape[0])
-    columns = np.argsort(-M, axis=1, kind="stable")[:, :k]
-    scores = np.sum(np.take_along_axis(M, columns, axis=1) ** 2, axis=1)
+    scores = np.sum(np.sort(M, axis=1)[:, -k:] ** 2, axis=1)
     rows = np.argsort(-scores, kind="stable")[:k]
     Z = np.zeros_like(M)
     for row in rows:
-        Z[row, columns[row]] = M[row, columns[row]]
+        columns = np.argsort(-M[row], kind="stable")[:k]
+        Z[row, columns] = M[row, columns]
     return float(scores[rows].sum()), Z
 
 
