@@ -9,8 +9,8 @@ import numpy as np
 from sparsemean.records import FloatArray
 
 GAP = 0.01
-LIMIT = 40
-INNER = 60
+LIMIT = 100
+INNER = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,8 @@ def most_weight(rows: FloatArray, bound: float, start: Packed | None = None) -> 
     """Maximise Σwᵢ over 0 ≤ wᵢ ≤ 1 with Σ wᵢ zᵢzᵢᵀ ⪯ ``bound`` I.
 
     Augmented Lagrangian: with A(w) = Σ wᵢ zᵢzᵢᵀ/bound − I, minimise −Σwᵢ + ‖(Y + ρA(w))₊‖²/2ρ over the box by L-BFGS-B,
-    then Y ← (Y + ρA(w))₊, ρ = n/10. It ends when Σwᵢ, scaled down to meet the bound, is within 1 % of n of the dual
-    value tr Y + Σ (1 − zᵢᵀYzᵢ/bound)₊, which no weights exceed; or after 40 rounds of 60 steps.
+    then Y ← (Y + ρA(w))₊, ρ = n/2. It ends when Σwᵢ, scaled down to meet the bound, is within 1 % of n of the dual
+    value tr Y + Σ (1 − zᵢᵀYzᵢ/bound)₊, which no weights exceed; or after 100 rounds of 15 steps.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _round(z: FloatArray, w: FloatArray, Y: FloatArray) -> Packed:
     from scipy.optimize import Bounds, minimize
 
     n, d = z.shape
-    rho = n / 10
+    rho = n / 2
     ones = np.eye(d)
 
     def lagrangian(w: FloatArray) -> tuple[float, FloatArray]:
