@@ -17,7 +17,11 @@ from sparsemean.planning.fits import bad_rows
 from sparsemean.records import FloatArray, IntArray, Located
 
 EXCESS = 1.5
-"""A variance up to this many squared MADs is left alone: corrupted rows that stay within it move the mean by √ε."""
+"""A variance up to this many squared MADs is left alone: what stays within it moves the mean by about √(ε/2) σ.
+
+Ours, and chosen by trial: of 2 and 1.5, on 2000 Gaussian rows of 50 features with 10 % corrupted, 1.5 lets less through
+and still leaves clean rows alone.
+"""
 REACH = 4.0
 """Rows farther than this over √ε median distances are dropped first; by Chebyshev few others are that far."""
 
