@@ -71,6 +71,12 @@ def _complain(message: str, status: int) -> int:
 @click.option("--noise", default="symmetric", show_default=True, help="symmetric or skewed.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
+@click.option(
+    "--refine", default=None, metavar="NAME",
+    help="auto, none, gd, filter or a compared method  [default: auto; none with --paper].",
+)  # fmt: skip
+@click.option("--refine-on", default="rows", show_default=True, help="rows or buckets.")
+@click.option("--screen/--no-screen", "screen_rows", default=None, help="Leave suspect rows out of the estimates.")
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
 @click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
@@ -96,6 +102,12 @@ def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper:
     options["random_state"], options["n_jobs"] = options.pop("seed"), options.pop("jobs")
     with contextlib.suppress(TypeError, ValueError):
         options["n_buckets"] = int(options["n_buckets"])
+    if options["refine"] == "none":
+        options["refine"] = None
+    elif options["refine"] is None:
+        del options["refine"]
+    if options["screen_rows"] is None:
+        del options["screen_rows"]
     if paper:
         given = {name: value for name, value in options.items() if name != "selection" and value is not None}
         options = {**PRESET, **given}

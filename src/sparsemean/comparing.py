@@ -84,7 +84,12 @@ def compare(
         feature_names=table.feature_names,
         plan=plan,
         seed=0,
-        status=Status((*table.notes, *notes), int(support.size), time.perf_counter() - began, remarks.versions()),
+        status=Status(
+            messages=(*table.notes, *notes),
+            walked=int(support.size),
+            seconds=time.perf_counter() - began,
+            versions=remarks.versions(),
+        ),
         rows=judged,
         evidence=evidence,
         labels=labels,

@@ -17,7 +17,7 @@ from sparsemean.errors import InputError
 from sparsemean.partition import deal
 from sparsemean.passes import memory, pairs
 from sparsemean.planning.paper import DEFAULT_ITERATIONS
-from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status, Uncertified
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
 
@@ -52,6 +52,8 @@ class Estimate:
         The bucket of each row at the finest size; None for two groups.
     rows : Rows or None
         How far each row contradicts the rest, where that was looked at.
+    uncertified : Uncertified or None
+        Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
     source
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -69,6 +71,7 @@ class Estimate:
     status: Status
     bucket_of_row: IntArray | None = None
     rows: Rows | None = None
+    uncertified: Uncertified | None = None
     counts: Counts | None = None
     evidence: Evidence | None = None
     shift: FloatArray | None = None
@@ -143,10 +146,16 @@ class Estimate:
             return [int(i) for i in features]
         return [str(name) for name in self.feature_names[features]]
 
-    def table(self, all: bool = False) -> pd.DataFrame:
-        """Return one row for each selected feature (``all=True``: every feature), strongest first."""
+    def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
+        """Return one row for each selected feature (``all=True``: every feature), strongest first.
+
+        ``certified=False`` lists the features apart that only the rows left after screening show, with p-values from
+        those rows: worth a look, without any guarantee.
+        """
         import pandas as pd
 
+        if not certified:
+            return self._uncertified_table()
         features = np.arange(self.mean.size) if all else self.support
         keys = (-np.abs(self.beta), self.p_values, ~np.isin(np.arange(self.mean.size), self.support))
         features = features[np.lexsort([key[features] for key in keys])]
@@ -166,6 +175,19 @@ class Estimate:
             "entry_time": self.entry_time[features],
             "bucket_size": self.bucket_size[features],
             "skew_safe": safe,
+        }
+        return pd.DataFrame(columns)
+
+    def _uncertified_table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        found = self.uncertified or Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+        order = np.lexsort((-np.abs(found.estimate), found.p_adjusted))
+        columns = {
+            "feature": self.names(found.features[order]),
+            "estimate": found.estimate[order],
+            "p_adjusted": found.p_adjusted[order],
+            "certified": np.zeros(order.size, dtype=bool),
         }
         return pd.DataFrame(columns)
 

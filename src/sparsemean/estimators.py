@@ -28,6 +28,10 @@ class _Selector(SelectorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True, reset=True)
         self.mean_: FloatArray = result.mean
         self.support_: IntArray = result.support
+        assert result.rows is not None
+        self.row_scores_: FloatArray = result.rows.scores
+        self.row_weights_: FloatArray = result.rows.weights
+        self.suspects_: IntArray = result.rows.suspects
         return self
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
@@ -66,12 +70,17 @@ class SparseMean(_Selector):
         walk's limit, the median of the bucket means.
     min_selected : int, default=0
         The paper's rule takes this many features with the largest |μ̂| where fewer pass.
-    refine : None
-        Refinement on the support; none so far.
+    refine : "auto", None, name or callable, default="auto"
+        How values on the support are made from the rows that are left: by rows that agree and the centre with the
+        smallest standard error; not at all (the walk's limit); by a method of ``baselines.names()``, "gd" and "filter"
+        among them; or by a function ``(X_support, contamination) -> mean``.
+    refine_on : {"rows", "buckets"}, default="rows"
+        What the refinement works on.
+    screen_rows : bool, default=True
+        Judge rows by the features off the support and leave out of the values those that contradict the rest, no more
+        than the contamination explains. Support, p-values, intervals and radius are those of all rows either way.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
-    screen_rows : False
-        Screening of rows; none so far.
     random_state : None, int, Generator or RandomState, default=None
         Deals the rows into buckets. None draws a seed; ``result_.seed`` has it.
     n_jobs : int, default=None
@@ -83,6 +92,9 @@ class SparseMean(_Selector):
         Estimated means in original units, ``null`` (zero) off the support.
     support_ : array of int
         Selected features, sorted.
+    row_scores_, row_weights_, suspects_
+        How far each row contradicts the rest (larger is worse), 1 trusted or 0 rejected, and the rejected rows, worst
+        first.
     result_ : Estimate
         Everything else: table, summary, p-values, intervals, radius, paths.
 
@@ -93,6 +105,8 @@ class SparseMean(_Selector):
     >>> est = SparseMean(contamination=0.1, random_state=0).fit(data.X)
     >>> est.support_
     array([0, 1, 2, 3])
+    >>> sorted(est.suspects_) == sorted(data.corrupted)
+    True
     >>> est.transform(data.X).shape
     (600, 4)
     """
@@ -110,8 +124,9 @@ class SparseMean(_Selector):
         init_scale: float = paper.PAPER_ALPHA,
         n_iter: int | tuple[int, int] | None = None,
         min_selected: int = 0,
-        refine: None = None,
-        screen_rows: bool = False,
+        refine: Any = "auto",
+        refine_on: str = "rows",
+        screen_rows: bool = True,
         null: Any = 0.0,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -127,15 +142,20 @@ class SparseMean(_Selector):
         self.n_iter = n_iter
         self.min_selected = min_selected
         self.refine = refine
+        self.refine_on = refine_on
         self.screen_rows = screen_rows
         self.null = null
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     @classmethod
-    def paper(cls, contamination: float = 0.1, **params: Any) -> Self:
-        """Return the estimator of Algorithm 1, Stage 1, exactly as published."""
-        return cls(contamination, **{**paper.PRESET, **params})
+    def paper(cls, contamination: float = 0.1, refine: Any = None, refine_on: str = "rows", **params: Any) -> Self:
+        """Return the estimator of Algorithm 1 exactly as published.
+
+        ``refine=None`` is Stage 1, "gd" is full_GD (dense_gd), "sparse_gd" the full_GD of the figures on k and ε, and
+        "filter" is full_filter (sparse_filter); ``refine_on="buckets"`` is the full method of Fig 2c.
+        """
+        return cls(contamination, **{**paper.PRESET, "refine": refine, "refine_on": refine_on, **params})
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
         """Fit rows of observations; rows with one label in ``groups`` are one subject. ``y`` is ignored."""
@@ -209,7 +229,4 @@ class SparseMeanDifference(_Selector):
             level=self.level,
             n_jobs=self.n_jobs,
         )
-        assert result.rows is not None
-        self.row_scores_, self.row_weights_ = result.rows.scores, result.rows.weights
-        self.suspects_ = result.rows.suspects
         return self._read(X, result)

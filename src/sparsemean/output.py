@@ -44,8 +44,16 @@ def as_json(estimate: Estimate) -> str:
         "selection": plan.selection,
         "level": plan.level,
         "bad_rows": plan.bad_rows,
+        "screen_rows": plan.screen_rows,
+        "refine": plan.refine or None,
+        "refine_on": plan.refine_on,
         "seed": estimate.seed,
         "selected": selected,
+        "not_certified": [
+            {key: _plain(value) for key, value in row.items()}
+            for row in estimate.table(certified=False).to_dict(orient="records")
+        ],
+        "suspects": [] if estimate.rows is None else estimate.rows.suspects.tolist(),
         "summary": estimate.summary(),
         "notes": list(estimate.status.messages),
     }

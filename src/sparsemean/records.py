@@ -42,6 +42,9 @@ class Plan:
         Iterations at which the paper's rule reads the support and the values; None: the walk's limit.
     min_selected
         The paper's rule fills the support up to this many features with those that have moved farthest.
+    screen_rows, refine, refine_on
+        Whether rows that contradict the rest are left out of the estimates; the method that makes the values on the
+        support (empty: the walk's limit); whether it works on rows or on bucket means.
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
     """
@@ -62,6 +65,9 @@ class Plan:
     select_at: int
     estimate_at: int | None
     min_selected: int
+    screen_rows: bool = False
+    refine: str = ""
+    refine_on: str = "rows"
     outlook: Outlook | None = None
 
     @property
@@ -118,6 +124,11 @@ class Partition:
     def n_buckets(self, level: int) -> int:
         """Return the number of buckets at ``level`` that hold at least one row."""
         return int(self.levels[level].size) - 1
+
+    def of_rows(self, rows: IntArray) -> Partition:
+        """Return the same buckets with row ``rows[i]`` in the place of row i."""
+        places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
+        return replace(self, order=rows[self.order], places=places)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +213,12 @@ class Located:
     """What went wrong or was done instead, a sentence each; empty when all went well."""
     weights: FloatArray | None = None
     """Weight of every row where the method gives one; they add up to one."""
+    how: str = ""
+    """Which method acted, in words."""
+
+    def said(self, how: str) -> Located:
+        """Return the same with the name of the method."""
+        return replace(self, how=how)
 
     def cut(self, k: int) -> Located:
         """Return the same with all but the k largest |entries| zero."""
@@ -211,11 +228,28 @@ class Located:
         return replace(self, mean=mean)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertified:
+    """Features that only the rows left after screening show: worth a look, without any guarantee."""
+
+    features: IntArray
+    estimate: FloatArray
+    p_adjusted: FloatArray
+    """Computed from the rows left, as if they had not been chosen by looking at them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """Warnings as data: one sentence each, and what the run used."""
 
     messages: tuple[str, ...] = ()
+    screening: str = ""
+    """Which rows were left out of the estimates and why, in words."""
+    refinement: str = ""
+    """Which method made the values on the support and why, in words."""
+    iterations: int = 0
+    converged: bool = True
+    """Iterations of the refinement, where it iterates, and whether it came to its end."""
     walked: int = 0
     """Features whose walk met a bucket mean and was made step by step."""
     seconds: float = 0.0

@@ -13,11 +13,11 @@ import numpy as np
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.files import replacing
-from sparsemean.records import Counts, Plan, Rows, Selection, Status
+from sparsemean.records import Counts, Plan, Rows, Selection, Status, Uncertified
 
-FORMAT = "sparsemean-estimate-2"
+FORMAT = "sparsemean-estimate-3"
 LAZY = ("entry_time", "radius")
-PARTS = {"selection": Selection, "counts": Counts, "rows": Rows}
+PARTS = {"selection": Selection, "counts": Counts, "rows": Rows, "uncertified": Uncertified}
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
 OPTIONAL = ("bucket_of_row", "shift", "units", "labels")
 

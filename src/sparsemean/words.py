@@ -12,6 +12,8 @@ from sparsemean.planning.fits import SELECTIONS
 if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
 
+NAMED = 5
+
 
 def summary(estimate: Estimate) -> str:
     """Say what was done, found and promised."""
@@ -26,7 +28,34 @@ def summary(estimate: Estimate) -> str:
     if k and plan.selection != "paper":
         least = int(np.min(estimate.selection.last_slack[estimate.support]))
         sentences.append(f"Every one of them survives at least {least} bad rows ({least / plan.n_units:.2%} of all).")
+    sentences += _rows_and_values(estimate)
     return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
+
+
+def _rows_and_values(estimate: Estimate) -> list[str]:
+    """Say which rows were left out, how the values were made, and what shows only without those rows."""
+    status, said = estimate.status, []
+    if status.screening:
+        said.append(f"{_capital(status.screening)}{_worst(estimate)}.")
+    if status.refinement:
+        said.append(f"Values on the support: {status.refinement}.")
+    found = estimate.uncertified
+    if found is not None and found.features.size:
+        names = ", ".join(map(str, estimate.names(found.features[:NAMED])))
+        names += ", …" if found.features.size > NAMED else ""
+        said.append(f"Only without those rows, and so not certified: {names}.")
+    return said
+
+
+def _worst(estimate: Estimate) -> str:
+    """Name the worst suspects, counted from 0."""
+    suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
+    shown = ", ".join(map(str, suspects[:NAMED])) + (", …" if len(suspects) > NAMED else "")
+    return f" and were left out of the values (worst first, counted from 0: {shown})" if suspects else ""
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _paper(estimate: Estimate) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsemean.planning.fits import MIN_ROWS, pairs_plan, plan_fit
+from sparsemean.planning.fits import MIN_ROWS, one_of, pairs_plan, plan_fit
 from sparsemean.planning.outlook import plan
 
-__all__ = ["MIN_ROWS", "pairs_plan", "plan", "plan_fit"]
+__all__ = ["MIN_ROWS", "one_of", "pairs_plan", "plan", "plan_fit"]

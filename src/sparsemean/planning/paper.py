@@ -20,6 +20,8 @@ PRESET: dict[str, Any] = {
     "init_scale": PAPER_ALPHA,
     "n_iter": PAPER_ITERATIONS,
     "min_selected": 2,
+    "refine": None,
+    "screen_rows": False,
 }
 """Algorithm 1, Stage 1, as published."""
 

@@ -1,0 +1,123 @@
+"""The certified part of a fit: counts, evidence, support, then values and intervals on it, from all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean import evidence as evidences
+from sparsemean import intervals, path, selection
+from sparsemean.reading import Reading
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
+
+SKEW_DEPTH = 6
+"""Levels of buckets, up to 32 rows, that the look at skewness takes."""
+
+
+def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
+    """Return the evidence, what it selects, and the features that had to be walked for it."""
+    plan = data.plan
+    found = _evidence(counts, plan)
+    chosen = selection.select(
+        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
+    )
+    if plan.selection != "paper":
+        return found, chosen, np.empty(0, dtype=np.intp)
+    return found, *_paper_support(data, counts, chosen)
+
+
+def _evidence(counts: Counts, plan: Plan) -> Evidence:
+    if plan.noise == "skewed":
+        return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
+    return evidences.of_signs(counts, plan.bucket_sizes)
+
+
+def _paper_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
+    """Return the paper's support, and the features that had to be walked for it."""
+    plan = data.plan
+    scales = {"alpha": plan.alpha, "eta": plan.eta}
+    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales, t=plan.select_at)
+    walked = path.unfinished(counts, mu, **scales)
+    if walked.size:
+        mu[walked] = data.walked(walked, plan.select_at)
+    if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
+        close = path.contenders(mu, plan.min_selected)
+        mu[close] = data.walked(close, plan.select_at)
+        walked = np.union1d(walked, close)
+    return selection.by_paper(chosen, mu, alpha=plan.alpha, min_selected=plan.min_selected), walked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What the support is worth before any refinement."""
+
+    mean: FloatArray
+    intervals: FloatArray
+    skew_safe: IntArray
+    """1 yes, 0 no, −1 not known."""
+    constant: IntArray
+    """Selected columns that hold one value only."""
+
+
+def on_support(data: Reading, chosen: Selection) -> Values:
+    """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
+    plan, support = data.plan, chosen.support
+    d = plan.n_features
+    offset = np.zeros(d) if data.shift is None else data.shift
+    mean, ends, safe = offset.copy(), np.full((d, 2), np.nan), np.full(d, -1, dtype=np.intp)
+    if not support.size:
+        return Values(mean, ends, safe, support)
+    nested = plan.dealing == "blocks"
+    error = plan.level * support.size / d
+    depth = max(SKEW_DEPTH, data.partition.depth) if nested else 1
+
+    def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
+        used = [levels[level] for level in intervals.levels_used(plan)]
+        low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
+        value = _value(used, chosen.best[columns], plan)
+        nets = [np.sum(np.sign(level), axis=0) for level in levels]
+        same = np.ptp(levels[0], axis=0) <= 1e-12 * np.abs(levels[0][0])
+        return np.vstack((value, low, high, same, *nets))
+
+    value, low, high, same, *nets = data.means(support, work, depth)
+    mean[support] = value + offset[support]
+    if plan.noise == "symmetric":  # medians of skewed bucket means miss the mean by an unknown amount
+        ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    if nested:
+        safe[support] = _skew_safe(data, nets)
+    return Values(mean, ends, safe, support[same.astype(bool)])
+
+
+def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
+    """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
+    if plan.noise == "skewed":
+        best = np.zeros_like(best)  # only the largest buckets speak of the mean
+    out = np.empty(best.size)
+    for size, means in enumerate(sizes):
+        at = np.flatnonzero(best == size)
+        if at.size and plan.estimate_at is None:
+            out[at] = np.median(means[:, at], axis=0)
+        elif at.size and plan.estimate_at is not None:
+            unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
+            walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
+            out[at] = unit * walked[0]
+    return out
+
+
+def _skew_safe(data: Reading, nets: list[FloatArray]) -> IntArray:
+    """Say which selected features the contrasts that cancel skewness would select too."""
+    plan, partition = data.plan, data.partition
+    bases = evidences.contrast_bases(plan.bad_rows)
+    sizes = evidences.contrast_sizes(bases)
+    levels = [size.bit_length() - 1 for size in sizes]
+    total = np.stack([nets[level] for level in levels])
+    counts = Counts(
+        positive=np.maximum(total, 0).astype(np.int32),
+        negative=np.maximum(-total, 0).astype(np.int32),
+        nearest=np.full(total.shape[1], np.inf),
+        n_buckets=tuple(partition.n_buckets(level) for level in levels),
+    )
+    found = evidences.of_contrasts(counts, sizes, bases)
+    p = selection.combined(selection.p_at(found, np.array([plan.bad_rows])))
+    return np.asarray(selection.holm(plan.level)(p, plan.n_features, 0)[:, 0], dtype=np.intp)

@@ -1,0 +1,112 @@
+"""Beyond the certified part: which rows contradict the rest, and better values on the support from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean import rows
+from sparsemean.certifying import Values
+from sparsemean.errors import InputError
+from sparsemean.reading import Reading
+from sparsemean.records import FloatArray, IntArray, Located, Rows
+from sparsemean.refine import Refinement, refined
+
+MOST_COLUMNS = 1024
+"""Columns off the support that rows are judged by, sampled where there are more."""
+MOST_VALUES = 8_000_000
+LEAST_COLUMNS = 32
+ON_SUPPORT = 6.0
+"""Clip in median deviations on the support: with few columns it may be wide, as no single one reaches the limit."""
+TOO_FEW = 4
+"""Columns below which nothing can be said of a row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Rows with scores and weights; ``kept`` are the units not rejected, of which ``left`` may still be wrong."""
+
+    rows: Rows
+    kept: IntArray
+    left: int
+    how: str = ""
+
+
+def screen(data: Reading, support: IntArray, seed: int) -> Judged:
+    """Judge rows by features off the support, whose means are known."""
+    plan = data.plan
+    if not plan.screen_rows:
+        return Judged(rows.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
+    rng = np.random.default_rng((seed, 1))
+    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // plan.n_units))
+    columns = data.without(support, most, rng)
+    if columns.size < TOO_FEW:
+        why = f"rows were not judged off the support, where there are {columns.size} features"
+        return Judged(rows.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
+    found = rows.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
+    return _judged(data, found, f"on {columns.size:,} features off the support")
+
+
+def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: FloatArray, seed: int) -> Judged:
+    """Judge the rows that are left by the support as well, about the means found there; scores only grow."""
+    if not data.plan.screen_rows or not support.size:
+        return judged
+    offset = 0.0 if data.shift is None else data.shift[support]
+    about = data.values(support)[judged.kept] - (mean[support] - offset)
+    found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=ON_SUPPORT)
+    everyone = Rows(np.zeros(data.plan.n_units), np.ones(data.plan.n_units), judged.kept[found.suspects])
+    everyone.scores[judged.kept] = found.scores
+    more = _judged(data, replace(everyone, suspects=judged.kept[found.suspects]), "on the support")
+    together = rows.judged(
+        np.maximum(judged.rows.scores, more.rows.scores),
+        np.concatenate((judged.rows.suspects, more.rows.suspects)),
+    )
+    kept = np.setdiff1d(judged.kept, everyone.suspects)
+    how = "; ".join(part for part in (judged.how, more.how) if part)
+    return Judged(together, kept, judged.left - everyone.suspects.size, how)
+
+
+def _judged(data: Reading, found: Rows, where: str) -> Judged:
+    """Return what was found of units as said of rows."""
+    plan, rejected = data.plan, found.suspects
+    by_row = found
+    if data.units is not None:
+        scores = found.scores[data.units]
+        by_row = rows.judged(scores, np.flatnonzero(np.isin(data.units, rejected)))
+    kind = "rows" if data.units is None else "subjects"
+    how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
+    return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - rejected.size, how)
+
+
+def improve(data: Reading, judged: Judged, support: IntArray, values: Values, method: Refinement, seed: int) -> Located:
+    """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
+    if method is None or not support.size:
+        return Located(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
+    found = located(data, judged, support, method, seed)
+    mean, notes = values.mean.copy(), list(found.notes)
+    mean[support] = found.mean + (0.0 if data.shift is None else data.shift[support])
+    if method == "auto":
+        low, high = values.intervals[support].T
+        held = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
+        if moved := int(np.count_nonzero(held != mean[support])):
+            notes.append(f"{moved} refined value(s) fell outside their interval and were put on its end")
+        mean[support] = held
+    return replace(found, mean=mean, notes=tuple(notes))
+
+
+def located(data: Reading, judged: Judged, features: IntArray, method: Refinement, seed: int) -> Located:
+    """Refine some features on the rows that are left, or on bucket means; less their null values."""
+    plan = data.plan
+    if not features.size:
+        return Located(np.empty(0))
+    if plan.refine_on == "buckets":
+        X = data.bucket_means(features)
+        share = plan.bad_rows / X.shape[0]
+    else:
+        X = data.values(features)[judged.kept]
+        share = plan.contamination if judged.left == plan.bad_rows else judged.left / judged.kept.size
+    if share >= 0.5:
+        rule = "leave most buckets without a bad row"
+        raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
+    return refined("auto" if method is None else method, X, contamination=share, noise=plan.noise, random_state=seed)

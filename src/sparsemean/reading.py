@@ -1,0 +1,83 @@
+"""The rows of one fit and how they are dealt; everything that reads them again goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean import path
+from sparsemean.partition import deal
+from sparsemean.passes import memory
+from sparsemean.records import Counts, FloatArray, IntArray, Partition, Plan
+from sparsemean.sources.table import Table
+
+RUN = 32
+"""Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """The rows and how they are dealt; ``units`` numbers the subject of each row where rows come in groups."""
+
+    table: Table
+    partition: Partition
+    plan: Plan
+    shift: FloatArray | None
+    units: IntArray | None
+    n_jobs: int | None
+
+    def count(self, progress: Callable[[float], None] | None = None) -> Counts:
+        """Read every value once and count signs."""
+        return memory.count(self.table, self.partition, shift=self.shift, n_jobs=self.n_jobs, progress=progress)
+
+    def means(
+        self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int = 1
+    ) -> FloatArray:
+        """Put side by side what ``work`` makes of the bucket means of ``columns``."""
+        return memory.map_means(
+            self.table, self.partition, columns, work, depth=depth, shift=self.shift, n_jobs=self.n_jobs
+        )
+
+    def walked(self, columns: IntArray, t: int) -> FloatArray:
+        """Return μ̂ of ``columns`` after t steps."""
+        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        values = self.means(columns, lambda levels, _: path.walk(levels[0], **scales, times=(t,)))
+        return np.asarray(values[0])
+
+    def values(self, columns: IntArray) -> FloatArray:
+        """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups."""
+        stretches = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1)
+        read = [self.table.values[:, run[0] : run[-1] + 1] for run in stretches if run.size]
+        rows = np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.plan.n_rows, 0))
+        if self.units is not None:
+            sums = np.zeros((self.plan.n_units, columns.size))
+            np.add.at(sums, self.units, rows)
+            rows = sums / np.bincount(self.units)[:, np.newaxis]
+        return rows if self.shift is None else rows - self.shift[columns]
+
+    def bucket_means(self, columns: IntArray) -> FloatArray:
+        """Return the means of ``columns`` over the largest buckets."""
+        level = self.partition.wanted[-1]
+        return self.means(columns, lambda levels, _: levels[level], level + 1)
+
+    def without(self, support: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+        """Return about ``most`` columns off the support, all where there are no more, in runs drawn at random."""
+        d = self.plan.n_features
+        off = np.ones(d, dtype=bool)
+        if d > most:
+            strata = np.linspace(0, d - RUN, most // RUN + 1)
+            first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
+            off[:] = False
+            off[(first[:, np.newaxis] + np.arange(RUN)).ravel()] = True
+        off[support] = False
+        return np.flatnonzero(off)
+
+    def kept(self, plan: Plan, seed: int, units: IntArray) -> Reading:
+        """Return the reading of the rows of some ``units`` only (rows, where there are no groups), dealt anew."""
+        numbers = np.full(self.plan.n_units, -1, dtype=np.intp)
+        numbers[units] = np.arange(units.size)
+        rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
+        dealt = deal(plan, seed, None if self.units is None else numbers[self.units[rows]])
+        return Reading(self.table, dealt.of_rows(rows), plan, self.shift, self.units, self.n_jobs)

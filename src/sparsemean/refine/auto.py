@@ -1,0 +1,95 @@
+"""The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from sparsemean.baselines.descent import spectral_descent
+from sparsemean.baselines.scales import GAUSSIAN
+from sparsemean.records import FloatArray, Located
+from sparsemean.refine.centre import Centre
+from sparsemean.refine.hodges_lehmann import hodges_lehmann
+from sparsemean.refine.spectral import agreeing
+from sparsemean.refine.student_t import student_t
+
+FAR = 10.0
+"""Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
+DEGREES = (1.0, 3.0)
+"""Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
+WORTH = 1.1
+"""A feature goes its own way where its own best centre has an error smaller by this factor."""
+FEWEST = 8
+"""With fewer rows no standard error is worth comparing: the Hodges–Lehmann estimate is taken."""
+
+
+def auto(X: FloatArray, contamination: float, noise: str = "symmetric") -> Located:
+    """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
+
+    1. Rows that disagree on several features at once are left out, up to that share (`agreeing`).
+    2. For every feature the Hodges–Lehmann estimate (values beyond ten robust deviations left out) and the Student-t
+       centres of 1 and 3 degrees of freedom are computed on the rest, and the one with the smallest estimated
+       standard error is taken (`choose`). All of them are robust: whichever is taken, a few rows cannot move it far.
+
+    Under skewed noise none of these centres is the mean; there the answer is the weighted mean of spectral descent,
+    which needs a finite variance.
+    """
+    if noise == "skewed":
+        return _mean_by_descent(X, contamination)
+    start = np.array([hodges_lehmann(column).value for column in X.T])
+    kept = agreeing(X, start, contamination)
+    centres = choose([candidates(column) for column in X[kept].T])
+    how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
+    dropped = X.shape[0] - int(kept.sum())
+    left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
+    return Located(
+        np.array([c.value for c in centres]),
+        weights=kept / kept.sum(),
+        how=f"{left_out}centre with the smallest standard error: {how} feature(s)",
+    )
+
+
+def candidates(x: FloatArray) -> list[Centre]:
+    """Return the centres of one column that are compared.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).standard_cauchy(500)
+    >>> [round(c.error, 3) for c in candidates(noise)]
+    [0.082, 0.068, 0.078]
+    """
+    first = hodges_lehmann(x)
+    spread = GAUSSIAN * float(np.median(np.abs(x - first.value)))
+    if x.size < FEWEST or spread == 0:
+        return [first] * (1 + len(DEGREES))
+    inner = hodges_lehmann(x[np.abs(x - first.value) <= FAR * spread])
+    return [inner, *(student_t(x, dof=dof, start=inner.value, scale=spread) for dof in DEGREES)]
+
+
+def choose(offered: list[list[Centre]]) -> list[Centre]:
+    """Take for every feature the kind of centre that is best for all of them together, or clearly best for itself.
+
+    Standard errors are estimates: where features have the same kind of noise, choosing for each apart would often take
+    the second best.
+    """
+    errors = np.array([[centre.error for centre in centres] for centres in offered])
+    least = errors.min(axis=1, keepdims=True)
+    ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
+    ratio[errors == np.inf] = np.inf
+    together = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
+    own = ratio[:, together] > WORTH
+    return [
+        centres[int(e.argmin())] if alone else centres[together]
+        for centres, e, alone in zip(offered, errors, own, strict=True)
+    ]
+
+
+def _mean_by_descent(X: FloatArray, contamination: float) -> Located:
+    located = spectral_descent(X, contamination)
+    return Located(
+        located.mean,
+        iterations=located.iterations,
+        weights=located.weights,
+        how="weighted mean of spectral descent, as under skewed noise no other centre is the mean",
+    )

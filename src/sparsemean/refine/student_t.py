@@ -1,0 +1,46 @@
+"""Location and scale by the score of Student's t: the farther out a value, the less it counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemean.records import FloatArray
+from sparsemean.refine.centre import Centre
+
+TOLERANCE = 1e-7
+LIMIT = 300
+
+
+def student_t(x: FloatArray, *, dof: float, start: float, scale: float) -> Centre:
+    """Return the maximum likelihood centre of t noise with ``dof`` degrees of freedom and unknown scale.
+
+    Iterates weights (ν + 1)/(ν + r²), r the residual over the scale (Lange, Little and Taylor 1989, JASA 84). The
+    standard error is the sandwich √E[ψ²] / (E[ψ′] √n), which holds whatever the noise is.
+
+    Examples
+    --------
+    >>> round(student_t(np.array([-1.0, 0.0, 1.0, 2.0, 99.0]), dof=1, start=1.0, scale=1.0).value, 2)
+    0.51
+    """
+    name = f"Student t, {dof:g} d.f."
+    centre, spread = start, scale
+    for _ in range(LIMIT):
+        r = (x - centre) / spread
+        weight = (dof + 1) / (dof + r * r)
+        moved = float(weight @ x / weight.sum())
+        spread_now = math.sqrt(float(weight @ (x - moved) ** 2) / x.size)
+        if not spread_now > 0:  # more than half of the values are equal
+            return Centre(moved, math.inf, name)
+        settled = abs(moved - centre) <= TOLERANCE * spread and abs(spread_now - spread) <= 1e-3 * spread
+        centre, spread = moved, spread_now
+        if settled:
+            return Centre(centre, _error((x - centre) / spread, dof) * spread, name)
+    return Centre(centre, math.inf, name)
+
+
+def _error(r: FloatArray, dof: float) -> float:
+    psi = (dof + 1) * r / (dof + r * r)
+    slope = float(np.mean((dof + 1) * (dof - r * r) / (dof + r * r) ** 2))
+    return math.sqrt(float(np.mean(psi * psi)) / r.size) / slope if slope > 0 else math.inf
