@@ -9,6 +9,8 @@ import numpy as np
 from sparsemean.baselines.moments import Matrix, WeightedCovariance
 from sparsemean.records import FloatArray, IntArray
 
+SMALL = 64
+"""Up to this many features the whole matrix is made in double: there is nothing to save."""
 LARGEST_ROUGH = 1e15
 """Rows up to this size have squares and sums that single precision holds."""
 
@@ -48,7 +50,9 @@ class LargestBlock:
 
     def _in_the_running(self, w: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Return rows and columns of Σ_w − I that hold whatever may be among the k×k entries, and those in double."""
-        k = self.k
+        k, d = self.k, self.X.shape[1]
+        if d <= SMALL:
+            return np.arange(d), np.arange(d), self._exact(w, np.arange(d), np.arange(d))
         M = self.rough.at(w)
         root = np.sqrt(self.rough.peak.astype(np.float64))
         error = self.rough.share * root * root.max()
@@ -86,10 +90,13 @@ class LargestBlock:
         place = some.shape[1] - self.k
         least = np.partition(some, place, axis=1)[:, place] - 2 * error[rows]
         columns = np.flatnonzero((some >= least[:, None]).any(axis=0))
+        return columns, self._exact(w, rows, columns)
+
+    def _exact(self, w: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         left, right = self.X[:, rows], self.X[:, columns]
         exact = (w[:, None] * (left - w @ left)).T @ (right - w @ right)
         exact[rows[:, None] == columns] -= self.unit
-        return columns, exact
+        return np.asarray(exact)
 
     def _gradient(self, w: FloatArray, rows: IntArray, columns: IntArray, M: FloatArray) -> FloatArray:
         """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, from the columns that Z uses."""

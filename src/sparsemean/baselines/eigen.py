@@ -43,6 +43,7 @@ class TopEigenpair:
     def __init__(self, X: FloatArray) -> None:
         n, d = X.shape
         self.X = X
+        self.small = min(n, d) <= SMALL
         self.covariance = WeightedCovariance(X) if d <= min(n, FORMED) else None
         self.noise = np.random.default_rng(0).standard_normal((d, min(BLOCK, d)))
         self.along: FloatArray | None = None
@@ -51,7 +52,7 @@ class TopEigenpair:
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return λ and g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), or None if λ is not below ``below``."""
         start = self.noise
-        if self.along is not None:
+        if self.along is not None and not self.small:
             values, vectors = np.linalg.eigh(weighted_gram(self.along, w))
             if values[-1] >= below:
                 return None
@@ -64,7 +65,7 @@ class TopEigenpair:
         return value, along * along - 2 * (w @ along) * along
 
     def _top(self, w: FloatArray, start: FloatArray) -> tuple[float, FloatArray]:
-        if min(self.X.shape) <= SMALL:
+        if self.small:
             return decompose(self.X, w)
         if self.covariance is not None:
             sigma = self.covariance.at(w)
