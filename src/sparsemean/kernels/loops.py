@@ -335,7 +335,7 @@ def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
 
 
 @compiled
-def ordered_difference(a: Arr, b: Arr, k: int) -> float:
+def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
     """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by halving their range.
 
     Both ends of the range are differences themselves, never roundings, so the answer is exact. The pointer into ``b``
