@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -52,26 +53,33 @@ def filter_rows(X: FloatArray, contamination: float, k: int) -> tuple[IntArray, 
 
 
 def prune(X: FloatArray, radius: float) -> tuple[IntArray, FloatArray]:
-    """Return the rows that are nowhere ``radius`` away from the median, and those less the median."""
-    centre = medians(X)
-    kept = np.arange(X.shape[0])
-    # Heavy tails leave few rows: those that fail in the first features need not be looked at in the others.
-    for first in range(0, X.shape[1], FEATURES):
-        few = slice(first, first + FEATURES)
+    """Return the rows that are nowhere ``radius`` away from the median, and those less the median.
+
+    Heavy tails leave few rows: those that fail in the first features are not looked at in the others.
+    """
+    n, d = X.shape
+    kept, centre = np.arange(n), np.empty(d)
+    by_feature = np.empty((min(FEATURES, d), n))
+    for first in range(0, d, FEATURES):
+        some = X[:, first : first + FEATURES]
+        copy = by_feature[: some.shape[1]]
+        np.copyto(copy, some.T)
+        centre[first : first + FEATURES] = middle = medians(copy)
+        away = some[kept]
         with np.errstate(over="ignore"):
-            away = np.abs(X[kept, few] - centre[few]).max(axis=1)
-        kept = kept[away < radius]
+            away -= middle
+        np.abs(away, out=away)
+        kept = kept[away.max(axis=1) < radius]
     return kept, X[kept] - centre
 
 
-def medians(X: FloatArray) -> FloatArray:
-    """Return the median of each column; on a transposed copy this takes a quarter of np.median's time."""
-    by_feature = X.T.copy()
-    n = by_feature.shape[1]
+def medians(rows: FloatArray) -> FloatArray:
+    """Return the median of each row, and leave them in another order; contiguous, they take np.median four times."""
+    n = rows.shape[1]
     half = n // 2
-    by_feature.partition(half, axis=1)
-    upper = by_feature[:, half].copy()
-    return upper if n % 2 else np.asarray(0.5 * by_feature[:, :half].max(axis=1) + 0.5 * upper)
+    rows.partition(half, axis=1)
+    upper = rows[:, half].copy()
+    return upper if n % 2 else np.asarray(0.5 * rows[:, :half].max(axis=1) + 0.5 * upper)
 
 
 class Scatter:
@@ -115,53 +123,64 @@ class Scatter:
 
 def _stay(scatter: Scatter, epsilon: float, k: int, log: float) -> BoolArray | None:
     """Return which rows stay; None if all do."""
-    u, left, right, entries = largest_entries(scatter, k)
-    norm = math.sqrt(entries @ entries)
-    if norm < epsilon * math.log(1 / epsilon):
-        return None
-    stay = light(linear_tail(scatter.rows[:, u], scatter.covariance(u, u), epsilon, log))
-    if stay is None and norm > 0:
-        form = quadratic_form(scatter.centred, left, right, entries)
-        trace = entries[left == right].sum()
-        stay = light(quadratic_tail(np.abs(form - trace) / norm, epsilon))
-    return stay
-
-
-def quadratic_form(rows: FloatArray, left: IntArray, right: IntArray, entries: FloatArray) -> FloatArray:
-    """Return Σ entries · x_left · x_right of every row."""
-    on = left == right
-    form = (rows[:, left[on]] ** 2) @ entries[on]
-    columns, place = np.unique(left[~on], return_inverse=True)
-    if columns.size:
-        some = rows[:, columns]
-        block = np.zeros((columns.size, columns.size))
-        block[place, np.searchsorted(columns, right[~on])] = entries[~on]
-        form += np.einsum("ij,ij->i", some @ block, some)
-    return np.asarray(form)
-
-
-def largest_entries(scatter: Scatter, k: int) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Return the largest diagonal entries of M = Σ − I, and the rows, columns and values of the masked matrix.
-
-    Masked are the k largest diagonal entries and all entries above the (k²−k)-th largest one off the diagonal.
-    """
     diagonal = scatter.variances - 1
     order = np.argsort(-diagonal, kind="stable")
     u = order[:k]
+    enough = epsilon * math.log(1 / epsilon)
+    # Mostly the diagonal alone is enough to go on, and the rest of the mask is needed by the second filter only.
+    mask = None
+    if math.sqrt(diagonal[u] @ diagonal[u]) < enough:
+        mask = largest_entries(scatter, order, k)
+        if mask.norm < enough:
+            return None
+    stay = light(linear_tail(scatter.rows[:, u], scatter.covariance(u, u), epsilon, log))
+    if stay is None:
+        mask = largest_entries(scatter, order, k) if mask is None else mask
+        stay = light(quadratic_tail(mask.departures(scatter.centred), epsilon))
+    return stay
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Masked:
+    """The entries of a symmetric matrix M* that are not zero: those on the diagonal and those of pairs right of it."""
+
+    on: IntArray
+    diagonal: FloatArray
+    left: IntArray
+    right: IntArray
+    beside: FloatArray
+
+    @property
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return math.sqrt(self.diagonal @ self.diagonal + 2 * (self.beside @ self.beside))
+
+    def departures(self, rows: FloatArray) -> FloatArray:
+        """Return |xᵀM*x − tr M*| / ‖M*‖_F of every row; zero where M* is."""
+        columns, places = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
+        left, right = np.split(places, 2)
+        M = np.zeros((columns.size, columns.size))
+        M[left, right] = M[right, left] = self.beside
+        some = rows[:, columns]
+        form = (rows[:, self.on] ** 2) @ self.diagonal + np.einsum("ij,ij->i", some @ M, some)
+        return np.asarray(np.abs(form - self.diagonal.sum()) / (self.norm or 1.0))
+
+
+def largest_entries(scatter: Scatter, order: IntArray, k: int) -> Masked:
+    """Mask M = Σ − I to its k largest diagonal entries and all above the (k²−k)-th largest one off the diagonal.
+
+    ``order`` lists the columns by variance, largest first.
+    """
+    diagonal = scatter.variances - 1
     kept = np.zeros(diagonal.size, dtype=bool)
-    kept[u] = True
+    kept[order[:k]] = True
     left = right = np.empty(0, dtype=np.intp)
-    values = np.empty(0)
+    beside = np.empty(0)
     if k > 1:
-        least, left, right, values = largest_pairs(scatter, order, (k * k - k) // 2)
+        least, left, right, beside = largest_pairs(scatter, order, (k * k - k) // 2)
         kept |= diagonal > least
     on = np.flatnonzero(kept)
-    return (
-        u,
-        np.concatenate([on, left, right]),
-        np.concatenate([on, right, left]),
-        np.concatenate([diagonal[on], values, values]),
-    )
+    return Masked(on, diagonal[on], left, right, beside)
 
 
 def largest_pairs(scatter: Scatter, order: IntArray, count: int) -> tuple[float, IntArray, IntArray, FloatArray]:
@@ -205,7 +224,7 @@ def linear_tail(X: FloatArray, sigma: FloatArray, epsilon: float, log: float) ->
     if top <= 1 + epsilon * math.sqrt(math.log(1 / epsilon)):
         return None
     along = X @ vectors[:, -1]
-    x = np.abs(along - medians(along[:, None])) - 3 * math.sqrt(top * epsilon)
+    x = np.abs(along - medians(along[None].copy())) - 3 * math.sqrt(top * epsilon)
     # Where x is not positive the first term alone is one or more.
     x = np.maximum(x, 1e-100)
     return np.asarray(erfc(x / math.sqrt(2)) + epsilon**2 / (log * x * x))
