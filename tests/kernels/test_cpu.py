@@ -139,3 +139,4 @@ def test_ordered_differences_equal_the_sorted_ones(seed: int) -> None:
     for k in {1, n * m, *rng.integers(1, n * m + 1, size=8)}:
         assert cpu.ordered_difference(a, b, k) == reference.ordered_difference(a, b, k)
     assert cpu.ordered_difference(a, -a[::-1], 1) == 2 * a[0]
+    assert cpu.median_difference(a, b) == pytest.approx(reference.median_difference(a, b), rel=1e-15)

@@ -244,3 +244,19 @@ def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
     2.0
     """
     return float(loops.ordered_difference(a, b, k))
+
+
+def median_difference(a: FloatArray, b: FloatArray) -> float:
+    """Return the median of all differences a_i − b_j of two sorted arrays, without forming them.
+
+    Examples
+    --------
+    >>> median_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]))
+    1.5
+    """
+    total = a.size * b.size
+    lower = float(loops.ordered_difference(a, b, (total + 1) // 2))
+    if total % 2:
+        return lower
+    count, _, above = loops.split_differences(a, b, lower)
+    return lower if count > total // 2 else 0.5 * lower + 0.5 * float(above)

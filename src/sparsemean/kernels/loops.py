@@ -341,23 +341,45 @@ def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
     Both ends of the range are differences themselves, never roundings, so the answer is exact. The pointer into ``b``
     moves with i, so that a halving costs O(n).
     """
-    low, high = a[0] - b[b.size - 1], a[a.size - 1] - b[0]
+    total = a.size * b.size
+    i, j = corner(a.size, b.size, (total - k + 1) / total)
+    low = a[a.size - i] - b[j - 1]
+    i, j = corner(a.size, b.size, k / total)
+    high = a[i - 1] - b[b.size - j]
     while low < high:
         middle = 0.5 * low + 0.5 * high
         if not low <= middle < high:
             middle = low
-        through, above = -np.inf, np.inf
-        count = at = 0
-        for i in range(a.size):
-            while at < b.size and a[i] - b[at] > middle:
-                at += 1
-            count += b.size - at
-            if at < b.size:
-                through = max(through, a[i] - b[at])
-            if at > 0:
-                above = min(above, a[i] - b[at - 1])
+        count, through, above = split_differences(a, b, middle)
         if count >= k:
             high = through
         else:
             low = above
     return high
+
+
+@compiled
+def corner(n: int, m: int, share: float) -> Any:
+    """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
+
+    All those differences lie on one side of the one in the corner, which so bounds the wanted one: heavy tails then do
+    not widen the range to be halved.
+    """
+    side = np.sqrt(share)
+    return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
+
+
+@compiled
+def split_differences(a: Arr, b: Arr, value: float) -> Any:
+    """Return how many differences a_i − b_j are up to ``value``, the largest of those and the smallest above it."""
+    through, above = -np.inf, np.inf
+    count = at = 0
+    for i in range(a.size):
+        while at < b.size and a[i] - b[at] > value:
+            at += 1
+        count += b.size - at
+        if at < b.size:
+            through = max(through, a[i] - b[at])
+        if at > 0:
+            above = min(above, a[i] - b[at - 1])
+    return count, through, above

@@ -132,3 +132,8 @@ def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
 def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
     """Return the k-th smallest (from 1) of all differences a_i − b_j."""
     return float(np.sort(np.subtract.outer(a, b), axis=None)[k - 1])
+
+
+def median_difference(a: FloatArray, b: FloatArray) -> float:
+    """Return the median of all differences a_i − b_j."""
+    return float(np.median(np.subtract.outer(a, b)))

@@ -81,7 +81,7 @@ def shifts(table: Table, columns: IntArray, labels: IntArray, *, error: float, b
     for k, column in enumerate(columns):
         values = np.asarray(table.values[:, column], dtype=np.float64)
         a, b = np.sort(values[second]), np.sort(values[first])
-        out[0, k] = (cpu.ordered_difference(a, b, (N + 1) // 2) + cpu.ordered_difference(a, b, N // 2 + 1)) / 2
+        out[0, k] = cpu.median_difference(a, b)
         ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
         out[1:, k] = (-np.inf, np.inf) if ends is None else ends
     return out

@@ -10,7 +10,7 @@ from sparsemean.baselines.descent import spectral_descent
 from sparsemean.baselines.scales import GAUSSIAN
 from sparsemean.records import FloatArray, Located
 from sparsemean.refine.centre import Centre
-from sparsemean.refine.hodges_lehmann import hodges_lehmann
+from sparsemean.refine.hodges_lehmann import hodges_lehmann, pseudomedian
 from sparsemean.refine.spectral import agreeing
 from sparsemean.refine.student_t import student_t
 
@@ -37,9 +37,9 @@ def auto(X: FloatArray, contamination: float, noise: str = "symmetric") -> Locat
     """
     if noise == "skewed":
         return _mean_by_descent(X, contamination)
-    start = np.array([hodges_lehmann(column).value for column in X.T])
+    start = np.array([pseudomedian(column) for column in X.T])
     kept = agreeing(X, start, contamination)
-    centres = choose([candidates(column) for column in X[kept].T])
+    centres = choose([candidates(column, about) for column, about in zip(X[kept].T, start, strict=True)])
     how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
@@ -50,20 +50,20 @@ def auto(X: FloatArray, contamination: float, noise: str = "symmetric") -> Locat
     )
 
 
-def candidates(x: FloatArray) -> list[Centre]:
-    """Return the centres of one column that are compared.
+def candidates(x: FloatArray, start: float) -> list[Centre]:
+    """Return the centres of one column that are compared; ``start`` is one that is good enough to see what is far.
 
     Examples
     --------
     >>> noise = np.random.default_rng(0).standard_cauchy(500)
-    >>> [round(c.error, 3) for c in candidates(noise)]
+    >>> [round(c.error, 3) for c in candidates(noise, 0.0)]
     [0.082, 0.068, 0.078]
     """
-    first = hodges_lehmann(x)
-    spread = GAUSSIAN * float(np.median(np.abs(x - first.value)))
+    away = np.abs(x - start)
+    spread = GAUSSIAN * float(np.median(away))
     if x.size < FEWEST or spread == 0:
-        return [first] * (1 + len(DEGREES))
-    inner = hodges_lehmann(x[np.abs(x - first.value) <= FAR * spread])
+        return [hodges_lehmann(x)] * (1 + len(DEGREES))
+    inner = hodges_lehmann(x[away <= FAR * spread])
     return [inner, *(student_t(x, dof=dof, start=inner.value, scale=spread) for dof in DEGREES)]
 
 
