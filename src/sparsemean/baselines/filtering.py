@@ -91,10 +91,11 @@ class Scatter:
         self._hold(rows)
 
     def _hold(self, rows: FloatArray) -> None:
+        n = rows.shape[0]
         self.rows = rows
-        self.mean = rows.mean(axis=0)
+        self.mean = rows.sum(axis=0) / max(n, 1)
         self.centred = rows - self.mean
-        self.variances = np.einsum("ij,ij->j", self.centred, self.centred) / max(rows.shape[0] - 1, 1)
+        self.variances = np.einsum("ij,ij->j", self.centred, self.centred) / max(n - 1, 1)
 
     def keep(self, stay: BoolArray) -> None:
         """Remove the rows that do not stay."""

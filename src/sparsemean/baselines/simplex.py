@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sparsemean.records import FloatArray
@@ -28,7 +30,10 @@ def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
     n = v.size
     if n * cap <= 1:
         return np.full(n, 1 / n)
-    ascending = np.sort(v)
+    # With K = ⌈1/cap⌉, θ lies between v_(K) − cap and v_(K): entries farther off are at the cap or zero, however far.
+    rank = min(math.ceil(1 / cap), n)
+    near = np.clip(v - np.partition(v, n - rank)[n - rank], -cap, cap)
+    ascending = np.sort(near)
     kinks = np.concatenate([ascending - cap, ascending])
     order = np.argsort(kinks, kind="stable")
     kinks = kinks[order]
@@ -39,8 +44,7 @@ def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
     capped, zero = n - int(freed[segment]), int(at_zero[segment])
     free = ascending[zero : n - capped]
     if not free.size:
-        return np.where(v >= kinks[segment + 1], cap, 0.0)
-    # θ is taken from the mean of the free entries, not from the running sums: far entries cost no digits.
-    centre = free.mean()
+        return np.where(near >= kinks[segment + 1], cap, 0.0)
+    # θ is taken from the mean of the free entries, not from the running sums, which have lost a digit or two.
     share = (1 - capped * cap) / free.size
-    return np.asarray(np.clip((v - centre) + share, 0.0, cap))
+    return np.asarray(np.clip(near - free.mean() + share, 0.0, cap))
