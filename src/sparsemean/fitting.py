@@ -166,11 +166,11 @@ def _uncertified(
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
     rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    share = judged.left / kept.size
-    plan = planning.plan_fit(
-        rows, data.plan.n_features, n_units=None if data.units is None else kept.size,
-        **{**options, "contamination": share},
-    )  # fmt: skip
+    again_with = {**options, "contamination": judged.share(data.plan)}
+    if isinstance(options.get("n_buckets"), (int, np.integer)):
+        again_with["n_buckets"] = min(options["n_buckets"], rows)
+    units = None if data.units is None else kept.size
+    plan = planning.plan_fit(rows, data.plan.n_features, n_units=units, **again_with)
     again = data.kept(plan, seed, kept)
     _, found, _ = certifying.select(again, again.count(progress))
     features = np.setdiff1d(found.support, chosen.support)

@@ -10,7 +10,7 @@ from sparsemean import rows
 from sparsemean.certifying import Values
 from sparsemean.errors import InputError
 from sparsemean.reading import Reading
-from sparsemean.records import FloatArray, IntArray, Located, Rows
+from sparsemean.records import FloatArray, IntArray, Located, Plan, Rows
 from sparsemean.refine import Refinement, refined
 
 MOST_COLUMNS = 1024
@@ -32,6 +32,11 @@ class Judged:
     left: int
     how: str = ""
 
+    def share(self, plan: Plan) -> float:
+        """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it."""
+        rejected = self.left < plan.bad_rows
+        return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
+
 
 def screen(data: Reading, support: IntArray, seed: int) -> Judged:
     """Judge rows by features off the support, whose means are known."""
@@ -45,7 +50,9 @@ def screen(data: Reading, support: IntArray, seed: int) -> Judged:
         why = f"rows were not judged off the support, where there are {columns.size} features"
         return Judged(rows.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     found = rows.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
-    return _judged(data, found, f"on {columns.size:,} features off the support")
+    used = plan.refine and plan.refine_on == "rows" and support.size
+    where = f"on {columns.size:,} features off the support"
+    return _judged(data, found, f"{where} and were left out of the values" if used else where)
 
 
 def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: FloatArray, seed: int) -> Judged:
@@ -57,7 +64,7 @@ def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: Fl
     found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=ON_SUPPORT)
     everyone = Rows(np.zeros(data.plan.n_units), np.ones(data.plan.n_units), judged.kept[found.suspects])
     everyone.scores[judged.kept] = found.scores
-    more = _judged(data, replace(everyone, suspects=judged.kept[found.suspects]), "on the support")
+    more = _judged(data, replace(everyone, suspects=judged.kept[found.suspects]), "on the support itself")
     together = rows.judged(
         np.maximum(judged.rows.scores, more.rows.scores),
         np.concatenate((judged.rows.suspects, more.rows.suspects)),
@@ -100,12 +107,12 @@ def located(data: Reading, judged: Judged, features: IntArray, method: Refinemen
     plan = data.plan
     if not features.size:
         return Located(np.empty(0))
-    if plan.refine_on == "buckets":
+    if plan.refine_on == "buckets" and method is not None:
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
     else:
         X = data.values(features)[judged.kept]
-        share = plan.contamination if judged.left == plan.bad_rows else judged.left / judged.kept.size
+        share = judged.share(plan)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")

@@ -244,7 +244,7 @@ class Status:
 
     messages: tuple[str, ...] = ()
     screening: str = ""
-    """Which rows were left out of the estimates and why, in words."""
+    """Which rows contradict the rest, by which features, and whether the values were made without them, in words."""
     refinement: str = ""
     """Which method made the values on the support and why, in words."""
     iterations: int = 0

@@ -15,7 +15,7 @@ ROUNDS = 10
 TURNS = 25
 """Steps of the power method; a direction worth rejecting rows for stands out after a few."""
 FOR_SIZE = 30
-"""Columns it takes before the mean square of a row is close enough to normal to be judged."""
+"""Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
 Single = npt.NDArray[np.float32]
 
 
@@ -28,9 +28,11 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     """Score rows by features whose mean is known, taken from ``values``, and reject those that contradict the rest.
 
     Columns are divided by their median absolute value and clipped, so that heavy tails in them are harmless. A row is
-    scored by its mean square and by its place along the direction in which the rows not yet rejected vary most, in
+    scored by its sum of squares and by its place along the direction in which the rows not yet rejected vary most, in
     robust deviations from their median; rows beyond √(2 ln n) + 1 of them, about one more than the farthest of n normal
-    ones, are rejected, the worst first and ``bad_rows`` at most, and the direction is sought again until none is.
+    ones, are rejected, the worst first and ``bad_rows`` at most, and the direction is sought again until none is. Of
+    sums of squares the cube root is judged: it is close to normal also where columns depend on each other and the sum
+    is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
 
     No decomposition of ``values`` is made: each round costs a few products with a vector.
     """
@@ -48,7 +50,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
         return worst.size > 0
 
     if scaled.shape[1] >= FOR_SIZE:
-        reject(_away(np.asarray(np.einsum("ij,ij->i", scaled, scaled), dtype=np.float64), kept))
+        reject(_away(np.cbrt(np.einsum("ij,ij->i", scaled, scaled), dtype=np.float64), kept))
     direction = np.asarray(rng.standard_normal((scaled.shape[1],)), dtype=np.float32)
     for _ in range(ROUNDS):
         direction = _leading(scaled, kept, direction)
@@ -73,7 +75,8 @@ def _scaled(values: FloatArray, clip: float) -> Single:
     varied = unit > 0
     if not varied.all():
         values, unit = values[:, varied], unit[varied]
-    clipped = np.clip(values / unit, -clip, clip).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        clipped = np.clip(values / unit, -clip, clip).astype(np.float32)
     clipped -= clipped.mean(axis=0)
     return clipped
 

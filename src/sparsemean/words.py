@@ -51,7 +51,7 @@ def _worst(estimate: Estimate) -> str:
     """Name the worst suspects, counted from 0."""
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     shown = ", ".join(map(str, suspects[:NAMED])) + (", …" if len(suspects) > NAMED else "")
-    return f" and were left out of the values (worst first, counted from 0: {shown})" if suspects else ""
+    return f" (worst rows first, counted from 0: {shown})" if suspects else ""
 
 
 def _capital(sentence: str) -> str:

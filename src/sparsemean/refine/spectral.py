@@ -20,7 +20,8 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     The descent of Cheng, Diakonikolas, Ge and Soltanolkotabi (2020) lowers the largest variance along any direction by
     moving weight between rows. On raw heavy-tailed columns it spends itself on tails; on columns in units of their
     median deviation, clipped, only rows that are off in several columns at once, or far off together in one, are worth
-    its while. Rows that lose more than half of the largest weight are left out.
+    its while. Rows that lose more than half of the largest weight are left out: as the weights add up to one, at most
+    twice round(share·n) of them.
     """
     n, k = X.shape
     seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
@@ -29,7 +30,8 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     varied = unit > 0
     if not varied.any() or round(share * n) == 0:
         return np.ones(n, dtype=bool)
-    clipped = np.clip(away[:, varied] / unit[varied], -CLIP, CLIP)
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        clipped = np.clip(away[:, varied] / unit[varied], -CLIP, CLIP)
     weights = spectral_descent(clipped, share).weights
     assert weights is not None
-    return np.asarray(weights > largest_weight(n, share) / 2)
+    return np.asarray(weights >= largest_weight(n, share) / 2)

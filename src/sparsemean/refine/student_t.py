@@ -11,6 +11,8 @@ from sparsemean.refine.centre import Centre
 
 TOLERANCE = 1e-7
 LIMIT = 300
+BEYOND = 1e100
+"""In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
 
 
 def student_t(x: FloatArray, *, dof: float, start: float, scale: float) -> Centre:
@@ -24,20 +26,27 @@ def student_t(x: FloatArray, *, dof: float, start: float, scale: float) -> Centr
     >>> round(student_t(np.array([-1.0, 0.0, 1.0, 2.0, 99.0]), dof=1, start=1.0, scale=1.0).value, 2)
     0.51
     """
-    name = f"Student t, {dof:g} d.f."
-    centre, spread = start, scale
+    with np.errstate(over="ignore"):
+        z = np.clip((x - start) / scale, -BEYOND, BEYOND)
+    centre, error = _iterated(z, dof)
+    return Centre(start + scale * centre, scale * error, f"Student t, {dof:g} d.f.")
+
+
+def _iterated(x: FloatArray, dof: float) -> tuple[float, float]:
+    """Return centre and standard error from the start 0 with scale 1; an infinite error where that fails."""
+    centre, spread = 0.0, 1.0
     for _ in range(LIMIT):
         r = (x - centre) / spread
         weight = (dof + 1) / (dof + r * r)
         moved = float(weight @ x / weight.sum())
         spread_now = math.sqrt(float(weight @ (x - moved) ** 2) / x.size)
         if not spread_now > 0:  # more than half of the values are equal
-            return Centre(moved, math.inf, name)
+            return moved, math.inf
         settled = abs(moved - centre) <= TOLERANCE * spread and abs(spread_now - spread) <= 1e-3 * spread
         centre, spread = moved, spread_now
         if settled:
-            return Centre(centre, _error((x - centre) / spread, dof) * spread, name)
-    return Centre(centre, math.inf, name)
+            return centre, _error((x - centre) / spread, dof) * spread
+    return centre, math.inf
 
 
 def _error(r: FloatArray, dof: float) -> float:
