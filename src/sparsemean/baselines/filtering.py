@@ -65,11 +65,9 @@ def prune(X: FloatArray, radius: float) -> tuple[IntArray, FloatArray]:
         copy = by_feature[: some.shape[1]]
         np.copyto(copy, some.T)
         centre[first : first + FEATURES] = middle = medians(copy)
-        away = some[kept]
         with np.errstate(over="ignore"):
-            away -= middle
-        np.abs(away, out=away)
-        kept = kept[away.max(axis=1) < radius]
+            away = (some if kept.size == n else some[kept]) - middle
+        kept = kept[np.abs(away, out=away).max(axis=1) < radius]
     return kept, X[kept] - centre
 
 
@@ -158,8 +156,10 @@ class Masked:
 
     def departures(self, rows: FloatArray) -> FloatArray:
         """Return |xᵀM*x − tr M*| / ‖M*‖_F of every row; zero where M* is."""
-        columns, places = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)
-        left, right = np.split(places, 2)
+        used = np.zeros(rows.shape[1], dtype=bool)
+        used[self.left] = used[self.right] = True
+        columns, place = np.flatnonzero(used), np.cumsum(used) - 1
+        left, right = place[self.left], place[self.right]
         M = np.zeros((columns.size, columns.size))
         M[left, right] = M[right, left] = self.beside
         some = rows[:, columns]
