@@ -11,6 +11,8 @@ from sparsemean.refine.centre import Centre
 
 TOLERANCE = 1e-7
 LIMIT = 300
+COLLAPSED = 1e-9
+"""In units of the first scale: a scale that falls below this falls to zero, as half of the values are equal."""
 BEYOND = 1e100
 """In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
 
@@ -40,7 +42,7 @@ def _iterated(x: FloatArray, dof: float) -> tuple[float, float]:
         weight = (dof + 1) / (dof + r * r)
         moved = float(weight @ x / weight.sum())
         spread_now = math.sqrt(float(weight @ (x - moved) ** 2) / x.size)
-        if not spread_now > 0:  # more than half of the values are equal
+        if spread_now < COLLAPSED:
             return moved, math.inf
         settled = abs(moved - centre) <= TOLERANCE * spread and abs(spread_now - spread) <= 1e-3 * spread
         centre, spread = moved, spread_now
