@@ -13,7 +13,7 @@ TOLERANCE = 1e-7
 LIMIT = 300
 COLLAPSED = 1e-9
 """In units of the first scale: a scale that falls below this falls to zero, as half of the values are equal."""
-BEYOND = 1e100
+BEYOND = 1e50
 """In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
 
 
