@@ -1,4 +1,4 @@
-"""The paper preset against the paper's own numbers.
+"""The paper presets against the paper's own numbers.
 
 Means and standard deviations over trials as plotted by Ma, Chen, He, Fattahi and Hu, "Sparse Mean Estimation in
 Adversarial Settings via Incremental Learning": stage 1 in the appendix figure on infinite variance (10 trials; n = 600,
@@ -6,6 +6,11 @@ d = 100, ε = 0.1, means 10, −5, −4, 2) and Fig 2a (50 trials; ten means of 
 
 z compares two means with their standard errors. A cell fails by chance with |z| > 4 less than once in 10⁴ under the
 normal law, a few times that with the published 10 trials: about 0.5 % for the twelve cells together, at fixed seeds.
+
+The full methods are held to |z| ≤ 3: full_GD is dense_gd in the figures on infinite variance and sensitivity (ten means
+of ±2), sparse_gd in the one on ε (shape 2.1); full_filter is sparse_filter, on bucket means in Fig 2c (50 trials, Fisk
+and Pareto: its t panel has other settings). One cell is outside: from shape 2.4 up, with means far from zero, the
+published full_GD errs by about 0.03 more than the descent as described, on Fisk 3.1 by 0.08; with means of ±2 they agree.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean import simulate, sparse_mean
+from sparsemean import SparseMean, simulate, sparse_mean
 from sparsemean.planning.paper import PRESET
 
 from conftest import Claims
@@ -29,6 +34,26 @@ STAGE_1 = [
     ("t", 2.0, 0.377643, 0.056428),
     ("t", 3.1, 0.341454, 0.093563),
 ]
+DEFAULT, SENSITIVITY = (10.0, -5.0, -4.0, 2.0), (2.0,) * 5 + (-2.0,) * 5
+FULL = [
+    ("gd", "rows", DEFAULT, "pareto", 3.1, 0.264739, 0.066723, 10),
+    ("gd", "rows", DEFAULT, "t", 3.1, 0.245157, 0.085658, 10),
+    ("gd", "rows", DEFAULT, "fisk", 2.0, 0.322214, 0.056568, 10),
+    ("gd", "rows", DEFAULT, "pareto", 2.0, 0.336280, 0.099167, 10),
+    ("gd", "rows", DEFAULT, "t", 2.0, 0.307984, 0.048643, 10),
+    ("gd", "rows", SENSITIVITY, "fisk", 3.1, 0.243340, 0.079150, 10),
+    ("gd", "rows", SENSITIVITY, "pareto", 3.1, 0.275627, 0.027766, 10),
+    ("gd", "rows", SENSITIVITY, "t", 3.1, 0.281774, 0.052696, 10),
+    ("sparse_gd", "rows", DEFAULT, "fisk", 2.1, 0.343862, 0.052840, 10),
+    ("sparse_gd", "rows", DEFAULT, "pareto", 2.1, 0.355783, 0.115834, 10),
+    ("sparse_gd", "rows", DEFAULT, "t", 2.1, 0.322253, 0.104082, 10),
+    ("filter", "rows", DEFAULT, "fisk", 3.1, 0.375166, 0.076430, 10),
+    ("filter", "rows", DEFAULT, "pareto", 3.1, 0.313782, 0.042889, 10),
+    ("filter", "rows", DEFAULT, "t", 3.1, 0.302299, 0.107625, 10),
+    ("filter", "buckets", DEFAULT, "fisk", 2.0, 0.412657, 0.082401, 50),
+    ("filter", "buckets", DEFAULT, "pareto", 2.0, 0.410746, 0.081066, 50),
+]
+OUTSIDE = ("gd", "rows", DEFAULT, "fisk", 3.1, 0.282313, 0.059899, 10)
 SUCCESS = [("fisk", 0.4, 0.869921, 0.089959), ("pareto", 0.3, 0.968, 0.058693), ("t", 0.4, 0.814341, 0.119337)]
 
 
@@ -54,6 +79,39 @@ def test_stage_1_error(
     if long_version:
         measured = f"{errors.mean():.3f} against {mean:.3f}, z = {z:+.1f}"
         claims.add(f"stage 1 error as published, {distribution} {shape}", measured, "\\|z\\| ≤ 4", f"0–{trials - 1}")
+
+
+def full_z(cell: tuple[str, str, tuple[float, ...], str, float, float, float, int], runs: int) -> tuple[float, float]:
+    """Mean error of a full method over ``runs``, and z against the published one."""
+    refine, refine_on, means, distribution, shape, mean, std, trials = cell
+    errors = np.empty(runs)
+    for seed in range(runs):
+        data = simulate.make_contaminated(600, 100, means, distribution=distribution, shape=shape, random_state=seed)
+        estimator = SparseMean.paper(0.1, refine, refine_on, random_state=seed)
+        errors[seed] = np.linalg.norm(estimator.fit(data.X).mean_ - data.mean)
+    return float(errors.mean()), z_score(errors, mean, std, trials)
+
+
+@pytest.mark.parametrize("cell", FULL, ids=lambda cell: f"{cell[0]}-{cell[1]}-{len(cell[2])}-{cell[3]}-{cell[4]}")
+def test_full_methods(
+    cell: tuple[str, str, tuple[float, ...], str, float, float, float, int], long_version: bool, claims: Claims
+) -> None:
+    runs = 50 if long_version else 15
+    error, z = full_z(cell, runs)
+    if long_version:
+        name = f"full method as published, {cell[0]} on {cell[1]}, k = {len(cell[2])}, {cell[3]} {cell[4]}"
+        claims.add(name, f"{error:.3f} against {cell[5]:.3f}, z = {z:+.1f}", "\\|z\\| ≤ 3", f"0–{runs - 1}")
+    assert abs(z) <= 3
+
+
+@pytest.mark.xfail(reason="published full_GD errs more than the method as described where means are far from zero")
+def test_full_gd_on_fisk(long_version: bool, claims: Claims) -> None:
+    runs = 50
+    error, z = full_z(OUTSIDE, runs)
+    if long_version:
+        measured = f"{error:.3f} against {OUTSIDE[5]:.3f}, z = {z:+.1f}: not reproduced"
+        claims.add("full method as published, gd on rows, k = 4, fisk 3.1", measured, "\\|z\\| ≤ 3", f"0–{runs - 1}")
+    assert abs(z) <= 3
 
 
 @pytest.mark.parametrize(("distribution", "epsilon", "mean", "std"), SUCCESS)

@@ -13,17 +13,17 @@ PAPER_ETA = 0.05
 PAPER_ITERATIONS = (200, 600)
 DEFAULT_ITERATIONS = 400
 """Length of a path that is shown where the values are the walk's limit."""
-PRESET: dict[str, Any] = {
+STAGE_1: dict[str, Any] = {
     "selection": "paper",
     "n_buckets": "paper",
     "step_size": PAPER_ETA,
     "init_scale": PAPER_ALPHA,
     "n_iter": PAPER_ITERATIONS,
     "min_selected": 2,
-    "refine": None,
-    "screen_rows": False,
 }
-"""Algorithm 1, Stage 1, as published."""
+"""What is planned for Algorithm 1, Stage 1, as published."""
+PRESET: dict[str, Any] = {**STAGE_1, "refine": None, "screen_rows": False}
+"""The options of a fit that is Stage 1 and nothing else."""
 
 
 def paper_buckets(n: int, contamination: float) -> int:

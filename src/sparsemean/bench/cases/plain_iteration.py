@@ -11,7 +11,7 @@ from sparsemean.bench.timing import best_times
 from sparsemean.kernels import reference
 from sparsemean.partition import deal
 from sparsemean.planning import plan_fit
-from sparsemean.planning.paper import PAPER_ITERATIONS, PRESET
+from sparsemean.planning.paper import PAPER_ITERATIONS, STAGE_1
 from sparsemean.records import FloatArray
 
 SHAPE = {False: (600, 10_000), True: (600, 1000)}
@@ -37,6 +37,6 @@ def rows(*, quick: bool, repeat: int) -> Iterator[Row]:
 
 def iterate(X: data.FloatMatrix) -> FloatArray:
     """Take bucket means and walk every feature, step by step, with the readable kernels."""
-    plan = plan_fit(*X.shape, contamination=subjects.CONTAMINATION, **PRESET)
+    plan = plan_fit(*X.shape, contamination=subjects.CONTAMINATION, **STAGE_1)
     means = reference.bucket_means(X, deal(plan, 0))
     return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)

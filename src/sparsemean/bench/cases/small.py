@@ -9,7 +9,7 @@ from sparsemean.bench.row import Row
 from sparsemean.bench.timing import best_times
 from sparsemean.partition import deal
 from sparsemean.planning import plan_fit
-from sparsemean.planning.paper import PAPER_ITERATIONS, PRESET
+from sparsemean.planning.paper import PAPER_ITERATIONS, STAGE_1
 
 SHAPE = (600, 100)
 CALLS = 20
@@ -24,7 +24,7 @@ def rows(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
 
     X = data.draw(*SHAPE, "float64")
     estimator = SparseMean.paper(contamination=subjects.CONTAMINATION, random_state=0)
-    plan = plan_fit(*SHAPE, contamination=subjects.CONTAMINATION, **PRESET)
+    plan = plan_fit(*SHAPE, contamination=subjects.CONTAMINATION, **STAGE_1)
     partition, support = deal(plan, 0), estimator.fit(X).support_
 
     def kernels() -> None:
