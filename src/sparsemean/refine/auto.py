@@ -18,6 +18,9 @@ FAR = 10.0
 """Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
 DEGREES = (1.0, 3.0)
 """Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
+NEAR = 0.3
+"""A Student-t centre farther than this many robust deviations from the Hodges–Lehmann estimate is not used: where the
+noise has two humps, as with a gap at its centre, likelihood has climbed one, and its error there looks small."""
 WORTH = 1.1
 """A feature goes its own way where its own best centre has an error smaller by this factor."""
 MANY = 0.25
@@ -66,7 +69,8 @@ def candidates(x: FloatArray, start: float) -> list[Centre]:
     if x.size < FEWEST or spread == 0:
         return [hodges_lehmann(x)] * (1 + len(DEGREES))
     inner = hodges_lehmann(x[away <= FAR * spread])
-    return [inner, *(student_t(x, dof=dof, start=inner.value, scale=spread) for dof in DEGREES)]
+    others = (student_t(x, dof=dof, start=inner.value, scale=spread) for dof in DEGREES)
+    return [inner, *(c if abs(c.value - inner.value) <= NEAR * spread else c._replace(error=np.inf) for c in others)]
 
 
 def choose(offered: list[list[Centre]]) -> list[Centre]:
