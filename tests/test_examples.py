@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-EXPECTED = {"quickstart.py": "l2 error: 0.", "two_groups.py": "04016, 36002, 22010, 26003, 19008", "path_plot.py": ""}
+EXPECTED = {
+    "quickstart.py": "l2 error: 0.",
+    "two_groups.py": "04016, 36002, 22010, 26003, 19008",
+    "path_plot.py": "",
+    "compare_methods.py": "0.10",
+}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))

@@ -10,7 +10,8 @@ normal law, a few times that with the published 10 trials: about 0.5 % for the t
 The full methods are held to |z| ≤ 3: full_GD is dense_gd in the figures on infinite variance and sensitivity (ten means
 of ±2), sparse_gd in the one on ε (shape 2.1); full_filter is sparse_filter, on bucket means in Fig 2c (50 trials, Fisk
 and Pareto: its t panel has other settings). One cell is outside: from shape 2.4 up, with means far from zero, the
-published full_GD errs by about 0.03 more than the descent as described, on Fisk 3.1 by 0.08; with means of ±2 they agree.
+published full_GD errs by about 0.03 more than the descent as described, on Fisk 3.1 by 0.07; with means of ±2 they
+agree.
 """
 
 from __future__ import annotations
