@@ -18,7 +18,9 @@ MOST_COLUMNS = 1024
 MOST_VALUES = 8_000_000
 LEAST_COLUMNS = 32
 ON_SUPPORT = 6.0
-"""Clip in median deviations on the support: with few columns it may be wide, as no single one reaches the limit."""
+"""Clip in median deviations on the support, where columns are few: wide, but with few rows narrower (`ALONE`)."""
+ALONE = 1.2
+"""Clip over the limit in robust deviations, of 1.48 median ones, below which no single column takes a row there."""
 TOO_FEW = 4
 """Columns below which nothing can be said of a row."""
 
@@ -61,7 +63,8 @@ def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: Fl
         return judged
     offset = 0.0 if data.shift is None else data.shift[support]
     about = data.values(support)[judged.kept] - (mean[support] - offset)
-    found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=ON_SUPPORT)
+    clip = min(ON_SUPPORT, ALONE * rows.limit(judged.kept.size))
+    found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=clip)
     everyone = Rows(np.zeros(data.plan.n_units), np.ones(data.plan.n_units), judged.kept[found.suspects])
     everyone.scores[judged.kept] = found.scores
     more = _judged(data, replace(everyone, suspects=judged.kept[found.suspects]), "on the support itself")

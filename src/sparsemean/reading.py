@@ -55,6 +55,7 @@ class Reading:
             sums = np.zeros((self.plan.n_units, columns.size))
             np.add.at(sums, self.units, rows)
             rows = sums / np.bincount(self.units)[:, np.newaxis]
+        rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         return rows if self.shift is None else rows - self.shift[columns]
 
     def bucket_means(self, columns: IntArray) -> FloatArray:

@@ -19,6 +19,11 @@ FOR_SIZE = 30
 Single = npt.NDArray[np.float32]
 
 
+def limit(n: int) -> float:
+    """Return √(2 ln n) + 1, about one deviation more than the farthest of n normal values has."""
+    return math.sqrt(2 * math.log(n)) + 1
+
+
 def none_suspected(n: int) -> Rows:
     """Return rows that are all trusted: nothing was selected, so nothing can contradict."""
     return Rows(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
@@ -29,10 +34,10 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
 
     Columns are divided by their median absolute value and clipped, so that heavy tails in them are harmless. A row is
     scored by its sum of squares and by its place along the direction in which the rows not yet rejected vary most, in
-    robust deviations from their median; rows beyond √(2 ln n) + 1 of them, about one more than the farthest of n normal
-    ones, are rejected, the worst first and ``bad_rows`` at most, and the direction is sought again until none is. Of
-    sums of squares the cube root is judged: it is close to normal also where columns depend on each other and the sum
-    is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
+    robust deviations from their median; rows beyond `limit` of them are rejected, the worst first and ``bad_rows`` at
+    most, and the direction is sought again until none is. Of sums of squares the cube root is judged: it is close to
+    normal also where columns depend on each other and the sum is one of few independent terms (Wilson and Hilferty
+    1931, PNAS 17).
 
     No decomposition of ``values`` is made: each round costs a few products with a vector.
     """
@@ -40,10 +45,10 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     scaled = _scaled(values, clip)
     if scaled.shape[1] == 0:
         return none_suspected(n)
-    scores, kept, limit = np.zeros(n), np.ones(n, dtype=bool), math.sqrt(2 * math.log(n)) + 1
+    scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
 
     def reject(away: FloatArray) -> bool:
-        beyond = np.flatnonzero(kept & (away > limit))
+        beyond = np.flatnonzero(kept & (away > most))
         worst = beyond[np.argsort(-away[beyond], kind="stable")][: bad_rows - int(n - kept.sum())]
         np.maximum(scores, away, out=scores, where=kept)
         kept[worst] = False

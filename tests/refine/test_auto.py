@@ -2,8 +2,8 @@
 
 The adversary puts all his rows on the support, at distances from half a scale unit to a million of them, as a point,
 as a shifted copy, on one feature or on all, of one sign or of mixed ones. No answer may be off by more than a multiple
-of R, the most that as many rows can move the median of the same column: 2.5 R up to ε = 0.3, 5 R at 0.45 and 10 R at 0.49,
-where 1.9, 3.5 and 6.9 were measured over five noises and three seeds each. Seeds are fixed: no false alarms.
+of R, the most that as many rows can move the median of the same column: 2.5 R up to ε = 0.3, 5 R at 0.45, 10 R at
+0.49, where 1.9, 3.5 and 6.9 were measured over five noises and three seeds each. Seeds are fixed: no false alarms.
 """
 
 from __future__ import annotations
