@@ -114,7 +114,7 @@ def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper:
     began = time.perf_counter()
     with _waiting(f"Reading {file.name}", quiet):
         table = open_file(file)
-    with _progress("Counting signs", quiet) as progress:
+    with _progress("Fitting", quiet) as progress:
         estimate = fitting.fit(table, progress=progress, **options)
     for target in targets:
         write(estimate, target)

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from sparsemean.records import Counts, FloatArray, IntArray, Selection, Status, 
 from sparsemean.refine import Refinement, check, name_of
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
+
+Progress = Callable[[float], None]
 
 
 def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **params: Any) -> Estimate:
@@ -57,7 +60,7 @@ def fit(
     screen_rows: Any = True,
     random_state: Any = None,
     n_jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
     """Fit a table; ``options`` are those of `planning.plan_fit`, ``progress`` is told the share of the reading done."""
@@ -78,13 +81,14 @@ def fit(
     shift = one_number_each(null, d, argument="null")
     seed = draw_seed(random_state)
     data = Reading(table, deal(plan, seed, units), plan, shift, units, n_jobs)
-    counts = data.count(_part(progress, 0.0, 0.5 if screen_rows else 1.0))
+    counting, refining, again = _parts(progress, (1.0, 0.2 * (method is not None), 0.8 * bool(screen_rows)))
+    counts = data.count(counting)
     found, chosen, walked = certifying.select(data, counts)
     values = certifying.on_support(data, chosen)
     judged = improving.screen(data, chosen.support, seed)
-    improved = improving.improve(data, judged, chosen.support, values, method, seed)
+    improved = improving.improve(data, judged, chosen.support, values, method, seed, refining)
     judged = improving.screen_on_support(data, judged, chosen.support, improved.mean, seed)
-    extra = _uncertified(data, judged, chosen, method, options, seed, _part(progress, 0.5, 1.0))
+    extra = _uncertified(data, judged, chosen, method, options, seed, again)
     status = Status(
         messages=(
             *table.notes,
@@ -137,9 +141,16 @@ def _units(groups: Any, n: int) -> IntArray | None:
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 
 
-def _part(progress: Callable[[float], None] | None, start: float, stop: float) -> Callable[[float], None] | None:
-    """Return what reports a part of the work as the share from ``start`` to ``stop``."""
-    return None if progress is None else lambda share: progress(start + share * (stop - start))
+def _parts(progress: Progress | None, shares: tuple[float, ...]) -> list[Progress | None]:
+    """Return what each part of the work reports to, given how much of the whole it is."""
+    if progress is None:
+        return [None] * len(shares)
+    ends = np.cumsum((0.0, *shares)) / sum(shares)
+
+    def part(first: float, last: float) -> Progress:
+        return lambda share: progress(first + share * (last - first))
+
+    return [part(first, last) for first, last in pairwise(ends)]
 
 
 def _beta(counts: Counts, best: IntArray) -> FloatArray:
@@ -159,7 +170,7 @@ def _uncertified(
     method: Refinement,
     options: dict[str, Any],
     seed: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
 ) -> Uncertified | None:
     """Look for features that only the rows left after screening show; None where no row was rejected."""
     kept = judged.kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,11 +90,19 @@ def _judged(data: Reading, found: Rows, where: str) -> Judged:
     return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - rejected.size, how)
 
 
-def improve(data: Reading, judged: Judged, support: IntArray, values: Values, method: Refinement, seed: int) -> Located:
+def improve(
+    data: Reading,
+    judged: Judged,
+    support: IntArray,
+    values: Values,
+    method: Refinement,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Located:
     """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
     if method is None or not support.size:
         return Located(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
-    found = located(data, judged, support, method, seed)
+    found = located(data, judged, support, method, seed, progress)
     mean, notes = values.mean.copy(), list(found.notes)
     mean[support] = found.mean + (0.0 if data.shift is None else data.shift[support])
     if method == "auto":
@@ -105,7 +114,14 @@ def improve(data: Reading, judged: Judged, support: IntArray, values: Values, me
     return replace(found, mean=mean, notes=tuple(notes))
 
 
-def located(data: Reading, judged: Judged, features: IntArray, method: Refinement, seed: int) -> Located:
+def located(
+    data: Reading,
+    judged: Judged,
+    features: IntArray,
+    method: Refinement,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Located:
     """Refine some features on the rows that are left, or on bucket means; less their null values."""
     plan = data.plan
     if not features.size:
@@ -119,4 +135,5 @@ def located(data: Reading, judged: Judged, features: IntArray, method: Refinemen
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
-    return refined("auto" if method is None else method, X, contamination=share, noise=plan.noise, random_state=seed)
+    how = "auto" if method is None else method
+    return refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress)

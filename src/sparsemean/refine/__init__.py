@@ -17,7 +17,12 @@ PUBLISHED = {"gd": "dense_gd", "filter": "sparse_filter"}
 
 
 def check(refine: Any) -> Refinement:
-    """Return ``refine`` if it is None, "auto", the name of a compared method, or a callable."""
+    """Return ``refine`` if it is None, "auto", the name of a compared method, or a callable.
+
+    A compared method given as such, ``baselines.median``, is taken by its name.
+    """
+    if hasattr(refine, "facts"):
+        return str(refine.facts.name)
     if refine is None or callable(refine) or (isinstance(refine, str) and refine in ("auto", *PUBLISHED)):
         return refine  # type: ignore[no-any-return]
     otherwise = f"'auto', {', '.join(map(repr, PUBLISHED))}, None or a function of X and contamination"
@@ -32,12 +37,20 @@ def name_of(refine: Refinement) -> str:
     return refine or ""
 
 
-def refined(refine: Refinement, X: FloatArray, *, contamination: float, noise: str, random_state: Any) -> Located:
+def refined(
+    refine: Refinement,
+    X: FloatArray,
+    *,
+    contamination: float,
+    noise: str,
+    random_state: Any,
+    progress: Callable[[float], None] | None = None,
+) -> Located:
     """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong."""
     if refine == "auto":
         from sparsemean.refine.auto import auto
 
-        return auto(X, contamination, noise)
+        return auto(X, contamination, noise, progress)
     if callable(refine):
         return _called(refine, X, contamination)
     assert isinstance(refine, str)

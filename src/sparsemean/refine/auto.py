@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -29,7 +30,9 @@ FEWEST = 8
 """With fewer rows no standard error is worth comparing: the Hodges–Lehmann estimate is taken."""
 
 
-def auto(X: FloatArray, contamination: float, noise: str = "symmetric") -> Located:
+def auto(
+    X: FloatArray, contamination: float, noise: str = "symmetric", progress: Callable[[float], None] | None = None
+) -> Located:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
     1. Rows that disagree on several features at once are left out, up to that share (`agreeing`).
@@ -44,7 +47,12 @@ def auto(X: FloatArray, contamination: float, noise: str = "symmetric") -> Locat
         return _mean_by_descent(X, contamination)
     start = np.array([pseudomedian(column) for column in X.T]) if contamination <= MANY else np.median(X, axis=0)
     kept = agreeing(X, start, contamination)
-    centres = choose([candidates(column, about) for column, about in zip(X[kept].T, start, strict=True)])
+    offered = []
+    for column, about in zip(X[kept].T, start, strict=True):
+        offered.append(candidates(column, about))
+        if progress is not None:
+            progress(len(offered) / X.shape[1])
+    centres = choose(offered)
     how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
