@@ -32,7 +32,7 @@ bench: $(VENV)/run.done           ## every speed and memory number, as ratios ta
 	$(BIN)/sparsemean bench
 
 validate: $(VENV)/dev.done        ## the long version of every statistical claim; writes docs/validation.md
-	$(BIN)/python -m pytest --validate tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/validity
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/validity
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

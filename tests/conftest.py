@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,8 +43,17 @@ def claims(request: pytest.FixtureRequest) -> Claims:
     return Claims(request.config)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take over what a worker process has collected."""
+    node.config.stash[CLAIMS].extend(tuple(row) for row in getattr(node, "workeroutput", {}).get("claims", []))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     rows = session.config.stash[CLAIMS]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["claims"] = rows
+        return
     if not session.config.getoption("--validate") or not rows or exitstatus != 0:
         return
     packages = ("sparsemean", "numpy", "scipy", "numba", "scikit-learn", "pandas")

@@ -16,6 +16,8 @@ TURNS = 25
 """Steps of the power method; a direction worth rejecting rows for stands out after a few."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
+FOR_SCALE = 500
+"""Rows that tell the scale of a column, at least, and four times as many as may be bad."""
 Single = npt.NDArray[np.float32]
 
 
@@ -42,7 +44,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     No decomposition of ``values`` is made: each round costs a few products with a vector.
     """
     n = values.shape[0]
-    scaled = _scaled(values, clip)
+    scaled = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
     if scaled.shape[1] == 0:
         return none_suspected(n)
     scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
@@ -71,9 +73,12 @@ def judged(scores: FloatArray, rejected: IntArray) -> Rows:
     return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")])
 
 
-def _scaled(values: FloatArray, clip: float) -> Single:
-    """Return columns over their median absolute value, clipped, about their mean; those mostly zero are left out."""
-    sizes = np.abs(values.T, order="C")
+def _scaled(values: FloatArray, clip: float, enough: int) -> Single:
+    """Return columns over their median absolute value, clipped, about their mean; those mostly zero are left out.
+
+    The medians are those of every so-maniest row, ``enough`` of them at least.
+    """
+    sizes = np.abs(values[:: max(1, values.shape[0] // enough)].T, order="C")
     middle = sizes.shape[1] // 2
     sizes.partition(middle, axis=1)  # one partition of long rows: five times as fast as a median down the columns
     unit = sizes[:, middle]

@@ -336,25 +336,28 @@ def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
 
 @compiled
 def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
-    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by halving their range.
+    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
 
-    Both ends of the range are differences themselves, never roundings, so the answer is exact. The pointer into ``b``
-    moves with i, so that a halving costs O(n).
+    Both ends of the range are differences themselves, never roundings, so the answer is exact. Two steps of three look
+    where the counts at the ends put it, the third halves. A step costs O(n).
     """
     total = a.size * b.size
     i, j = corner(a.size, b.size, (total - k + 1) / total)
     low = a[a.size - i] - b[j - 1]
     i, j = corner(a.size, b.size, k / total)
     high = a[i - 1] - b[b.size - j]
+    before, through_high, step = 0, total, 0
     while low < high:
-        middle = 0.5 * low + 0.5 * high
+        share = 0.5 if step % 3 == 0 else (k - before - 0.5) / (through_high - before)
+        middle = (1.0 - share) * low + share * high
         if not low <= middle < high:
             middle = low
         count, through, above = split_differences(a, b, middle)
         if count >= k:
-            high = through
+            high, through_high = through, count
         else:
-            low = above
+            low, before = above, count
+        step += 1
     return high
 
 
