@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemean import baselines, datasets, simulate
+    from sparsemean import baselines, datasets, simulate, studies
     from sparsemean.errors import InputError
     from sparsemean.estimate import Estimate
     from sparsemean.estimators import SparseMean, SparseMeanDifference
@@ -31,6 +31,7 @@ __all__ = [
     "plan",
     "simulate",
     "sparse_mean",
+    "studies",
 ]
 
 _HOMES = {
@@ -43,7 +44,7 @@ _HOMES = {
     "plan": "planning",
     "sparse_mean": "fitting",
 }
-_ROOMS = {"baselines", "datasets", "simulate"}
+_ROOMS = {"baselines", "datasets", "simulate", "studies"}
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ REPEATS = {"dense_gd": 0.5, "sparse_gd": 3, "sparse_filter": 40}
 
 def rows(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield how many times faster each method is, on one thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     X = make_contaminated(*SHAPE[quick], MEAN, random_state=0).X
     with threadpool_limits(1), np.errstate(divide="ignore", invalid="ignore"):

@@ -1,0 +1,9 @@
+"""Studies of estimators on made data: sweeps that stop and resume, and the figures of the paper from one command."""
+
+from __future__ import annotations
+
+from sparsemean.studies.engine import run
+from sparsemean.studies.methods import methods
+from sparsemean.studies.settings import Setting, Sweep
+
+__all__ = ["Setting", "Sweep", "methods", "run"]

@@ -1,0 +1,122 @@
+"""Run sweeps: what is not yet on disk is computed on all cores, and every finished trial is written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsemean import remarks
+from sparsemean.checks import integer
+from sparsemean.kernels.threads import count_threads
+from sparsemean.studies.methods import find
+from sparsemean.studies.settings import Setting, Sweep
+from sparsemean.studies.store import Store
+from sparsemean.studies.trial import run_trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Progress = Callable[[int, int], None]
+"""Is told the number of trials done and that of all to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A trial that is to be run, with the estimators that it has not seen yet."""
+
+    setting: Setting
+    seed: int
+    trial: int
+    estimators: tuple[str, ...]
+
+    def run(self) -> tuple[Task, list[dict[str, Any]]]:
+        """Run the trial."""
+        return self, run_trial(self.setting, self.seed, self.trial, self.estimators)
+
+
+def run(
+    sweep: Sweep, *, out: str | Path | None = None, n_jobs: int | None = None, progress: Progress | None = None
+) -> pd.DataFrame:
+    """Run a sweep and return a tidy table, one row for each trial of each estimator at each point.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        What to run.
+    out : path, optional
+        A folder in which finished trials are kept; those found there are not run again.
+    n_jobs : int, optional
+        Processes; None takes every core. The numbers do not depend on it.
+    progress : callable, optional
+        Is told (done, total) after every trial.
+
+    Returns
+    -------
+    DataFrame
+        Columns x, distribution, shape, attack, n, d, k, contamination, told_k, trial, estimator, error (l2), overlap
+        (|I ∩ S| / |I ∪ S|), seconds. ``attrs`` holds the configuration, its seed and the versions.
+
+    Examples
+    --------
+    >>> from sparsemean import studies
+    >>> sweep = studies.Sweep("contamination", (0.05, 0.1), (("t", 3.1),), ("default", "median"), trials=2, n=300, d=20)
+    >>> studies.run(sweep, n_jobs=1).groupby(["estimator", "x"]).size().tolist()
+    [2, 2, 2, 2]
+    """
+    import pandas as pd
+
+    integer(sweep.trials, argument="trials", least=1, rule="be a positive integer")
+    for name in sweep.estimators:
+        find(name)
+    store = None if out is None else Store(out, sweep.seed)
+    records: dict[Setting, list[dict[str, Any]]] = {
+        setting: [] if store is None else store.read(setting) for _, setting in sweep.points()
+    }
+    for task, found in _compute(_missing(sweep, records), count_threads(n_jobs), progress):
+        if store is not None:
+            store.add(task.setting, found)
+        records[task.setting] += found
+    table = pd.DataFrame(_rows(sweep, records))
+    table.attrs = {"sweep": sweep.describe(), "versions": remarks.versions(), "notes": store.notes if store else []}
+    return table
+
+
+def _missing(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list[Task]:
+    """Return the trials that lack some estimator."""
+    tasks = []
+    for setting, found in records.items():
+        done = {(record["trial"], record["estimator"]) for record in found}
+        for trial in range(sweep.trials):
+            lacking = tuple(name for name in sweep.estimators if (trial, name) not in done)
+            if lacking:
+                tasks.append(Task(setting, sweep.seed, trial, lacking))
+    return tasks
+
+
+def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[dict[str, Any]]]]:
+    """Yield tasks with their records as they finish."""
+    if n_jobs == 1 or len(tasks) <= 1:
+        results: Iterable[tuple[Task, list[dict[str, Any]]]] = (task.run() for task in tasks)
+    else:
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", inner_max_num_threads=1)
+        results = parallel(delayed(task.run)() for task in tasks)
+    for done, result in enumerate(results, 1):
+        yield result
+        if progress is not None:
+            progress(done, len(tasks))
+
+
+def _rows(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the records that the sweep asks for, each with its point; in an order that no worker decides."""
+    rows = []
+    for x, setting in sweep.points():
+        described = {**asdict(setting), "k": len(setting.mean)}
+        del described["mean"]
+        wanted = [r for r in records[setting] if r["trial"] < sweep.trials and r["estimator"] in sweep.estimators]
+        order = sorted(wanted, key=lambda r: (r["trial"], sweep.estimators.index(r["estimator"])))
+        rows += [{"x": x, **described, **record} for record in order]
+    return rows

@@ -1,0 +1,101 @@
+"""What is run: a sweep is settings, estimators and trials; a setting is everything that made the data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sparsemean.errors import InputError
+
+DEFAULT_MEAN = (10.0, -5.0, -4.0, 2.0)
+"""The paper's default; its other figures use k twos."""
+Told = tuple[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything that made one data set but its seed; ``told_k`` is what estimators are told of the sparsity."""
+
+    distribution: str
+    shape: float
+    attack: str
+    n: int
+    d: int
+    mean: tuple[float, ...]
+    contamination: float
+    told_k: int
+
+    def seed(self, study_seed: int, trial: int) -> int:
+        """Return the seed of one trial: the same whatever else is run, and by however many workers."""
+        text = json.dumps([study_seed, trial, asdict(self)], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Distributions × attacks × estimators over a grid of one quantity.
+
+    Attributes
+    ----------
+    over, grid
+        What varies, one of ``shape``, ``contamination``, ``k`` (that many means of 2), ``told_k``, ``n``, ``d``, and
+        the values that it takes.
+    distributions
+        Pairs of a name and a shape.
+    estimators
+        Names of ``studies.methods()``.
+    attacks, n, d, mean, contamination
+        As in `simulate.make_contaminated`.
+    trials, seed
+        Data sets drawn for every point, and what their seeds are made from.
+    """
+
+    over: str
+    grid: tuple[float, ...]
+    distributions: tuple[Told, ...]
+    estimators: tuple[str, ...]
+    attacks: tuple[str, ...] = ("constant_bias",)
+    n: int = 600
+    d: int = 100
+    mean: tuple[float, ...] = DEFAULT_MEAN
+    contamination: float = 0.1
+    trials: int = 10
+    seed: int = 0
+
+    def points(self) -> Iterator[tuple[float, Setting]]:
+        """Yield every value of the grid with each of its settings."""
+        for distribution, shape in self.distributions:
+            for attack in self.attacks:
+                base = Setting(
+                    distribution, float(shape), attack, self.n, self.d, tuple(map(float, self.mean)),
+                    float(self.contamination), max(1, int(np.count_nonzero(self.mean))),
+                )  # fmt: skip
+                for x in self.grid:
+                    yield float(x), _at(base, self.over, float(x))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the configuration as plain data."""
+        return asdict(self)
+
+
+def _at(base: Setting, over: str, x: float) -> Setting:
+    """Return the setting in which the varied quantity is ``x``."""
+    match over:
+        case "shape":
+            return replace(base, shape=x)
+        case "contamination":
+            return replace(base, contamination=x)
+        case "k":
+            return replace(base, mean=(2.0,) * int(x), told_k=int(x))
+        case "told_k":
+            return replace(base, told_k=int(x))
+        case "n":
+            return replace(base, n=int(x))
+        case "d":
+            return replace(base, d=int(x))
+    raise InputError("over", "be one of shape, contamination, k, told_k, n, d", repr(over))

@@ -1,0 +1,88 @@
+"""Finished trials on disk: one file of JSON lines for every setting, so that nothing finished is ever run again.
+
+A file's name has the hash of format, version, seed and setting; results of another version or configuration lie in
+other files and are never read. A line that was cut off when a run was killed is moved to a file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sparsemean import __version__
+from sparsemean.errors import InputError
+from sparsemean.files import replacing
+from sparsemean.studies.settings import Setting
+
+FORMAT = "sparsemean-trials-1"
+
+
+class Store:
+    """The folder of finished trials; ``notes`` says what was found damaged."""
+
+    def __init__(self, folder: str | Path, seed: int) -> None:
+        self.folder, self.seed, self.notes = Path(folder), seed, list[str]()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError("out", "be a folder that can be made", f"{folder} ({error.strerror})") from error
+        if not os.access(self.folder, os.W_OK):
+            raise InputError("out", "be a folder that can be written to", str(folder))
+
+    def header(self, setting: Setting) -> dict[str, Any]:
+        """Return what a file must begin with to be read."""
+        described = json.loads(json.dumps(asdict(setting)))
+        return {"format": FORMAT, "version": __version__, "seed": self.seed, "setting": described}
+
+    def path(self, setting: Setting) -> Path:
+        """Return the file of a setting."""
+        text = json.dumps(self.header(setting), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        name = f"{setting.distribution}-{setting.shape:g}-{setting.attack}-n{setting.n}-d{setting.d}"
+        return self.folder / f"{name}-k{len(setting.mean)}-e{setting.contamination:g}-{digest}.jsonl"
+
+    def read(self, setting: Setting) -> list[dict[str, Any]]:
+        """Return the finished records of a setting."""
+        path = self.path(setting)
+        if not path.exists():
+            return []
+        lines = path.read_bytes().split(b"\n")
+        good, records = [], []
+        for line in lines[:-1]:
+            try:
+                records.append(json.loads(line))
+                good.append(line)
+            except ValueError:
+                break
+        rest = b"\n".join(lines[len(good) :])
+        if records and records[0] != self.header(setting):
+            rest, good, records = path.read_bytes(), [], []
+        if rest.strip() or not records:
+            self._keep_apart(path, rest, good)
+        return records[1:]
+
+    def add(self, setting: Setting, records: Iterable[dict[str, Any]]) -> None:
+        """Append finished records in one write."""
+        path = self.path(setting)
+        lines = [json.dumps(record) for record in records]
+        if not path.exists():
+            lines.insert(0, json.dumps(self.header(setting)))
+        with path.open("ab") as file:
+            file.write(("\n".join(lines) + "\n").encode())
+
+    def _keep_apart(self, path: Path, rest: bytes, good: list[bytes]) -> None:
+        """Move what cannot be read to a file of its own and keep the rest."""
+        broken = path.with_suffix(".broken")
+        with broken.open("ab") as file:
+            file.write(rest + b"\n")
+        self.notes.append(f"{path.name} was damaged; what could not be read is kept in {broken.name}")
+        if not good:
+            path.unlink()
+            return
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"\n".join(good) + b"\n")
