@@ -73,12 +73,14 @@ class SparseMean(_Selector):
     refine : "auto", None, name or callable, default="auto"
         How values on the support are made from the rows that are left: by rows that agree and the centre with the
         smallest standard error; not at all (the walk's limit); by a method of ``baselines.names()``, "gd" and "filter"
-        among them; or by a function ``(X_support, contamination) -> mean``.
+        among them; or by a function ``(X_support, contamination) -> mean``. These are told the share of the rows left
+        that may still be wrong: a rejected row is counted as a bad one that is gone.
     refine_on : {"rows", "buckets"}, default="rows"
         What the refinement works on.
     screen_rows : bool, default=True
-        Judge rows by the features off the support and leave out of the values those that contradict the rest, no more
-        than the contamination explains. Support, p-values, intervals and radius are those of all rows either way.
+        Judge rows by the features off the support and leave out of the refinement those that contradict the rest, no
+        more than the contamination explains. Support, p-values, intervals and radius are those of all rows either
+        way, and so are values that are not refined or are refined on buckets.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
     random_state : None, int, Generator or RandomState, default=None
