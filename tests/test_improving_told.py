@@ -137,7 +137,7 @@ def test_options_of_the_command_line(file: Path, capsys: pytest.CaptureFixture[s
     for options, expected in (
         ((), fit()),
         (("--refine", "none"), fit(refine=None)),
-        (("--refine", "none", "--no-screen"), fit(**NEITHER)),
+        (("--refine", "None", "--no-screen"), fit(**NEITHER)),
         (("--no-screen",), fit(screen_rows=False)),
         (("--refine", "median", "--refine-on", "buckets"), fit(refine="median", refine_on="buckets")),
         (("--paper",), sparse_mean(DATA.X, **paper)),

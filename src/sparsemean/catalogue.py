@@ -34,9 +34,10 @@ def summaries(package: str) -> dict[str, str]:
     }
 
 
-def find(package: str, name: object, *, argument: str, otherwise: str) -> Callable[..., Any]:
+def find(package: str, name: object, *, argument: str, otherwise: str = "") -> Callable[..., Any]:
     """Return the function called ``name``, or refuse ``argument`` with the list of choices."""
     offered = _discover_once(package)
     if not isinstance(name, str) or name not in offered:
-        raise InputError(argument, f"be one of {', '.join(offered)}, or {otherwise}", repr(name))
+        others = f", or {otherwise}" if otherwise else ""
+        raise InputError(argument, f"be one of {', '.join(offered)}{others}", repr(name))
     return offered[name]

@@ -102,10 +102,10 @@ def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper:
     options["random_state"], options["n_jobs"] = options.pop("seed"), options.pop("jobs")
     with contextlib.suppress(TypeError, ValueError):
         options["n_buckets"] = int(options["n_buckets"])
-    if options["refine"] == "none":
-        options["refine"] = None
-    elif options["refine"] is None:
+    if options["refine"] is None:
         del options["refine"]
+    elif options["refine"].lower() == "none":
+        options["refine"] = None
     if options["screen_rows"] is None:
         del options["screen_rows"]
     if paper:

@@ -67,7 +67,8 @@ def fit(
     began = time.perf_counter()
     known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
     if unknown := sorted(set(options) - known):
-        raise InputError("option", f"be one of {', '.join(sorted(known))}", repr(unknown[0]))
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs"}
+        raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
     method, n, d = check(refine), *table.values.shape

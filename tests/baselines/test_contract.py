@@ -128,6 +128,12 @@ def test_wrong_input_is_refused_in_one_line(name: str, argument: str, given: dic
     assert "\n" not in str(refused.value)
 
 
+def test_an_unknown_name_is_refused_with_the_list() -> None:
+    with pytest.raises(InputError) as refused:
+        baselines.get("middle")
+    assert str(refused.value) == f"name must be one of {', '.join(baselines.names())}: got 'middle'"
+
+
 @every
 def test_k_must_be_given_to_those_who_need_it(name: str) -> None:
     if "k" in baselines.get(name).facts.told:

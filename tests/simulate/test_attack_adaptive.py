@@ -25,7 +25,7 @@ def clean(seed: int, law: float = 2.0) -> FloatArray:
 
 
 def attacked(X: FloatArray, count: int, **options: Any) -> FloatArray:
-    rows, chosen = adaptive(X, MEAN, np.random.default_rng(0), np.arange(count), seed=SEED, **options)
+    rows, chosen = adaptive(X, MEAN, np.random.default_rng(0), np.arange(count), **{"seed": SEED, **options})
     other = X.copy()
     other[chosen] = rows
     return other
@@ -145,6 +145,7 @@ def test_contrasts_are_attacked_at_their_own_sizes() -> None:
         ({"noise": "grey"}, "noise must be 'symmetric' or 'skewed': got 'grey'"),
         ({"feature": D}, f"feature must be the number of a column, 0 … {D - 1}: got {D}"),
         ({"feature": -1}, f"feature must be the number of a column, 0 … {D - 1}: got -1"),
+        ({"seed": "x"}, "seed must be the integer that seeds the fit: got 'x'"),
     ],
 )
 def test_bad_option_is_refused(options: dict[str, Any], line: str) -> None:

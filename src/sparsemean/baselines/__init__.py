@@ -29,7 +29,7 @@ def names() -> list[str]:
     return catalogue.names(_METHODS)
 
 
-def get(name: str, *, argument: str = "name", otherwise: str = "nothing else") -> Baseline:
+def get(name: str, *, argument: str = "name", otherwise: str = "") -> Baseline:
     """Return the method called ``name``, or refuse ``argument`` with the list of choices."""
     return cast(Baseline, catalogue.find(_METHODS, name, argument=argument, otherwise=otherwise))
 

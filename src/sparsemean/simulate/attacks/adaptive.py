@@ -57,6 +57,7 @@ def adaptive(
         raise InputError("aim", f"be one of {', '.join(AIMS)}", repr(aim))
     if noise not in ("symmetric", "skewed"):
         raise InputError("noise", "be 'symmetric' or 'skewed'", repr(noise))
+    seed = integer(seed, argument="seed", least=0, rule="be the integer that seeds the fit")
     votes = turning.poll(X, corrupted.size, seed=seed, skewed=noise == "skewed")
     inside = np.flatnonzero(mean)
     outside = np.flatnonzero(mean == 0)
