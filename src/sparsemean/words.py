@@ -19,15 +19,17 @@ def summary(estimate: Estimate) -> str:
     """Say what was done, found and promised."""
     plan, k = estimate.plan, estimate.support.size
     found = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
+    rows = f"{plan.n_rows} rows" if estimate.units is None else f"{plan.n_rows} rows of {plan.n_units} subjects"
+    unit = "rows" if estimate.units is None else "subjects"
     sentences = [
-        f"{found} selected out of {plan.n_features}, from {plan.n_rows} rows of which {plan.bad_rows} may be bad.",
+        f"{found} selected out of {plan.n_features}, from {rows} of which {plan.bad_rows} may be bad.",
         _paper(estimate) if plan.selection == "paper" else _promise(estimate),
     ]
     if k == 0 and plan.selection != "paper":
         sentences.append(_nothing(estimate))
     if k and plan.selection != "paper":
         least = int(np.min(estimate.selection.last_slack[estimate.support]))
-        sentences.append(f"Every one of them survives at least {least} bad rows ({least / plan.n_units:.2%} of all).")
+        sentences.append(f"Every one of them survives at least {least} bad {unit} ({least / plan.n_units:.2%} of all).")
     sentences += _rows_and_values(estimate)
     return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
 
