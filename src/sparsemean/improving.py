@@ -68,7 +68,7 @@ def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: Fl
     found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=clip)
     everyone = Rows(np.zeros(data.plan.n_units), np.ones(data.plan.n_units), judged.kept[found.suspects])
     everyone.scores[judged.kept] = found.scores
-    more = _judged(data, replace(everyone, suspects=judged.kept[found.suspects]), "on the support itself")
+    more = _judged(data, everyone, "on the support itself")
     together = rows.judged(
         np.maximum(judged.rows.scores, more.rows.scores),
         np.concatenate((judged.rows.suspects, more.rows.suspects)),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.baselines.scales import GAUSSIAN
 from sparsemean.records import FloatArray, IntArray, Rows
 
 CLIP = 3.0
@@ -94,7 +95,7 @@ def _scaled(values: FloatArray, clip: float, enough: int) -> Single:
 def _away(x: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
     """Return how many robust deviations each value lies above the median of those kept."""
     away = x - np.median(x[kept])
-    spread = 1.4826 * float(np.median(np.abs(away[kept])))
+    spread = GAUSSIAN * float(np.median(np.abs(away[kept])))
     return away / spread if spread > 0 else np.zeros_like(away)
 
 

@@ -15,7 +15,7 @@ __all__ = ["sparse_filter"]
     told=("ε", "k", "σ"),
     assumes="unit variance, Gaussian tails, uncorrelated features, k-sparse mean",
     cost="rounds × n d²",
-    reference="Diakonikolas, Karmalkar, Kane, Price, Stewart 2019, NeurIPS",
+    reference="Diakonikolas, Kane, Karmalkar, Price, Stewart 2019, NeurIPS",
 )
 def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> Located:
     """Remove rows whose tails are too heavy along the largest k×k part of the covariance, and average the rest.
@@ -36,7 +36,7 @@ def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.r
 
     References
     ----------
-    I. Diakonikolas, S. Karmalkar, D. M. Kane, E. Price, A. Stewart (2019). Outlier-robust high-dimensional sparse
+    I. Diakonikolas, D. M. Kane, S. Karmalkar, E. Price, A. Stewart (2019). Outlier-robust high-dimensional sparse
     estimation via iterative filtering. Advances in Neural Information Processing Systems 32.
     """
     n, d = X.shape
