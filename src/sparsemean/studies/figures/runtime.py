@@ -1,0 +1,248 @@
+"""Running time as features grow: the paper claims that its first stage is near linear in d.
+
+n = 600 rows of Student t noise, 3.1 degrees of freedom, ε = 0.1, k = 4; one thread. The wide part is in single
+precision, so that a million features fit; the part beside the published times, d = 150 … 300, in double precision.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean.baselines import BaselineWarning
+from sparsemean.errors import require
+from sparsemean.files import replacing
+from sparsemean.fitting import sparse_mean
+from sparsemean.records import FloatArray
+from sparsemean.simulate import make_contaminated
+from sparsemean.studies import wide
+from sparsemean.studies.allowance import Allowance, Climb, best_of
+from sparsemean.studies.figure import Options, Outcome
+from sparsemean.studies.methods import Method, find
+from sparsemean.studies.settings import DEFAULT_MEAN, Setting
+from sparsemean.studies.slopes import Slope, log_log
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from sparsemean.bunch import Bunch
+
+TITLE = "Running time as features grow"
+BASE = Setting("t", 3.1, "constant_bias", 600, 100, DEFAULT_MEAN, 0.1, len(DEFAULT_MEAN))
+GRID = tuple(round(10 ** (half / 2)) for half in range(4, 13))
+QUICK_GRID = GRID[:5]
+PUBLISHED_GRID = tuple(range(150, 301, 10))
+QUICK_PUBLISHED_GRID = (150, 300)
+ALLOWANCE, QUICK_ALLOWANCE = Allowance(), Allowance(seconds=2.0, repeating=0.2)
+TAIL = 10_000
+"""Slopes are read from here on: below, what does not depend on d still shows."""
+COLOURS = {
+    "stage_1": "#0072b2", "certified": "#56b4e9", "default": "#009e73", "full_GD": "#d55e00", "full_filter": "#e69f00",
+    "sparse_GD": "#cc79a7", "sparse_filter": "#666666",
+}  # fmt: skip
+QUADRATIC = ("sparse_GD", "sparse_filter")
+"""These hold a covariance of all features, and the rows in double precision."""
+Work = Callable[["Bunch", Setting], FloatArray]
+
+
+def make(options: Options) -> Outcome:
+    """Time every method and write ``runtime.csv``, ``runtime-slopes.csv`` and ``runtime.png``."""
+    grid, published_grid = (QUICK_GRID, QUICK_PUBLISHED_GRID) if options.quick else (GRID, PUBLISHED_GRID)
+    allowance = QUICK_ALLOWANCE if options.quick else ALLOWANCE
+    total, done = len(grid) + len(published_grid), 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if options.progress is not None:
+            options.progress(done, total)
+
+    with _one_thread():
+        warm_up = make_data(replace(BASE, d=120), options.seed)
+        for work in works().values():
+            work(warm_up, replace(BASE, d=120))
+        climbs = climb(grid, allowance, options.seed, tell)
+        narrow = beside_published(published_grid, allowance, options.seed, tell)
+    times, slopes = _times(climbs, narrow, _published()), _slopes(climbs)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name, table in (("runtime.csv", times), ("runtime-slopes.csv", slopes)):
+        with replacing(options.out / name) as temporary:
+            table.to_csv(temporary, index=False)
+    image = options.out / "runtime.png"
+    _draw(climbs, times[times.part == "published grid"], image)
+    return Outcome("runtime", TITLE, slopes, (image,), notes=_notes(slopes, allowance))
+
+
+def works() -> dict[str, Work]:
+    """Return the methods by name: each takes the data and what it is told."""
+    named = ("stage_1", "default", "full_GD", "full_filter", "sparse_GD")
+    found: dict[str, Work] = {name: partial(_run, find(name)) for name in named}
+    found["sparse_filter"] = partial(_run, find("sparse_filter_buckets"))
+    found["certified"] = _certified
+    return {name: found[name] for name in COLOURS}
+
+
+def _run(method: Method, data: Bunch, setting: Setting) -> FloatArray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BaselineWarning)  # a method that gives up early is timed as it is
+        return method(data, setting, 0)
+
+
+def _certified(data: Bunch, setting: Setting) -> FloatArray:
+    """Select and stop: no rows are judged, no values refined."""
+    return sparse_mean(
+        data.X, contamination=setting.contamination, random_state=0, n_jobs=1, refine=None, screen_rows=False
+    ).mean
+
+
+def make_data(setting: Setting, seed: int) -> Bunch:
+    """Draw the problem in double precision."""
+    return make_contaminated(
+        setting.n, setting.d, setting.mean, distribution=setting.distribution, shape=setting.shape,
+        contamination=setting.contamination, attack=setting.attack, random_state=seed,
+    )  # fmt: skip
+
+
+def bytes_needed(name: str, n: int, d: int) -> float:
+    """Return about how many bytes a method holds, the rows included."""
+    return 4.0 * n * d if name not in QUADRATIC else 20.0 * n * d + 16.0 * d * d
+
+
+def climb(grid: tuple[int, ...], allowance: Allowance, seed: int, tell: Callable[[], None]) -> dict[str, Climb]:
+    """Time every method at each number of features, as far as it goes; note the largest at which it answered zero."""
+    climbs = {name: Climb(allowance) for name in works()}
+    for d in grid:
+        setting = replace(BASE, d=d)
+        data = wide.draw(setting, seed)
+        for name, work in works().items():
+            if climbs[name].may_try(d, bytes_needed(name, setting.n, d)):
+                answer = climbs[name].time(d, partial(work, data, setting))
+                climbs[name].remark = "" if answer.any() else f"answers zero at {d:,} features"
+        tell()
+    return climbs
+
+
+def beside_published(
+    grid: tuple[int, ...], allowance: Allowance, seed: int, tell: Callable[[], None]
+) -> dict[str, dict[int, float]]:
+    """Time every method on the published grid."""
+    times: dict[str, dict[int, float]] = {name: {} for name in works()}
+    few = replace(allowance, repeating=allowance.repeating / 10)
+    for d in grid:
+        setting = replace(BASE, d=d)
+        data = make_data(setting, seed)
+        for name, work in works().items():
+            times[name][d] = best_of(partial(work, data, setting), few)[0]
+        tell()
+    return times
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = require("threadpoolctl", extra="all", purpose="timing on one thread")
+    with threads.threadpool_limits(1):
+        yield
+
+
+def _published() -> dict[tuple[str, int], float]:
+    """Return the published median seconds by method and d; none where they are not at hand."""
+    return {}
+
+
+def _times(
+    climbs: dict[str, Climb], narrow: dict[str, dict[int, float]], published: dict[tuple[str, int], float]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = [
+        {"part": "wide", "dtype": "float32", "method": name, "d": d, "seconds": seconds}
+        for name, found in climbs.items()
+        for d, seconds in found.times.items()
+    ]
+    rows += [
+        {"part": "published grid", "dtype": "float64", "method": name, "d": d, "seconds": seconds,
+         "published_seconds": published.get((name, d), np.nan)}
+        for name, found in narrow.items()
+        for d, seconds in found.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _slopes(climbs: dict[str, Climb]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for name, found in climbs.items():
+        whole, tail = (_slope(found.times, least) for least in (0, TAIL))
+        last = max(found.times)
+        rows.append(
+            {
+                "method": name, "slope_tail": tail.value, "slope_tail_se": tail.error, "slope": whole.value,
+                "slope_se": whole.error, "largest_d": last, "seconds_there": found.times[last],
+                "stopped": found.stopped, "remark": found.remark,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _slope(times: dict[int, float], least: int) -> Slope:
+    kept = {d: seconds for d, seconds in times.items() if d >= least}
+    return log_log(kept.keys(), kept.values())
+
+
+def _notes(slopes: pd.DataFrame, allowance: Allowance) -> list[str]:
+    tails = dict(zip(slopes["method"], slopes["slope_tail"], strict=True))
+    notes = [
+        f"one thread, best of up to {allowance.repeats} calls, rows in single precision; a method stops after a call "
+        f"of more than {allowance.seconds:g} s, or before one that would take more than twice that, or 5 GB",
+        f"slopes of log time over log d from {TAIL:,} features: "
+        + ", ".join(f"{name} {slope:.2f}" for name, slope in tails.items() if np.isfinite(slope)),
+        "published seconds are from another machine and time only a part of each method; shown, not judged",
+    ]
+    for column in ("stopped", "remark"):
+        why = dict(zip(slopes["method"], slopes[column], strict=True))
+        notes += [f"{name}: {reason}" for name, reason in why.items() if reason]
+    return notes
+
+
+def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
+    pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained", width_ratios=(3, 2))
+    for name, found in climbs.items():
+        label = f"{name}, slope {_slope(found.times, TAIL)}"
+        left.plot(list(found.times), list(found.times.values()), "o-", markersize=4, color=COLOURS[name], label=label)
+    _guide(left, climbs)
+    left.set_title(f"n = 600, single precision; slopes from d = {TAIL:,}", loc="left", fontsize="medium")
+    for name, colour in COLOURS.items():
+        part = narrow[narrow.method == name]
+        right.plot(part.d, part.seconds, color=colour)
+        right.plot(part.d, part.published_seconds, "o", markersize=3, color=colour)
+    shown = bool(narrow.published_seconds.notna().any())
+    title = "the published grid" + ("; dots: published, another machine" if shown else "")
+    right.set_title(title, loc="left", fontsize="medium")
+    left.set_xscale("log")
+    for ax in (left, right):
+        ax.set_yscale("log")
+        ax.set_xlabel("features d")
+        ax.set_ylabel("seconds")
+        ax.spines[["top", "right"]].set_visible(False)
+    left.legend(fontsize="small", frameon=False)
+    with replacing(image) as temporary:
+        figure.savefig(temporary, dpi=150)
+    pyplot.close(figure)
+
+
+def _guide(ax: Axes, climbs: dict[str, Climb]) -> None:
+    """Draw what linear growth looks like, below the fastest method."""
+    times = climbs["stage_1"].times
+    last = max(times)
+    d = np.array([min(TAIL, last) / 10, last])
+    ax.plot(d, 0.5 * times[last] * d / last, ":", color="0.4", linewidth=1.0, label="∝ d")
