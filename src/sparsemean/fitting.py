@@ -15,6 +15,7 @@ from sparsemean import certifying, improving, planning, remarks
 from sparsemean.checks import one_number_each
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
+from sparsemean.kernels.threads import one_blas_thread
 from sparsemean.partition import deal
 from sparsemean.randomness import draw_seed
 from sparsemean.reading import Reading
@@ -86,9 +87,10 @@ def fit(
     counts = data.count(counting)
     found, chosen, walked = certifying.select(data, counts)
     values = certifying.on_support(data, chosen)
-    judged = improving.screen(data, chosen.support, seed)
-    improved = improving.improve(data, judged, chosen.support, values, method, seed, refining)
-    judged = improving.screen_on_support(data, judged, chosen.support, improved.mean, seed)
+    with one_blas_thread():
+        judged = improving.screen(data, chosen.support, seed)
+        improved = improving.improve(data, judged, chosen.support, values, method, seed, refining)
+        judged = improving.screen_on_support(data, judged, chosen.support, improved.mean, seed)
     extra = _uncertified(data, judged, chosen, method, options, seed, again)
     status = Status(
         messages=(

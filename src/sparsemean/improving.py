@@ -28,7 +28,11 @@ TOO_FEW = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """Rows with scores and weights; ``kept`` are the units not rejected, of which ``left`` may still be wrong."""
+    """Rows with scores and weights; ``kept`` are the units not rejected, of which ``left`` may still be wrong.
+
+    Units that are off together take their share of the contamination with them. Those rejected for their size alone may
+    have been good ones, so that as many of the rest may be wrong as before.
+    """
 
     rows: Rows
     kept: IntArray
@@ -65,17 +69,20 @@ def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: Fl
     offset = 0.0 if data.shift is None else data.shift[support]
     about = data.values(support)[judged.kept] - (mean[support] - offset)
     clip = min(ON_SUPPORT, ALONE * rows.limit(judged.kept.size))
-    found = rows.screen(about, bad_rows=judged.left, rng=np.random.default_rng((seed, 2)), clip=clip)
-    everyone = Rows(np.zeros(data.plan.n_units), np.ones(data.plan.n_units), judged.kept[found.suspects])
-    everyone.scores[judged.kept] = found.scores
+    room = data.plan.bad_rows - (data.plan.n_units - judged.kept.size)
+    found = rows.screen(about, bad_rows=room, rng=np.random.default_rng((seed, 2)), clip=clip)
+    scores = np.zeros(data.plan.n_units)
+    scores[judged.kept] = found.scores
+    everyone = rows.judged(scores, judged.kept[found.suspects], found.aligned)
     more = _judged(data, everyone, "on the support itself")
     together = rows.judged(
         np.maximum(judged.rows.scores, more.rows.scores),
         np.concatenate((judged.rows.suspects, more.rows.suspects)),
+        judged.rows.aligned + found.aligned,
     )
     kept = np.setdiff1d(judged.kept, everyone.suspects)
     how = "; ".join(part for part in (judged.how, more.how) if part)
-    return Judged(together, kept, judged.left - everyone.suspects.size, how)
+    return Judged(together, kept, judged.left - found.aligned, how)
 
 
 def _judged(data: Reading, found: Rows, where: str) -> Judged:
@@ -84,10 +91,10 @@ def _judged(data: Reading, found: Rows, where: str) -> Judged:
     by_row = found
     if data.units is not None:
         scores = found.scores[data.units]
-        by_row = rows.judged(scores, np.flatnonzero(np.isin(data.units, rejected)))
+        by_row = rows.judged(scores, np.flatnonzero(np.isin(data.units, rejected)), found.aligned)
     kind = "rows" if data.units is None else "subjects"
     how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
-    return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - rejected.size, how)
+    return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - found.aligned, how)
 
 
 def improve(

@@ -200,6 +200,8 @@ class Rows:
     scores: FloatArray
     weights: FloatArray
     suspects: IntArray
+    aligned: int = 0
+    """How many of the suspects lie off together, along one direction, rather than being large for themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,11 +36,12 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     """Score rows by features whose mean is known, taken from ``values``, and reject those that contradict the rest.
 
     Columns are divided by their median absolute value and clipped, so that heavy tails in them are harmless. A row is
-    scored by its sum of squares and by its place along the direction in which the rows not yet rejected vary most, in
+    scored by its place along the direction in which the rows not yet rejected vary most and by its sum of squares, in
     robust deviations from their median; rows beyond `limit` of them are rejected, the worst first and ``bad_rows`` at
     most, and the direction is sought again until none is. Of sums of squares the cube root is judged: it is close to
     normal also where columns depend on each other and the sum is one of few independent terms (Wilson and Hilferty
-    1931, PNAS 17).
+    1931, PNAS 17). Rows off to the same side speak for each other's guilt; a row that is large for itself may be a good
+    one whose noise is large as a whole, so ``aligned`` counts the former apart.
 
     No decomposition of ``values`` is made: each round costs a few products with a vector.
     """
@@ -50,28 +51,40 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
         return none_suspected(n)
     scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
 
-    def reject(away: FloatArray) -> bool:
+    def reject(away: FloatArray) -> IntArray:
         beyond = np.flatnonzero(kept & (away > most))
         worst = beyond[np.argsort(-away[beyond], kind="stable")][: bad_rows - int(n - kept.sum())]
         np.maximum(scores, away, out=scores, where=kept)
         kept[worst] = False
-        return worst.size > 0
+        return worst
 
-    if scaled.shape[1] >= FOR_SIZE:
-        reject(_away(np.cbrt(np.einsum("ij,ij->i", scaled, scaled), dtype=np.float64), kept))
+    size = np.cbrt(np.einsum("ij,ij->i", scaled, scaled), dtype=np.float64)
     direction = np.asarray(rng.standard_normal((scaled.shape[1],)), dtype=np.float32)
-    for _ in range(ROUNDS):
-        direction = _leading(scaled, kept, direction)
-        if not reject(np.abs(_away(np.asarray(scaled @ direction, dtype=np.float64), kept))):
+    aligned = 0
+    for _ in range(2):
+        for _ in range(ROUNDS):
+            direction = _leading(scaled, kept, direction)
+            along = _away(np.asarray(scaled @ direction, dtype=np.float64), kept)
+            off = reject(np.abs(along))
+            aligned += _together(along[off])
+            if not off.size:
+                break
+        if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept)).size:
             break
-    return judged(scores, np.flatnonzero(~kept))
+    return judged(scores, np.flatnonzero(~kept), aligned)
 
 
-def judged(scores: FloatArray, rejected: IntArray) -> Rows:
+def _together(places: FloatArray) -> int:
+    """Return how many more of the places lie on one side, if that is more than chance puts there, else 0."""
+    excess = abs(int(np.sum(np.sign(places))))
+    return excess if excess > 3 * math.sqrt(places.size) else 0
+
+
+def judged(scores: FloatArray, rejected: IntArray, aligned: int = 0) -> Rows:
     """Return rows with these scores of which some are rejected."""
     weights = np.ones(scores.size)
     weights[rejected] = 0.0
-    return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")])
+    return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")], aligned)
 
 
 def _scaled(values: FloatArray, clip: float, enough: int) -> Single:

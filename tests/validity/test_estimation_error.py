@@ -4,8 +4,9 @@ n = 600, d = 100, ε = 0.1, means 10, −5, −4, 2, as in the experiments of Ma
 dense_gd on the rows of Stage 1's support, full_filter sparse_filter there; sparse_GD and sparse_filter (on bucket
 means) see all columns and are told k.
 
-On t noise of shape 3.1 the bar is the best that can be done: maximum likelihood told the noise and which 540 rows are
-clean has an expected error of 0.099, and 0.104 on seeds 0–199, where the default has the same.
+On t noise of shape 3.1 the bar of 0.10 is the best that can be done: maximum likelihood told the noise and which 540 rows
+are clean has an expected error of 0.099, and on a given set of seeds it may be above the bar. So there the default is
+asked to meet the bar or to be as good as that.
 
 The short version takes 4 runs a cell and only asks for what holds with a wide margin: the geometric mean over a row of
 cells varies by about 5 % between seeds. The long version takes 50 runs and the bars themselves.
@@ -21,9 +22,11 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMean, baselines, simulate, sparse_mean
+from sparsemean.bunch import Bunch
 from sparsemean.kernels import cpu
 from sparsemean.partition import deal_paper
 from sparsemean.planning.paper import PRESET, paper_buckets
+from sparsemean.refine.student_t import student_t
 
 from conftest import Claims
 
@@ -77,16 +80,28 @@ def ratio(measured: dict[str, float]) -> float:
 @pytest.mark.parametrize(("noise", "bar"), DEFAULT_BARS.items(), ids=str)
 def test_default_error(noise: tuple[str, float], bar: float, long_version: bool, claims: Claims) -> None:
     runs, judged = (200, 50) if long_version else (12, 12)
-    errors = np.empty(runs)
+    errors, likelihood = np.empty(runs), np.empty(runs)
     for seed in range(runs):
         data = simulate.make_contaminated(600, 100, MEANS, distribution=noise[0], shape=noise[1], random_state=seed)
         errors[seed] = np.linalg.norm(sparse_mean(data.X, contamination=0.1, random_state=seed).mean - data.mean)
+        likelihood[seed] = told_everything(data, noise[1]) if noise[0] == "t" else 0.0
     if long_version:
         spread = errors.std(ddof=1) / math.sqrt(runs)
         measured = f"{errors[:judged].mean():.4f}; with {runs} runs {errors.mean():.4f} ± {spread:.4f}"
+        if noise[0] == "t":
+            told = f"{likelihood[:judged].mean():.4f} and {likelihood.mean():.4f}"
+            measured += f"; maximum likelihood told noise and clean rows {told}"
         claims.add(f"default error, constant bias, {noise[0]} {noise[1]}", measured, f"≤ {bar:.2f}", f"0–{judged - 1}")
     slack = 0 if long_version else 3 * errors.std(ddof=1) / math.sqrt(runs)
-    assert errors[:judged].mean() <= bar + slack
+    assert errors[:judged].mean() <= max(bar, likelihood[:judged].mean()) + slack
+
+
+def told_everything(data: Bunch, dof: float) -> float:
+    """Error of maximum likelihood that is told the support, the noise and which rows are clean."""
+    clean = np.delete(data.X[:, data.support], data.corrupted, axis=0)
+    truth = data.mean[data.support]
+    found = [student_t(x, dof=dof, start=m, scale=1.0).value for x, m in zip(clean.T, truth, strict=True)]
+    return float(np.linalg.norm(found - truth))
 
 
 @pytest.mark.parametrize("attack", simulate.attacks.available())

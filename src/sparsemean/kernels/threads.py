@@ -5,16 +5,32 @@ Nothing outlives the call, so it is safe after a fork and from several threads a
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sparsemean.checks import integer
 from sparsemean.errors import InputError
 
 T = TypeVar("T")
+_blas: list[Any] = []
 R = TypeVar("R")
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep NumPy's linear algebra on one thread: for many small products a second one costs more than it brings.
+
+    On a busy machine, where the second one waits for its turn in every product, it can cost ten times as much.
+    """
+    if not _blas:
+        from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+        _blas.append(ThreadpoolController())
+    with _blas[0].limit(limits=1, user_api="blas"):
+        yield
 
 
 def count_threads(n_jobs: object) -> int:

@@ -19,6 +19,9 @@ FAR = 10.0
 """Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
 DEGREES = (1.0, 3.0)
 """Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
+KINDS = tuple(range(1 + len(DEGREES)))
+COMPARED = 5000
+"""Rows that tell which kind of centre to take, where there are more."""
 NEAR = 0.3
 """A Student-t centre farther than this many robust deviations from the Hodges–Lehmann estimate is not used: where the
 noise has two humps, as with a gap at its centre, likelihood has climbed one, and its error there looks small."""
@@ -35,7 +38,7 @@ def auto(
 ) -> Located:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
-    1. Rows that disagree on several features at once are left out, up to that share (`agreeing`).
+    1. Rows that disagree on several features at once are left out, up to twice that share (`agreeing`).
     2. For every feature the Hodges–Lehmann estimate (values beyond ten robust deviations left out) and the Student-t
        centres of 1 and 3 degrees of freedom are computed on the rest, and the one with the smallest estimated
        standard error is taken (`choose`). All of them are robust: whichever is taken, a few rows cannot move it far.
@@ -47,12 +50,7 @@ def auto(
         return _mean_by_descent(X, contamination)
     start = np.array([pseudomedian(column) for column in X.T]) if contamination <= MANY else np.median(X, axis=0)
     kept = agreeing(X, start, contamination)
-    offered = []
-    for column, about in zip(X[kept].T, start, strict=True):
-        offered.append(candidates(column, about))
-        if progress is not None:
-            progress(len(offered) / X.shape[1])
-    centres = choose(offered)
+    centres = _centres(X if kept.all() else X[kept], start, progress)
     how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
@@ -63,8 +61,30 @@ def auto(
     )
 
 
-def candidates(x: FloatArray, start: float) -> list[Centre]:
+def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None] | None) -> list[Centre]:
+    """Return the centre of every feature; of many rows some tell which kind to take, and all then make it."""
+    step = -(-X.shape[0] // COMPARED)
+    offered = []
+    for column, about in zip(X[::step].T, start, strict=True):
+        offered.append(candidates(column, about))
+        if progress is not None:
+            progress(len(offered) / (2 * X.shape[1]))
+    kinds = choose(offered)
+    if step == 1:
+        return [centres[kind] for centres, kind in zip(offered, kinds, strict=True)]
+    made = []
+    for column, about, kind in zip(X.T, start, kinds, strict=True):
+        wanted, otherwise = candidates(column, about, (kind, 0))
+        made.append(wanted if wanted.error < np.inf else otherwise)
+        if progress is not None:
+            progress(0.5 + len(made) / (2 * X.shape[1]))
+    return made
+
+
+def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> list[Centre]:
     """Return the centres of one column that are compared; ``start`` is one that is good enough to see what is far.
+
+    Kind 0 is Hodges–Lehmann, the others are the Student-t centres of ``DEGREES``.
 
     Examples
     --------
@@ -75,14 +95,19 @@ def candidates(x: FloatArray, start: float) -> list[Centre]:
     away = np.abs(x - start)
     spread = GAUSSIAN * float(np.median(away))
     if x.size < FEWEST or spread == 0:
-        return [hodges_lehmann(x)] * (1 + len(DEGREES))
+        return [hodges_lehmann(x)] * len(kinds)
     inner = hodges_lehmann(x[away <= FAR * spread])
-    others = (student_t(x, dof=dof, start=inner.value, scale=spread) for dof in DEGREES)
-    return [inner, *(c if abs(c.value - inner.value) <= NEAR * spread else c._replace(error=np.inf) for c in others)]
+    return [inner if kind == 0 else _near(x, inner, spread, DEGREES[kind - 1]) for kind in kinds]
 
 
-def choose(offered: list[list[Centre]]) -> list[Centre]:
-    """Take for every feature the kind of centre that is best for all of them together, or clearly best for itself.
+def _near(x: FloatArray, inner: Centre, spread: float, dof: float) -> Centre:
+    """Return the Student-t centre, with an infinite error where it is too far from the Hodges–Lehmann estimate."""
+    found = student_t(x, dof=dof, start=inner.value, scale=spread)
+    return found if abs(found.value - inner.value) <= NEAR * spread else found._replace(error=np.inf)
+
+
+def choose(offered: list[list[Centre]]) -> list[int]:
+    """Return for every feature the kind of centre that is best for all of them together, or clearly best for itself.
 
     Standard errors are estimates: where features have the same kind of noise, choosing for each apart would often take
     the second best.
@@ -92,11 +117,7 @@ def choose(offered: list[list[Centre]]) -> list[Centre]:
     ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
     ratio[errors == np.inf] = np.inf
     together = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
-    own = ratio[:, together] > WORTH
-    return [
-        centres[int(e.argmin())] if alone else centres[together]
-        for centres, e, alone in zip(offered, errors, own, strict=True)
-    ]
+    return [int(kind) for kind in np.where(ratio[:, together] > WORTH, errors.argmin(axis=1), together)]
 
 
 def _mean_by_descent(X: FloatArray, contamination: float) -> Located:

@@ -1,8 +1,7 @@
-"""Attacks, one file each, found by name.
+"""Attacks, one file each under ``kinds/``, found by name: ``attacks.far_rows`` or ``get("far_rows")``.
 
-Every module here offers, in ``__all__``, functions ``name(X, mean, rng, corrupted, *, options)`` as described
-at `sparsemean.simulate.protocols.Attack`. An option is set by binding it:
-``attack=partial(get(name), option=1.0)``.
+Every file offers, in ``__all__``, functions ``name(X, mean, rng, corrupted, *, options)`` as described at
+`sparsemean.simulate.protocols.Attack`. An option is set by binding it: ``partial(attacks.far_rows, distance=9.0)``.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from sparsemean import catalogue
 
 __all__ = ["available", "describe", "get"]
 
+_KINDS = f"{__name__}.kinds"
+
 
 def available() -> list[str]:
     """List the names that ``attack=`` accepts.
@@ -23,7 +24,7 @@ def available() -> list[str]:
     >>> "constant_bias" in available()
     True
     """
-    return catalogue.names(__name__)
+    return catalogue.names(_KINDS)
 
 
 def describe() -> dict[str, str]:
@@ -34,7 +35,7 @@ def describe() -> dict[str, str]:
     >>> print(describe()["mimic"])
     Take the mean away from the corrupted rows: x → x − mean, clean noise about zero.
     """
-    return catalogue.summaries(__name__)
+    return catalogue.summaries(_KINDS)
 
 
 def get(name: str) -> Callable[..., Any]:
@@ -49,4 +50,14 @@ def get(name: str) -> Callable[..., Any]:
     array([18, 19])
     """
     otherwise = "None, or a function of X, mean, rng and corrupted"
-    return catalogue.find(__name__, name, argument="attack", otherwise=otherwise)
+    return catalogue.find(_KINDS, name, argument="attack", otherwise=otherwise)
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if not name.startswith("_") and name in available():
+        return get(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(available())}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *available()})

@@ -19,7 +19,7 @@ from sparsemean.errors import require
 from sparsemean.files import replacing
 from sparsemean.records import FloatArray
 from sparsemean.simulate import make_contaminated
-from sparsemean.simulate.attacks.replaced_rows import replaced_rows
+from sparsemean.simulate.attacks.kinds.replaced_rows import replaced_rows
 from sparsemean.simulate.distributions.lognormal import lognormal
 from sparsemean.simulate.protocols import Size
 from sparsemean.studies import trajectories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemean.simulate.attacks.replaced_rows import replaced_rows
+from sparsemean.simulate.attacks.kinds.replaced_rows import replaced_rows
 from sparsemean.simulate.protocols import FloatArray, IntArray
 
 __all__ = ["cauchy_rows"]

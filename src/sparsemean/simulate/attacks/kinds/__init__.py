@@ -1,0 +1,1 @@
+"""One attack per file; each offers one function in its ``__all__``."""
