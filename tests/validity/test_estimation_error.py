@@ -4,9 +4,9 @@ n = 600, d = 100, ε = 0.1, means 10, −5, −4, 2, as in the experiments of Ma
 dense_gd on the rows of Stage 1's support, full_filter sparse_filter there; sparse_GD and sparse_filter (on bucket
 means) see all columns and are told k.
 
-On t noise of shape 3.1 the bar of 0.10 is the best that can be done: maximum likelihood told the noise and which 540 rows
-are clean has an expected error of 0.099, and on a given set of seeds it may be above the bar. So there the default is
-asked to meet the bar or to be as good as that.
+On t noise of shape 3.1 the bar of 0.10 is the best that can be done: maximum likelihood told the noise and which 540
+rows are clean has an expected error of 0.099, and on a given set of seeds it may be above the bar. So there the default
+is asked to meet the bar or to be as good as that.
 
 The short version takes 4 runs a cell and only asks for what holds with a wide margin: the geometric mean over a row of
 cells varies by about 5 % between seeds. The long version takes 50 runs and the bars themselves.
