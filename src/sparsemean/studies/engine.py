@@ -92,7 +92,8 @@ def _missing(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list
             lacking = tuple(name for name in sweep.estimators if (trial, name) not in done)
             if lacking:
                 tasks.append(Task(setting, sweep.seed, trial, lacking))
-    return tasks
+    # long and short trials mixed, so that the time left can be told from those that are done
+    return sorted(tasks, key=lambda task: task.setting.seed(task.seed, task.trial))
 
 
 def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[dict[str, Any]]]]:

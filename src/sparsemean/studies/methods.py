@@ -14,7 +14,7 @@ from sparsemean.bunch import Bunch
 from sparsemean.errors import InputError
 from sparsemean.fitting import sparse_mean
 from sparsemean.planning.paper import PRESET, paper_buckets
-from sparsemean.records import FloatArray
+from sparsemean.records import FloatArray, Located
 from sparsemean.studies.oracle import OLD_GROUPS, oracle
 from sparsemean.studies.settings import Setting
 
@@ -54,14 +54,20 @@ def _baseline(name: str, data: Bunch, setting: Setting, seed: int) -> FloatArray
 
 
 def _bucketed_filter(data: Bunch, setting: Setting, seed: int) -> FloatArray:
-    """Run the sparse filter on bucket means, told the share of buckets that bad rows may spoil."""
+    """Run the sparse filter on bucket means, told the share of buckets that bad rows may spoil.
+
+    From n = 3000 rows on at ε = 0.1 that is more than half of them, which the compared method itself refuses.
+    """
+    from sparsemean.baselines.filtering import filter_rows
     from sparsemean.kernels import cpu
     from sparsemean.partition import deal_paper
 
     J = paper_buckets(setting.n, setting.contamination)
     share = math.ceil(setting.contamination * setting.n) / J
     means = cpu.bucket_means(data.X, deal_paper(setting.n, J, seed))
-    return baselines.get("sparse_filter")(means, contamination=share, k=setting.told_k, random_state=seed)
+    kept, _ = filter_rows(means, share, setting.told_k)
+    mean = means[kept].mean(axis=0) if kept.size > 1 else np.zeros(setting.d)
+    return Located(mean).cut(setting.told_k).mean
 
 
 def _oracle(data: Bunch, _setting: Setting, _seed: int, **options: Any) -> FloatArray:

@@ -51,6 +51,8 @@ class Sweep:
         Names of ``studies.methods()``.
     attacks, n, d, mean, contamination
         As in `simulate.make_contaminated`.
+    rows_per_k
+        With ``over="k"``: n is this many times k at every point, in place of ``n``.
     trials, seed
         Data sets drawn for every point, and what their seeds are made from.
     """
@@ -64,6 +66,7 @@ class Sweep:
     d: int = 100
     mean: tuple[float, ...] = DEFAULT_MEAN
     contamination: float = 0.1
+    rows_per_k: int | None = None
     trials: int = 10
     seed: int = 0
 
@@ -76,7 +79,15 @@ class Sweep:
                     float(self.contamination), max(1, int(np.count_nonzero(self.mean))),
                 )  # fmt: skip
                 for x in self.grid:
-                    yield float(x), _at(base, self.over, float(x))
+                    yield float(x), self._sized(_at(base, self.over, float(x)))
+
+    def _sized(self, setting: Setting) -> Setting:
+        """Return the setting with as many rows as its sparsity asks for."""
+        if self.rows_per_k is None:
+            return setting
+        if self.over != "k":
+            raise InputError("rows_per_k", 'be given with over="k" only', repr(self.over))
+        return replace(setting, n=self.rows_per_k * setting.told_k)
 
     def describe(self) -> dict[str, Any]:
         """Return the configuration as plain data."""
