@@ -15,7 +15,7 @@ $(VENV)/dev.done: $(VENV)/run.done
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
-.PHONY: demo test lint bench validate clean
+.PHONY: demo test lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
 	$(BIN)/sparsemean demo
@@ -30,6 +30,9 @@ test: lint                        ## everything that must hold before a change l
 
 bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
 	$(BIN)/sparsemean bench
+
+reproduce: $(VENV)/run.done       ## every figure of the paper beside the published points; goes on where it was stopped
+	$(BIN)/sparsemean reproduce
 
 validate: $(VENV)/dev.done        ## the long version of every statistical claim; writes docs/validation.md
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/validity

@@ -1,4 +1,4 @@
-"""The command line: fit, demo, plan, bench. One clear line and status 2 for bad input, never a traceback."""
+"""The command line: fit, demo, plan, reproduce, bench. One clear line and status 2 for bad input, never a traceback."""
 
 from __future__ import annotations
 
@@ -176,6 +176,62 @@ def plan(n: int, d: int, **options: Any) -> None:
     click.echo("\nThe paper's theorems:")
     for theorem, quantity, value in made.outlook.theorems:
         click.echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))
+
+
+@commands.command()
+@click.argument("figures", nargs=-1)
+@click.option("--trials", type=int, default=None, help="Data sets a point  [default: the published number].")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option("--quick", is_flag=True, help="A coarse grid and two trials: minutes, a look and no reproduction.")
+@click.option("--jobs", type=int, default=None, help="Processes [default: all cores].")
+@click.option("--seed", type=int, default=0, show_default=True, help="What the seeds of all trials are made from.")
+@click.option("--list", "listing", is_flag=True, help="List the figures and stop.")
+def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | None, **options: Any) -> None:
+    """Make the FIGURES of the paper again, all if none is named.
+
+    Published points stand beside ours, and one page collects everything. A run
+    that is stopped goes on where it was: finished trials are kept.
+    """
+    from sparsemean.studies import figure, reproducing
+
+    if listing:
+        click.echo("\n".join(f"{name:<22} {figure.find(name).TITLE}" for name in figure.available()))
+        return
+    try:
+        with _figures_progress() as (starting, progress):
+            made = figure.Options(out, n_jobs=jobs, progress=progress, **options)
+            report = reproducing.reproduce(figures, made, starting=starting, made=_figure_line)
+    except KeyboardInterrupt:
+        _complain(f"interrupted; finished trials are kept in {out}: the same command goes on from there", 130)
+        raise click.exceptions.Exit(130) from None
+    for sentence in report.left_out:
+        click.echo(sentence)
+    click.echo(f"{report.page}: {report.summary.sentence()}")
+
+
+def _figure_line(made: Any) -> None:
+    from sparsemean.studies.agreement import summarise
+
+    compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
+    click.echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
+
+
+@contextlib.contextmanager
+def _figures_progress() -> Iterator[tuple[Callable[[str], None] | None, Callable[[int, int], None] | None]]:
+    """Show on a terminal which figure is made, the trials done and the time left."""
+    if not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
+        task = bar.add_task("", total=None)
+        yield (
+            lambda name: bar.reset(task, description=name, total=None),
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
 
 
 @commands.command()

@@ -1,0 +1,196 @@
+"""One page with every figure, how it agrees with the published points, and by how much the default is better."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsemean.files import replacing
+from sparsemean.studies import agreement
+from sparsemean.studies.figure import Options
+from sparsemean.studies.record import Record, made_with
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --rule: #ddd; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181b; --faint: #a0a0a0; --rule: #3a3d42; } }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif;
+  color: var(--ink); background: var(--paper); }
+h2 { margin-top: 2.5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
+img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
+figure { margin: 1rem 0; } figcaption, .faint { color: var(--faint); font-size: .9rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th:first-child, td:first-child, .text { text-align: left; }
+pre { overflow-x: auto; font-size: .8rem; } nav a { margin-right: 1rem; }
+"""
+
+
+def write(records: Sequence[Record], options: Options, left_out: Sequence[str]) -> tuple[Path, agreement.Summary]:
+    """Write ``index.html`` and ``agreement.csv``; return the page's path and how all figures agree."""
+    rows = [row for record in records for row in record.agreement or []]
+    _write_csv(rows, options.out / "agreement.csv")
+    summary = agreement.summarise(_frame(rows, agreement.COLUMNS))
+    target = options.out / "index.html"
+    with replacing(target) as temporary:
+        temporary.write_text(render(records, summary, options, left_out), encoding="utf-8")
+    return target, summary
+
+
+def render(records: Sequence[Record], summary: agreement.Summary, options: Options, left_out: Sequence[str]) -> str:
+    """Return the page, which needs nothing but itself."""
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
+        f"<title>The paper, reproduced</title><style>{STYLE}</style></head><body><main>",
+        "<h1>The paper, reproduced</h1>",
+        "<p>Figures of <cite>Sparse Mean Estimation in Adversarial Settings via Incremental Learning</cite> "
+        "(Ma, Chen, He, Fattahi, Hu 2023), run again. Dashed: the published points. Solid: run here.</p>",
+        _paragraph(_made(options), "faint"),
+        _list(left_out),
+        _contents(records),
+        _agreement(records, summary),
+        _better([row for record in records for row in record.better]),
+        *(_figure(record, options.out) for record in records),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _made(options: Options) -> str:
+    told = made_with(options)
+    trials = told.pop("trials") or "the published number of"
+    kind = "A quick look at a coarser grid, not a reproduction. " if told.pop("quick") else ""
+    seed = told.pop("seed")
+    trials = 2 if kind and options.trials is None else trials
+    return f"{kind}Seed {seed}, {trials} trials a point; " + ", ".join(f"{k} {v}" for k, v in told.items()) + "."
+
+
+def _contents(records: Iterable[Record]) -> str:
+    links = "".join(f'<a href="#{escape(r.name)}">{escape(r.name)}</a>' for r in records)
+    return f"<nav>{links}</nav>" if links else "<p>No figure has been made yet.</p>"
+
+
+def _agreement(records: Sequence[Record], summary: agreement.Summary) -> str:
+    if not summary.points:
+        return ""
+    rows = []
+    for record in records:
+        if record.agreement:
+            one = agreement.summarise(_frame(record.agreement, agreement.COLUMNS))
+            rows.append([record.name, one.points, one.within, f"{one.share:.1%}"])
+    outside = summary.outside
+    far = [[row[name] for name in agreement.COLUMNS] for row in outside.to_dict("records")]
+    return "\n".join(
+        [
+            "<h2>Agreement with the published points</h2>",
+            _paragraph(
+                f"{summary.sentence()}. z is the difference of the two means over the root of the sum of their "
+                "squared standard errors. Where neither side varies, equal means (to a millionth, what rounding "
+                "makes) have z = 0. agreement.csv has every point."
+            ),
+            _table(["figure", "points", "|z| ≤ 3", "share"], rows),
+            f"<details><summary>The {len(far)} points with |z| &gt; 3</summary>"
+            + _table(list(agreement.COLUMNS), far)
+            + "</details>",
+        ]
+    )
+
+
+def _better(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    table = _frame(rows)
+    by_figure = agreement.better_by_figure(table)
+    cells = [
+        [
+            row["figure"],
+            row["panel"],
+            row["distribution"],
+            row["points"],
+            f"{row['share']:.0%}",
+            row["ratio"],
+            row["worst"],
+        ]
+        for row in by_figure.to_dict("records")
+    ]
+    below = int(table["below"].sum())
+    return "\n".join(
+        [
+            "<h2>What is better, and by how much</h2>",
+            _paragraph(
+                f"At {below} of {len(table)} published ℓ₂ points ({below / len(table):.1%}) the median error of our "
+                "default is below the smallest published median of a method that does not see the truth. Ratios are "
+                "ours over that smallest one: below 1 is better."
+            ),
+            _table(["figure", "panel", "distribution", "points", "below", "middle ratio", "largest ratio"], cells),
+        ]
+    )
+
+
+def _figure(record: Record, out: Path) -> str:
+    compared = ""
+    if record.agreement:
+        compared = agreement.summarise(_frame(record.agreement, agreement.COLUMNS)).sentence() + "."
+    head = list(record.table[0]) if record.table else []
+    return "\n".join(
+        [
+            f'<section id="{escape(record.name)}"><h2>{escape(record.name)}: {escape(record.title)}</h2>',
+            *(_image(out / name, record.title) for name in record.images),
+            _paragraph(compared) if compared else "",
+            _list(record.notes),
+            _table(head, [list(row.values()) for row in record.table]) if head else "",
+            "<details><summary>Settings</summary><pre>"
+            + escape(json.dumps(record.settings, indent=1, ensure_ascii=False))
+            + "</pre></details></section>",
+        ]
+    )
+
+
+def _image(path: Path, title: str) -> str:
+    if not path.exists():
+        return _paragraph(f"{path.name} is no longer there.", "faint")
+    kind = "svg+xml" if path.suffix == ".svg" else path.suffix.removeprefix(".")
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<figure><img alt="{escape(title)}" src="data:image/{kind};base64,{data}"></figure>'
+
+
+def _paragraph(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    top = "".join(f"<th>{escape(str(name))}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
+    return frame.astype({"z": float}) if "z" in frame else frame
+
+
+def _write_csv(rows: list[dict[str, Any]], path: Path) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, agreement.COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
