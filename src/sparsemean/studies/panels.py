@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "stage_1": "#0072b2", "default": "#009e73", "full_GD": "#d55e00", "full_filter": "#e69f00", "sparse_GD": "#cc79a7",
-    "sparse_filter": "#666666", "median_of_means": "#56b4e9", "mean": "black",
+    "sparse_filter": "#666666", "median_of_means": "#56b4e9", "mean": "black", "half the distance": "#b00000",
 }  # fmt: skip
+
+
+MOST_MARKS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +59,22 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     _draw_guides(ax, panel)
     ax.set_xscale("log")
     ax.set_yscale("log")
+    _mark(ax, sorted(set(panel.points.x)))
     ax.set_title(panel.title, loc="left", fontsize="medium")
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize="x-small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _mark(ax: Axes, x: list[float]) -> None:
+    """Mark the points that were measured, where they are few; tell the other axis in plain numbers."""
+    ticker = require("matplotlib.ticker", extra="plots", purpose="drawing a figure")
+    if len(x) <= MOST_MARKS:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.xaxis.set_minor_locator(ticker.NullLocator())
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(ticker.LogFormatter(minor_thresholds=(1.0, 0.3)))
 
 
 def _draw_guides(ax: Axes, panel: Panel) -> None:

@@ -26,8 +26,9 @@ from sparsemean.studies import wide
 from sparsemean.studies.allowance import Allowance, Climb, best_of
 from sparsemean.studies.figure import Options, Outcome
 from sparsemean.studies.methods import Method, find
+from sparsemean.studies.published import read
 from sparsemean.studies.settings import DEFAULT_MEAN, Setting
-from sparsemean.studies.slopes import Slope, log_log
+from sparsemean.studies.slopes import log_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ def make(options: Options) -> Outcome:
             work(warm_up, replace(BASE, d=120))
         climbs = climb(grid, allowance, options.seed, tell)
         narrow = beside_published(published_grid, allowance, options.seed, tell)
-    times, slopes = _times(climbs, narrow, _published()), _slopes(climbs)
+    times, slopes = _times(climbs, narrow, published()), _slopes(climbs)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, table in (("runtime.csv", times), ("runtime-slopes.csv", slopes)):
         with replacing(options.out / name) as temporary:
@@ -152,13 +153,15 @@ def _one_thread() -> Iterator[None]:
         yield
 
 
-def _published() -> dict[tuple[str, int], float]:
-    """Return the published median seconds by method and d; none where they are not at hand."""
-    return {}
+def published() -> dict[tuple[str, int], float]:
+    """Return the published median seconds by method and d."""
+    points = read("runtime")
+    keys = zip(points["estimator"], points["x"].astype(int), strict=True)
+    return dict(zip(keys, points["median"], strict=True))
 
 
 def _times(
-    climbs: dict[str, Climb], narrow: dict[str, dict[int, float]], published: dict[tuple[str, int], float]
+    climbs: dict[str, Climb], narrow: dict[str, dict[int, float]], known: dict[tuple[str, int], float]
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -169,7 +172,7 @@ def _times(
     ]
     rows += [
         {"part": "published grid", "dtype": "float64", "method": name, "d": d, "seconds": seconds,
-         "published_seconds": published.get((name, d), np.nan)}
+         "published_seconds": known.get((name, d), np.nan)}
         for name, found in narrow.items()
         for d, seconds in found.items()
     ]  # fmt: skip
@@ -181,30 +184,33 @@ def _slopes(climbs: dict[str, Climb]) -> pd.DataFrame:
 
     rows = []
     for name, found in climbs.items():
-        whole, tail = (_slope(found.times, least) for least in (0, TAIL))
+        far = _tail(found.times)
+        whole, tail = (log_log(times.keys(), times.values()) for times in (found.times, far))
         last = max(found.times)
         rows.append(
             {
-                "method": name, "slope_tail": tail.value, "slope_tail_se": tail.error, "slope": whole.value,
-                "slope_se": whole.error, "largest_d": last, "seconds_there": found.times[last],
+                "method": name, "from_d": min(far), "slope_tail": tail.value, "slope_tail_se": tail.error,
+                "slope": whole.value, "slope_se": whole.error, "largest_d": last, "seconds_there": found.times[last],
                 "stopped": found.stopped, "remark": found.remark,
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _slope(times: dict[int, float], least: int) -> Slope:
-    kept = {d: seconds for d, seconds in times.items() if d >= least}
-    return log_log(kept.keys(), kept.values())
+def _tail(times: dict[int, float]) -> dict[int, float]:
+    """Return the times from 10,000 features on, or the last three of a method that comes no further."""
+    kept = {d: seconds for d, seconds in times.items() if d >= TAIL}
+    return kept if len(kept) > 1 else dict(list(times.items())[-3:])
 
 
 def _notes(slopes: pd.DataFrame, allowance: Allowance) -> list[str]:
-    tails = dict(zip(slopes["method"], slopes["slope_tail"], strict=True))
+    far = slopes[slopes["from_d"] >= TAIL]
+    tails = dict(zip(far["method"], far["slope_tail"], strict=True))
     notes = [
         f"one thread, best of up to {allowance.repeats} calls, rows in single precision; a method stops after a call "
         f"of more than {allowance.seconds:g} s, or before one that would take more than twice that, or 5 GB",
         f"slopes of log time over log d from {TAIL:,} features: "
-        + ", ".join(f"{name} {slope:.2f}" for name, slope in tails.items() if np.isfinite(slope)),
+        + (", ".join(f"{name} {slope:.2f}" for name, slope in tails.items()) or "the grid ends before"),
         "published seconds are from another machine and time only a part of each method; shown, not judged",
     ]
     for column in ("stopped", "remark"):
@@ -217,7 +223,8 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained", width_ratios=(3, 2))
     for name, found in climbs.items():
-        label = f"{name}, slope {_slope(found.times, TAIL)}"
+        far = _tail(found.times)
+        label = f"{name}, slope {log_log(far.keys(), far.values())}" + ("" if min(far) >= TAIL else " (last three)")
         left.plot(list(found.times), list(found.times.values()), "o-", markersize=4, color=COLOURS[name], label=label)
     _guide(left, climbs)
     left.set_title(f"n = 600, single precision; slopes from d = {TAIL:,}", loc="left", fontsize="medium")
@@ -225,9 +232,7 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
         part = narrow[narrow.method == name]
         right.plot(part.d, part.seconds, color=colour)
         right.plot(part.d, part.published_seconds, "o", markersize=3, color=colour)
-    shown = bool(narrow.published_seconds.notna().any())
-    title = "the published grid" + ("; dots: published, another machine" if shown else "")
-    right.set_title(title, loc="left", fontsize="medium")
+    right.set_title("the published grid; dots: published, another machine", loc="left", fontsize="medium")
     left.set_xscale("log")
     for ax in (left, right):
         ax.set_yscale("log")
@@ -244,5 +249,5 @@ def _guide(ax: Axes, climbs: dict[str, Climb]) -> None:
     """Draw what linear growth looks like, below the fastest method."""
     times = climbs["stage_1"].times
     last = max(times)
-    d = np.array([min(TAIL, last) / 10, last])
+    d = np.array([min(TAIL, last / 10), last])
     ax.plot(d, 0.5 * times[last] * d / last, ":", color="0.4", linewidth=1.0, label="∝ d")
