@@ -14,6 +14,16 @@ class InputError(ValueError):
         line = f"{argument} must {rule}: got {received}"
         super().__init__(" ".join(f"{line}; {advice}".split()) if advice else " ".join(line.split()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # the default would call __init__ with the finished line: an error could not leave a worker process
+        return _restored, (self.argument, str(self))
+
+
+def _restored(argument: str, line: str) -> InputError:
+    error = InputError.__new__(InputError, line)
+    error.argument = argument
+    return error
+
 
 class MissingExtraError(ImportError):
     """An optional package that this call needs is not installed."""
