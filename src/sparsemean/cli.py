@@ -49,8 +49,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _complain(str(error), 2)
     except MissingExtraError as error:
         return _complain(str(error), 1)
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted; no file was changed", 130)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        return _complain(str(stop) or "interrupted; no file was changed", 130)
     except Exception as error:
         if os.environ.get("SPARSEMEAN_DEBUG"):
             raise
@@ -202,8 +202,8 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
             made = figure.Options(out, n_jobs=jobs, progress=progress, **options)
             report = reproducing.reproduce(figures, made, starting=starting, made=_figure_line)
     except KeyboardInterrupt:
-        _complain(f"interrupted; finished trials are kept in {out}: the same command goes on from there", 130)
-        raise click.exceptions.Exit(130) from None
+        kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
+        raise click.Abort(kept) from None
     for sentence in report.left_out:
         click.echo(sentence)
     click.echo(f"{report.page}: {report.summary.sentence()}")

@@ -32,7 +32,7 @@ def draw(figure: SweepFigure, trials: pd.DataFrame, image: Path) -> Path:
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
     ours, theirs = condense(trials, figure.metric), published.read(figure.name)
     names, kinds = list(dict.fromkeys(ours["panel"])), list(dict.fromkeys(ours["distribution"]))
-    size = (3.9 * len(kinds) + 2.2, 3.3 * len(names) + 0.5)
+    size = (3.9 * len(kinds) + 2.2, 3.7 * len(names) + 0.5)
     drawn, axes = pyplot.subplots(
         len(names), len(kinds), figsize=size, layout="constrained", squeeze=False, sharex=True, sharey="row"
     )
