@@ -198,9 +198,9 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
         click.echo("\n".join(f"{name:<22} {figure.find(name).TITLE}" for name in figure.available()))
         return
     try:
-        with _figures_progress() as (starting, progress):
-            made = figure.Options(out, n_jobs=jobs, progress=progress, **options)
-            report = reproducing.reproduce(figures, made, starting=starting, made=_figure_line)
+        with _figures_progress() as told:
+            made = figure.Options(out, n_jobs=jobs, progress=told.pop("progress"), **options)
+            report = reproducing.reproduce(figures, made, **told)
     except KeyboardInterrupt:
         kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
         raise click.Abort(kept) from None
@@ -217,21 +217,34 @@ def _figure_line(made: Any) -> None:
 
 
 @contextlib.contextmanager
-def _figures_progress() -> Iterator[tuple[Callable[[str], None] | None, Callable[[int, int], None] | None]]:
-    """Show on a terminal which figure is made, the trials done and the time left."""
+def _figures_progress() -> Iterator[dict[str, Any]]:
+    """Show on a terminal which figure is made, the trials done and the time left; yield whom to tell of these."""
     if not sys.stderr.isatty():
-        yield None, None
+        yield {"starting": None, "made": _figure_line, "progress": None}
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
-        task = bar.add_task("", total=None)
-        yield (
-            lambda name: bar.reset(task, description=name, total=None),
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300)
+
+    def starting(name: str) -> None:
+        for old in bar.task_ids:
+            bar.remove_task(old)
+        bar.add_task(name, total=None)
+        bar.start()
+
+    def made(figure: Any) -> None:
+        bar.stop()  # the line would be written into the bar
+        _figure_line(figure)
+
+    def progress(done: int, total: int) -> None:
+        bar.update(bar.task_ids[-1], completed=done, total=total)
+
+    try:
+        yield {"starting": starting, "made": made, "progress": progress}
+    finally:
+        bar.stop()
 
 
 @commands.command()
