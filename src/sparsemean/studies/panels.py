@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean.errors import require
 from sparsemean.files import replacing
-from sparsemean.studies.slopes import log_log
+from sparsemean.studies.slopes import far_end, log_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +53,8 @@ def draw(panels: list[Panel], image: Path) -> None:
 
 def _draw_panel(ax: Axes, panel: Panel) -> None:
     for name, part in panel.points.groupby("estimator", sort=False):
-        kept = part[part.x >= panel.least_x]
-        label = f"{name}  {log_log(kept.x, kept.value)}"
+        far = far_end(dict(zip(part.x, part.value, strict=True)), panel.least_x)
+        label = f"{name}  {log_log(far.keys(), far.values())}"
         ax.plot(part.x, part.value, "o-", markersize=3.5, linewidth=1.3, color=COLOURS.get(str(name)), label=label)
     _draw_guides(ax, panel)
     ax.set_xscale("log")

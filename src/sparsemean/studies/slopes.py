@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+
+X = TypeVar("X", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +45,15 @@ def log_log(x: Iterable[float], y: Iterable[float]) -> Slope:
         return Slope(value, math.nan, n)
     rest = up - value * across
     return Slope(value, math.sqrt(float(rest @ rest) / (n - 2) / float(across @ across)), n)
+
+
+def far_end(points: Mapping[X, float], least: float) -> dict[X, float]:
+    """Return the points (x to y) from ``least`` on, or the last three of what comes no further: growth shows there.
+
+    Examples
+    --------
+    >>> far_end({1: 5.0, 10: 6.0, 100: 20.0, 1000: 200.0}, 100)
+    {100: 20.0, 1000: 200.0}
+    """
+    kept = {x: y for x, y in points.items() if x >= least}
+    return kept if len(kept) > 1 else dict(list(points.items())[-3:])

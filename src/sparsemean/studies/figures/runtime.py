@@ -28,7 +28,7 @@ from sparsemean.studies.figure import Options, Outcome
 from sparsemean.studies.methods import Method, find
 from sparsemean.studies.published import read
 from sparsemean.studies.settings import DEFAULT_MEAN, Setting
-from sparsemean.studies.slopes import log_log
+from sparsemean.studies.slopes import far_end, log_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ def _slopes(climbs: dict[str, Climb]) -> pd.DataFrame:
 
     rows = []
     for name, found in climbs.items():
-        far = _tail(found.times)
+        far = far_end(found.times, TAIL)
         whole, tail = (log_log(times.keys(), times.values()) for times in (found.times, far))
         last = max(found.times)
         rows.append(
@@ -195,12 +195,6 @@ def _slopes(climbs: dict[str, Climb]) -> pd.DataFrame:
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def _tail(times: dict[int, float]) -> dict[int, float]:
-    """Return the times from 10,000 features on, or the last three of a method that comes no further."""
-    kept = {d: seconds for d, seconds in times.items() if d >= TAIL}
-    return kept if len(kept) > 1 else dict(list(times.items())[-3:])
 
 
 def _notes(slopes: pd.DataFrame, allowance: Allowance) -> list[str]:
@@ -223,7 +217,7 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained", width_ratios=(3, 2))
     for name, found in climbs.items():
-        far = _tail(found.times)
+        far = far_end(found.times, TAIL)
         label = f"{name}, slope {log_log(far.keys(), far.values())}" + ("" if min(far) >= TAIL else " (last three)")
         left.plot(list(found.times), list(found.times.values()), "o-", markersize=4, color=COLOURS[name], label=label)
     _guide(left, climbs)
