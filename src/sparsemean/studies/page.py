@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -25,13 +26,16 @@ body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 syst
   color: var(--ink); background: var(--paper); }
 h2 { margin-top: 2.5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
 img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
-figure { margin: 1rem 0; } figcaption, .faint { color: var(--faint); font-size: .9rem; }
+figure { margin: 1rem 0; } .faint { color: var(--faint); font-size: .9rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child, td:first-child, .text { text-align: left; }
+.text { text-align: left; }
 pre { overflow-x: auto; font-size: .8rem; } nav a { margin-right: 1rem; }
 """
+
+FEW = 5
+"""Trials below which a standard deviation says little."""
 
 
 def write(records: Sequence[Record], options: Options, left_out: Sequence[str]) -> tuple[Path, agreement.Summary]:
@@ -57,7 +61,7 @@ def render(records: Sequence[Record], summary: agreement.Summary, options: Optio
         _paragraph(_made(options), "faint"),
         _list(left_out),
         _contents(records),
-        _agreement(records, summary),
+        _agreement(records, summary, few=options.quick or (options.trials or FEW) < FEW),
         _better([row for record in records for row in record.better]),
         *(_figure(record, options.out) for record in records),
         "</main></body></html>",
@@ -79,7 +83,7 @@ def _contents(records: Iterable[Record]) -> str:
     return f"<nav>{links}</nav>" if links else "<p>No figure has been made yet.</p>"
 
 
-def _agreement(records: Sequence[Record], summary: agreement.Summary) -> str:
+def _agreement(records: Sequence[Record], summary: agreement.Summary, *, few: bool) -> str:
     if not summary.points:
         return ""
     rows = []
@@ -89,13 +93,14 @@ def _agreement(records: Sequence[Record], summary: agreement.Summary) -> str:
             rows.append([record.name, one.points, one.within, f"{one.share:.1%}"])
     outside = summary.outside
     far = [[row[name] for name in agreement.COLUMNS] for row in outside.to_dict("records")]
+    caution = " So few trials hardly tell their own spread: many a |z| above 3 is chance." if few else ""
     return "\n".join(
         [
             "<h2>Agreement with the published points</h2>",
             _paragraph(
                 f"{summary.sentence()}. z is the difference of the two means over the root of the sum of their "
                 "squared standard errors. Where neither side varies, equal means (to a millionth, what rounding "
-                "makes) have z = 0. agreement.csv has every point."
+                f"makes) have z = 0. agreement.csv has every point.{caution}"
             ),
             _table(["figure", "points", "|z| ≤ 3", "share"], rows),
             f"<details><summary>The {len(far)} points with |z| &gt; 3</summary>"
@@ -173,13 +178,24 @@ def _list(sentences: Iterable[str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    top = "".join(f"<th>{escape(str(name))}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = [list(row) for row in rows]
+    kinds = [_kind(cell) for cell in lines[0]] if lines else [""] * len(head)
+    top = "".join(f"<th{kind}>{escape(str(name))}</th>" for name, kind in zip(head, kinds, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{_kind(cell)}>{escape(_cell(cell))}</td>" for cell in line) + "</tr>" for line in lines
+    )
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def _kind(cell: Any) -> str:
+    """Words begin at the left of their column, numbers and shares end at its right."""
+    return ' class="text"' if isinstance(cell, str) and not cell.endswith("%") else ""
+
+
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.4g}"
+    return "–" if value is None else str(value)
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,7 @@ class Record:
         compared = None if outcome.agreement is None else _rows(outcome.agreement)
         short = _rows(outcome.table) if len(outcome.table) <= LONGEST else []
         attrs = {key: value for key, value in outcome.table.attrs.items() if key not in ("versions", "notes")}
-        images = [image.name for image in outcome.images]
+        images = [os.path.relpath(image, options.out) for image in outcome.images]
         return cls(
             outcome.name, outcome.title, images, list(outcome.notes), made_with(options), attrs, compared,
             _rows(_better(outcome)), short,

@@ -51,7 +51,7 @@ def reproduce(
     starting, made
         Are told the name of a figure when it begins and what became of it when it is done.
     """
-    chosen = [(name, figure.find(name)) for name in (list(dict.fromkeys(names)) or figure.available())]
+    chosen = [(name, figure.find(name)) for name in (list(dict.fromkeys(names)) or in_order())]
     if options.trials is not None:
         integer(options.trials, argument="trials", least=1, rule="be a positive integer")
     _drawable()
@@ -69,9 +69,14 @@ def reproduce(
     return report
 
 
+def in_order() -> list[str]:
+    """List the figures as the paper has them: those of the text, then the appendix, then what is measured besides."""
+    return sorted(figure.available(), key=lambda name: (not name.startswith("fig"), name))
+
+
 def write_page(options: Options) -> Report:
     """Write ``index.html`` and ``agreement.csv`` from every figure that was made with these options."""
-    records, left_out = collect(options, figure.available())
+    records, left_out = collect(options, in_order())
     return Report(*page.write(records, options, left_out), left_out)
 
 
