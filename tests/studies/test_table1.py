@@ -95,6 +95,7 @@ def test_rates_are_read_off_trials() -> None:
     np.testing.assert_allclose(rates.worst_errors(trials).value, [0.2, 0.15, 0.125, 0.1001])
     np.testing.assert_allclose(rates.best_seconds(trials).value, 0.5)
     assert rates.enough_rows(trials) == {"a": 100}
+    assert np.isnan(rates.enough_rows(trials, of_zero=0.2)["a"])
     trials.loc[trials.x == 200, "error"] *= 2
     assert rates.enough_rows(trials) == {"a": 400}
 

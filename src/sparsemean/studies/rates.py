@@ -25,18 +25,21 @@ def best_seconds(trials: pd.DataFrame) -> pd.DataFrame:
     return best.rename(columns={"seconds": "value"})
 
 
-def enough_rows(trials: pd.DataFrame) -> dict[str, float]:
+def enough_rows(trials: pd.DataFrame, *, of_zero: float = math.inf) -> dict[str, float]:
     """Return for each estimator of a sweep over n the smallest n from which on its error is at most twice its limit.
 
-    The limit is its error at the largest n. NaN where that is zero.
+    The limit is its error at the largest n. NaN where that is none: zero, or half of what the answer zero would err
+    (``of_zero``) and more.
     """
     errors = worst_errors(trials)
-    return {str(name): _enough(part.sort_values("x")) for name, part in errors.groupby("estimator", sort=False)}
+    return {
+        str(name): _enough(part.sort_values("x"), of_zero) for name, part in errors.groupby("estimator", sort=False)
+    }
 
 
-def _enough(errors: pd.DataFrame) -> float:
+def _enough(errors: pd.DataFrame, of_zero: float) -> float:
     n, error = errors.x.to_numpy(), errors.value.to_numpy()
-    if not error[-1] > 0:
+    if not 0 < error[-1] < of_zero / FACTOR:
         return math.nan
     enough = len(n) - 1
     while enough > 0 and error[enough - 1] <= FACTOR * error[-1]:

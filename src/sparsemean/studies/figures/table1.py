@@ -80,7 +80,7 @@ def sweeps(quick: bool, trials: int | None, seed: int) -> dict[str, Sweep]:
     plain = replace(base, attacks=ATTACKS[:1], trials=trials or (2 if quick else 3))
     pair = replace(base, attacks=ATTACKS[1:], trials=trials or (2 if quick else 6), estimators=(*OURS, "sparse_filter"))
     contaminations = (0.02, 0.1) if quick else (0.01, 0.02, 0.05, 0.1, 0.2)
-    rows = _doubling(200, 1600, 2.0) if quick else _doubling(200, 12800, math.sqrt(2))
+    rows = _doubling(25, 1600, 4.0) if quick else _doubling(25, 6400, math.sqrt(2))
     found = {
         "error/ε": replace(base, over="contamination", grid=contaminations),
         "floor": replace(base, over="contamination", grid=contaminations, attacks=ATTACKS[:1], mean=DEFAULT_MEAN,
@@ -141,11 +141,16 @@ def _points(tables: dict[str, pd.DataFrame]) -> dict[tuple[str, str], pd.DataFra
         needed = [
             {"estimator": estimator, "x": x, "value": n}
             for x, table in named.items()
-            for estimator, n in enough_rows(table).items()
+            for estimator, n in enough_rows(table, of_zero=_size(table)).items()
         ]
         if needed:
             points["rows needed", over] = pd.DataFrame(needed)
     return points
+
+
+def _size(trials: pd.DataFrame) -> float:
+    """Return the norm of the mean behind a sweep that has one k: that many twos."""
+    return MEAN[0] * math.sqrt(float(trials["k"].iloc[0]))
 
 
 def _lower_bound(options: Options) -> pd.DataFrame:
