@@ -74,7 +74,7 @@ def _mark(ax: Axes, x: list[float]) -> None:
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.xaxis.set_minor_locator(ticker.NullLocator())
     ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(ticker.LogFormatter(minor_thresholds=(1.0, 0.3)))
+    ax.yaxis.set_minor_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""))
 
 
 def _draw_guides(ax: Axes, panel: Panel) -> None:

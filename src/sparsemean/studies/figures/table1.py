@@ -226,17 +226,17 @@ def _notes(bound: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> list[str]:
     summary = lower_bound.summary(bound)
     tightest = float((summary.worst / (summary.gap / 2)).min())
     held = bool((bound.worst >= bound.gap / 2 * (1 - 1e-9)).all())
-    stage_1 = worst_errors(tables["floor"])
-    stage_1 = stage_1[stage_1.estimator == "stage_1"].sort_values("x")
+    floor = worst_errors(tables["floor"])
+    first = floor[floor.x == floor.x.min()].set_index("estimator")["value"]
     return [
         "exponents are slopes of logarithms, ± their standard error; in brackets what the paper states, an upper bound",
         f"lower bound: in {'every' if held else 'NOT every'} trial every estimator erred by at least half the distance "
         f"of the means in one of the two worlds, the best of them typically by {tightest:.2f} times that; the "
         f"adversary stayed within ⌈εn⌉ rows in {100 * bound.within_budget.mean():.0f} % of the draws (with Q at weight "
         "ε, as the proof has it, in about half of them: its rows are binomial)",
-        f"with the paper's default means (10, −5, −4, 2) Stage 1 errs by {stage_1.value.iloc[0]:.2f} at ε = "
-        f"{stage_1.x.iloc[0]:g} and by {stage_1.value.iloc[-1]:.2f} at ε = {stage_1.x.iloc[-1]:g}: at small ε its step "
-        "0.05 is beyond the theorem's σ√ε/μ_max, and the values swing about the median",
+        f"with the paper's default means (10, −5, −4, 2) Stage 1 errs by {first['stage_1']:.2f} at ε = "
+        f"{floor.x.min():g}, where the median of means errs by {first['median_of_means']:.2f}; its step "
+        "of 0.05 is larger there than the theorem's σ√ε/μ_max, and the values swing about the median",
         f"exponents of {', '.join(ROWS)} under each attack alone: in ε, "
         f"{_by_attack(tables['error/ε'], tuple(ROWS))}; in k, {_by_attack(tables['error/k'], tuple(ROWS))}",
     ]
