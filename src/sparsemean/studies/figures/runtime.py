@@ -215,7 +215,7 @@ def _notes(slopes: pd.DataFrame, allowance: Allowance) -> list[str]:
 
 def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
     pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained", width_ratios=(3, 2))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11.0, 5.2), layout="constrained", width_ratios=(3, 2))
     for name, found in climbs.items():
         far = far_end(found.times, TAIL)
         label = f"{name}, slope {log_log(far.keys(), far.values())}" + ("" if min(far) >= TAIL else " (last three)")
@@ -233,7 +233,7 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
         ax.set_xlabel("features d")
         ax.set_ylabel("seconds")
         ax.spines[["top", "right"]].set_visible(False)
-    left.legend(fontsize="small", frameon=False)
+    figure.legend(fontsize="small", frameon=False, ncols=4, loc="outside lower center")
     with replacing(image) as temporary:
         figure.savefig(temporary, dpi=150)
     pyplot.close(figure)
