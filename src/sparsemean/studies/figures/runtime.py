@@ -233,7 +233,7 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
         ax.set_xlabel("features d")
         ax.set_ylabel("seconds")
         ax.spines[["top", "right"]].set_visible(False)
-    figure.legend(fontsize="small", frameon=False, ncols=4, loc="outside lower center")
+    figure.legend(fontsize="small", frameon=False, ncols=3, loc="outside lower center")
     with replacing(image) as temporary:
         figure.savefig(temporary, dpi=150)
     pyplot.close(figure)
