@@ -67,7 +67,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
             along = _away(np.asarray(scaled @ direction, dtype=np.float64), kept)
             off = reject(np.abs(along))
             aligned += _together(along[off])
-            if not off.size:
+            if not off.size or n - kept.sum() >= bad_rows:
                 break
         if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept)).size:
             break
