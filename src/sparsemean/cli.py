@@ -214,6 +214,8 @@ def _figure_line(made: Any) -> None:
 
     compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
     click.echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
+    for note in made.outcome.notes:
+        click.echo(click.wrap_text(note, 80, "  ", "  "))
 
 
 @contextlib.contextmanager
