@@ -17,13 +17,7 @@ from sparsemean.planning.paper import PRESET
 from sparsemean.records import FloatArray
 from sparsemean.refine.auto import auto
 
-MEAN = [10, -5, -4, 2]
-DATA = simulate.make_contaminated(400, 60, MEAN, contamination=0.1, random_state=0)
-NEITHER: dict[str, Any] = {"refine": None, "screen_rows": False}
-
-
-def fit(X: Any = DATA.X, **options: Any) -> Estimate:
-    return sparse_mean(X, **{"contamination": 0.1, "random_state": 1, **options})
+from improved import DATA, MEAN, NEITHER, fit
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from sparsemean import SparseMean, simulate, sparse_mean
 from sparsemean.planning.paper import PRESET
 
 from conftest import Claims
+from published import z_score
 
 STAGE_1 = [
     ("fisk", 1.3, 0.432057, 0.087097),
@@ -56,10 +57,6 @@ FULL = [
 ]
 OUTSIDE = ("gd", "rows", DEFAULT, "fisk", 3.1, 0.282313, 0.059899, 10)
 SUCCESS = [("fisk", 0.4, 0.869921, 0.089959), ("pareto", 0.3, 0.968, 0.058693), ("t", 0.4, 0.814341, 0.119337)]
-
-
-def z_score(ours: np.ndarray, mean: float, std: float, trials: int) -> float:
-    return float((ours.mean() - mean) / np.sqrt(ours.var(ddof=1) / ours.size + std**2 / trials))
 
 
 @pytest.mark.parametrize(("distribution", "shape", "mean", "std"), STAGE_1)

@@ -24,6 +24,7 @@ from sparsemean.baselines.baseline import BaselineWarning
 from sparsemean.planning.paper import paper_buckets
 
 from conftest import Claims
+from published import z_score
 
 MEAN = [10, -5, -4, 2]
 SPARSE_GD = [
@@ -60,10 +61,6 @@ def buckets_of(X: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
     count = paper_buckets(n, 0.1)
     order = np.random.default_rng(seed).permutation(n)
     return np.array([X[rows].mean(axis=0) for rows in np.array_split(order, count)]), math.ceil(0.1 * n) / count
-
-
-def z_score(ours: np.ndarray, mean: float, std: float) -> float:
-    return float((ours.mean() - mean) / np.sqrt(ours.var(ddof=1) / ours.size + std**2 / 10))
 
 
 @pytest.mark.parametrize(("distribution", "shape", "mean", "std"), SPARSE_GD)
