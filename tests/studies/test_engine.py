@@ -52,12 +52,15 @@ def test_a_finished_trial_is_not_run_again(tmp_path: Path, monkeypatch: pytest.M
     assert more[(more.trial < 3) & (more.estimator != "mean")][MEASURED].reset_index(drop=True).equals(first[MEASURED])
 
 
-def test_another_seed_or_version_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("changed", "value"), [("__version__", "0.0.0"), ("fingerprint", lambda: "edited")])
+def test_another_seed_version_or_code_is_never_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, value: object
+) -> None:
     setting = next(SWEEP.points())[1]
     Store(tmp_path, 0).add(setting, [{"trial": 0}])
     assert Store(tmp_path, 0).read(setting) == [{"trial": 0}]
     assert Store(tmp_path, 1).read(setting) == []
-    monkeypatch.setattr("sparsemean.studies.store.__version__", "0.0.0")
+    monkeypatch.setattr(f"sparsemean.studies.store.{changed}", value)
     assert Store(tmp_path, 0).read(setting) == []
 
 

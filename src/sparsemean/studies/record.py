@@ -12,6 +12,7 @@ from sparsemean import remarks
 from sparsemean.files import replacing
 from sparsemean.studies import agreement
 from sparsemean.studies.figure import Options, Outcome
+from sparsemean.studies.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ class Record:
     name, title, images, notes
         As in `Outcome`; images lie in the same folder.
     made_with
-        Versions, seed, trials and whether it was a quick look. Records that differ here are not put on one page.
+        Versions, code, seed, trials and whether it was a quick look. Records that differ here are not put on one page.
     settings
         What was run.
     agreement
@@ -75,7 +76,8 @@ LONGEST = 60
 
 def made_with(options: Options) -> dict[str, Any]:
     """Return what must be equal for figures to share a page."""
-    return {**remarks.versions(), "seed": options.seed, "trials": options.trials, "quick": options.quick}
+    made_by = {**remarks.versions(), "code": fingerprint()}
+    return {**made_by, "seed": options.seed, "trials": options.trials, "quick": options.quick}
 
 
 def collect(options: Options, names: list[str]) -> tuple[list[Record], list[str]]:

@@ -1,7 +1,8 @@
 """Finished trials on disk: one file of JSON lines for every setting, so that nothing finished is ever run again.
 
-A file's name has the hash of format, version, seed and setting; results of another version or configuration lie in
-other files and are never read. A line that was cut off when a run was killed is moved to a file beside it.
+A file's name has the hash of format, version, code, seed and setting; results of another version, of edited code or of
+another configuration lie in other files and are never read. A line that was cut off when a run was killed is moved to
+a file beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from sparsemean import __version__
 from sparsemean.errors import InputError
 from sparsemean.files import replacing
+from sparsemean.studies.fingerprint import fingerprint
 from sparsemean.studies.settings import Setting
 
 FORMAT = "sparsemean-trials-1"
@@ -37,7 +39,8 @@ class Store:
     def header(self, setting: Setting) -> dict[str, Any]:
         """Return what a file must begin with to be read."""
         described = json.loads(json.dumps(asdict(setting)))
-        return {"format": FORMAT, "version": __version__, "seed": self.seed, "setting": described}
+        made_by = {"format": FORMAT, "version": __version__, "code": fingerprint()}
+        return {**made_by, "seed": self.seed, "setting": described}
 
     def path(self, setting: Setting) -> Path:
         """Return the file of a setting."""
