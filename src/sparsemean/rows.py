@@ -64,7 +64,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     for _ in range(2):
         for _ in range(ROUNDS):
             direction = _leading(scaled, kept, direction)
-            along = _away(np.asarray(scaled @ direction, dtype=np.float64), kept)
+            along = _away(np.asarray(_places(scaled, direction), dtype=np.float64), kept)
             off = reject(np.abs(along))
             aligned += _together(along[off])
             if not off.size or n - kept.sum() >= bad_rows:
@@ -112,12 +112,22 @@ def _away(x: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
     return away / spread if spread > 0 else np.zeros_like(away)
 
 
+def _places(scaled: Single, direction: Single) -> Single:
+    """Return the place of each row along ``direction``.
+
+    Some builds of OpenBLAS compute with what lies behind the end of a single-precision row too, throw it away and leave
+    the processor's flag for invalid operations set, of which NumPy then warns; the entries here are finite and small.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray(scaled @ direction)
+
+
 def _leading(scaled: Single, kept: npt.NDArray[np.bool_], start: Single) -> Single:
     """Return the direction in which the kept rows vary most, by the power method."""
     direction = start
     weight = kept.astype(np.float32)
     for _ in range(TURNS):
-        along = scaled @ direction
+        along = _places(scaled, direction)
         turned = (weight * (along - along[kept].mean())) @ scaled
         length = float(np.linalg.norm(turned))
         if not length > 0:
