@@ -19,7 +19,7 @@ ROOMS = [
 ]  # fmt: skip
 ALLOWED = {("estimate", "plots"), ("estimate", "words"), ("estimate", "storage")}
 """The one stated exception: what shows an estimate is reached from it, lazily."""
-HEAVY = ("matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "click", "rich", "joblib")
+HEAVY = ("matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "rich", "joblib")
 
 
 def room_of(path: Path) -> str:

@@ -281,7 +281,7 @@ def _report(estimate: Estimate, table: Table, title: str, seconds: float) -> Non
     from rich.table import Table as Grid
 
     console = Console(width=min(80, Console().width), highlight=False)
-    n, d = table.values.shape
+    n, d = table.shape
     console.print(f"{escape(title)}: {n:,} rows × {d:,} columns")
     selected = estimate.table()
     grid = Grid(box=None, pad_edge=False, header_style="bold")

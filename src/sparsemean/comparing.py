@@ -56,7 +56,7 @@ def compare(
 ) -> tuple[Estimate, npt.NDArray[Any]]:
     """Compare two groups of rows feature by feature; return the estimate and the two classes."""
     began = time.perf_counter()
-    n, d = table.values.shape
+    n, d = table.shape
     classes, labels = classes_of(y, n)
     plan = planning.pairs_plan(n, d, contamination=contamination, selection=selection_rule, level=level)
     sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
@@ -69,7 +69,7 @@ def compare(
         error = plan.level * support.size / d
         value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows)
         mean[support], ends[support] = value, np.column_stack((low, high))
-        columns = np.asarray(table.values[:, support], dtype=np.float64)
+        columns = table.source.take(support)
         judged = rows.between_groups(columns, labels, bad_rows=plan.bad_rows)
     if not exact:
         notes.append("p-values use the normal tail of U, which is larger than the exact one far out")

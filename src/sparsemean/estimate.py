@@ -280,8 +280,8 @@ class Estimate:
         table = self.source if X is None else as_table(X)
         assert table is not None
         shape = (self.plan.n_rows, self.plan.n_features)
-        if table.values.shape != shape:
-            raise InputError("X", f"be the data of the fit, of shape {shape}", table.values.shape)
+        if table.shape != shape:
+            raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape)
         return table
 
     def _columns(self, features: Any) -> IntArray:

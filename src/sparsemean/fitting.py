@@ -72,7 +72,7 @@ def fit(
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
-    method, n, d = check(refine), *table.values.shape
+    method, n, d = check(refine), *table.shape
     units = _units(groups, n)
     plan = replace(
         planning.plan_fit(n, d, n_units=None if units is None else int(units.max()) + 1, **options),
@@ -86,6 +86,7 @@ def fit(
     counting, refining, again = _parts(progress, (1.0, 0.2 * (method is not None), 0.8 * bool(screen_rows)))
     counts = data.count(counting)
     found, chosen, walked = certifying.select(data, counts)
+    data = data.holding(improving.columns_needed(data, chosen.support, seed))
     values = certifying.on_support(data, chosen)
     with one_blas_thread():
         judged = improving.screen(data, chosen.support, seed)

@@ -7,6 +7,8 @@ that files, streams and workers that count separately add up to the same answer.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sparsemean.errors import InputError
@@ -103,3 +105,40 @@ def check_sizes(sizes: tuple[int, ...]) -> None:
     powers = [1 << h for h in range(BLOCK.bit_length())]
     if not sizes or any(size not in powers for size in sizes) or list(sizes) != sorted(set(sizes)):
         raise InputError("bucket_sizes", f"be rising powers of two between 1 and {BLOCK}", repr(tuple(sizes)))
+
+
+def stretches(partition: Partition, at_once: int) -> list[tuple[slice, Partition]] | None:
+    """Cut blocks of 64 into stretches of about ``at_once`` rows: the rows to read and how they are dealt among them.
+
+    No bucket of ``deal_blocks`` reaches beyond its block, so that the counts of the stretches add up. None where
+    buckets take rows from anywhere (the paper's dealing, and subjects).
+
+    Examples
+    --------
+    >>> parts = stretches(deal_blocks(150, (1, 2, 4), seed=0), 64)
+    >>> [(rows.start, rows.stop, part.n_buckets(2)) for rows, part in parts]
+    [(0, 64, 16), (64, 128, 16), (128, 150, 6)]
+    """
+    if partition.places is None:
+        return None
+    width = max(1, at_once // BLOCK) * BLOCK
+    return [_stretch(partition, a, min(a + width, partition.n_rows)) for a in range(0, partition.n_rows, width)]
+
+
+def _stretch(partition: Partition, first: int, last: int) -> tuple[slice, Partition]:
+    assert partition.places is not None
+    order = partition.order[first:last]
+    places = partition.places[first : -(-last // BLOCK) * BLOCK]
+    start = int(order.min())
+
+    def level(h: int) -> IntArray:
+        offsets = partition.levels[h][first >> h : -(-last >> h) + 1]
+        return np.asarray(offsets - offsets[0])
+
+    part = replace(
+        partition,
+        order=order - start,
+        levels=tuple(level(h) for h in range(len(partition.levels))),
+        places=np.where(places < 0, -1, places - start),
+    )
+    return slice(start, int(order.max()) + 1), part

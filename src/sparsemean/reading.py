@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,14 @@ from sparsemean import path
 from sparsemean.partition import deal
 from sparsemean.passes import memory
 from sparsemean.records import Counts, FloatArray, IntArray, Partition, Plan
+from sparsemean.sources.source import Dense, Held
 from sparsemean.sources.table import Table
 
 RUN = 32
 """Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
+
+HELD_VALUES = 32_000_000
+"""Values of columns looked at more than once that are kept: 256 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +52,7 @@ class Reading:
 
     def values(self, columns: IntArray) -> FloatArray:
         """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups."""
-        stretches = np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1)
-        read = [self.table.values[:, run[0] : run[-1] + 1] for run in stretches if run.size]
-        rows = np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.plan.n_rows, 0))
+        rows = self.table.source.take(columns)
         if self.units is not None:
             sums = np.zeros((self.plan.n_units, columns.size))
             np.add.at(sums, self.units, rows)
@@ -74,6 +76,14 @@ class Reading:
             off[(first[:, np.newaxis] + np.arange(RUN)).ravel()] = True
         off[support] = False
         return np.flatnonzero(off)
+
+    def holding(self, columns: IntArray) -> Reading:
+        """Return a reading that keeps ``columns``, unless they lie in memory anyway or are too many."""
+        source = self.table.source
+        if isinstance(source, Dense) or columns.size * self.plan.n_rows > HELD_VALUES:
+            return self
+        held = Held(source, columns, source.take(columns))
+        return replace(self, table=replace(self.table, source=held))
 
     def kept(self, plan: Plan, seed: int, units: IntArray) -> Reading:
         """Return the reading of the rows of some ``units`` only (rows, where there are no groups), dealt anew."""

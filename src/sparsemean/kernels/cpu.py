@@ -60,18 +60,23 @@ def count_signs(
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
     d = X.shape[1]
-    total = Counts(
-        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
-        nearest=np.full(d, np.inf),
-        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-    )
+    total = no_counts(partition, d)
     for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
         if not finite:
             raise NotFiniteError
         if progress is not None:
             progress(done)
     return total
+
+
+def no_counts(partition: Partition, d: int) -> Counts:
+    """Return the counts of ``d`` features before any value was seen."""
+    return Counts(
+        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        nearest=np.full(d, np.inf),
+        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+    )
 
 
 def _add_up(

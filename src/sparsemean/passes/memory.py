@@ -1,20 +1,31 @@
-"""One pass over rows that can be addressed in memory, a memory map included."""
+"""One pass in one process: over memory where it lies, or over a source piece by piece, the way it likes to be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import lcm
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
+from sparsemean.partition import BLOCK, stretches
+from sparsemean.passes.pieces import ahead, column_pieces
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
+from sparsemean.sources.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 from sparsemean.sources.table import Table
+
+if TYPE_CHECKING:
+    from sparsemean.sources.source import Block
 
 MEANS_AT_ONCE = 1_000_000
 """Bucket means held by a thread while features are walked: 8 MB."""
 SCANNED_AT_ONCE = 4_000_000
+MOST_BYTES = 4 * AT_ONCE
+"""Of a stripe of rows that is made wider than need be, so that what lies together is not read twice."""
 
 
 def count(
@@ -26,29 +37,87 @@ def count(
     progress: cpu.Progress | None = None,
 ) -> Counts:
     """Read every value once and return the sign counts of all wanted sizes."""
-    try:
-        return cpu.count_signs(table.values, partition, shift=shift, n_jobs=n_jobs, progress=progress)
-    except cpu.NotFiniteError:
-        raise not_finite(table) from None
+    source = table.source
+    if isinstance(source, Dense):
+        try:
+            return cpu.count_signs(source.values, partition, shift=shift, n_jobs=n_jobs, progress=progress)
+        except cpu.NotFiniteError:
+            raise not_finite(table, source.values) from None
+    total = cpu.no_counts(partition, source.shape[1])
+    pieces = _cut(source, partition)
+    for done, (piece, block) in enumerate(ahead(lambda piece: source.block(piece.rows, piece.columns), pieces), 1):
+        for columns, values in _parts(block, shift):
+            at = slice(piece.columns.start + columns.start, piece.columns.start + columns.stop)
+            try:
+                found = _counted(values, piece.partition, None if shift is None else shift[at], n_jobs)
+            except cpu.NotFiniteError:
+                raise not_finite(table, as_dense(values), piece.rows.start, at.start) from None
+            total.positive[:, at] += found.positive
+            total.negative[:, at] += found.negative
+            np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
+        if progress is not None:
+            progress(done / len(pieces))
+    return total
 
 
-def not_finite(table: Table) -> InputError:
-    """Find the first column that is to blame."""
-    n, d = table.values.shape
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some rows of some columns, and how those rows are dealt."""
+
+    rows: slice
+    columns: slice
+    partition: Partition
+
+
+def _cut(source: Source, partition: Partition) -> list[_Piece]:
+    """Cut a source the way it likes to be read, or by columns where buckets take rows from anywhere."""
+    n, d = source.shape
+    if source.along == "rows":
+        parts = stretches(partition, _stripe(source))
+        if parts is not None:
+            return [_Piece(rows, slice(0, d), part) for rows, part in parts]
+    return [_Piece(slice(0, n), columns, partition) for columns in column_pieces(source)]
+
+
+def _stripe(source: Source) -> int:
+    """Return how many rows to read at once: whole blocks, and whole grains where that is not too many."""
+    row = source.shape[1] * source.bytes_a_value
+    at_once = max(BLOCK, int(AT_ONCE / row), min(4 * source.grain, int(MOST_BYTES / row)))
+    whole = lcm(BLOCK, source.grain)
+    return at_once // whole * whole or (whole if whole * row <= MOST_BYTES else at_once)
+
+
+def _parts(block: Block, shift: FloatArray | None) -> Iterator[tuple[slice, Block]]:
+    """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros."""
+    n, d = block.shape
+    if isinstance(block, np.ndarray) or shift is None:
+        yield slice(0, d), block
+        return
+    for columns in cut(d, max(1, AT_ONCE // (8 * n)), 1):
+        yield columns, as_dense(block[:, columns])
+
+
+def _counted(block: Block, partition: Partition, shift: FloatArray | None, n_jobs: int | None) -> Counts:
+    if isinstance(block, np.ndarray):
+        return cpu.count_signs(block, partition, shift=shift, n_jobs=n_jobs)
+    from sparsemean.kernels import sparse
+
+    return sparse.count_signs(block, partition, n_jobs=n_jobs)
+
+
+def not_finite(table: Table, values: Array, first_row: int = 0, first_column: int = 0) -> InputError:
+    """Find the first column of ``values`` that is to blame."""
+    n, d = values.shape
     width = max(1, SCANNED_AT_ONCE // n)
     for first in range(0, d, width):
-        bad = ~np.isfinite(table.values[:, first : first + width])
+        bad = ~np.isfinite(values[:, first : first + width])
         if bad.any():
             column = int(bad.any(axis=0).argmax())
             row = int(bad[:, column].argmax())
-            value = table.values[row, first + column]
-            kind = "NaN" if np.isnan(value) else "infinity"
-            return InputError(
-                "X",
-                "not contain NaN or infinity",
-                f"{kind} in {table.label(first + column)}, row {row}",
-                "drop or fill such values first",
-            )
+            kind = "NaN" if np.isnan(values[row, first + column]) else "infinity"
+            where = f"{table.label(first_column + first + column)}, row {first_row + row}"
+            advice = "drop or fill such values first"
+            return InputError("X", "not contain NaN or infinity", f"{kind} in {where}", advice)
     return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", "divide the values by a constant")
 
 
@@ -66,12 +135,17 @@ def map_means(
 
     ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
     """
-    n_threads = count_threads(n_jobs)
+    n_threads, source = count_threads(n_jobs), table.source
     at_once = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
     pieces = [columns[k : k + at_once] for k in range(0, columns.size, at_once)]
 
     def read_and_work(piece: IntArray) -> FloatArray:
-        return work(cpu.level_means(table.values, partition, piece, depth=depth, shift=shift), piece)
+        if isinstance(source, Dense):
+            return work(cpu.level_means(source.values, partition, piece, depth=depth, shift=shift), piece)
+        own = None if shift is None else shift[piece]
+        return work(
+            cpu.level_means(source.take(piece), partition, np.arange(piece.size), depth=depth, shift=own), piece
+        )
 
-    small = columns.size * partition.n_rows < cpu.SMALL
+    small = columns.size * partition.n_rows < cpu.SMALL or not isinstance(source, Dense)
     return np.concatenate(list(each(read_and_work, pieces, 1 if small else n_threads)), axis=-1)

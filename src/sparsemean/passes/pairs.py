@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,13 @@ from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.nulls import mann_whitney
 from sparsemean.passes.memory import not_finite
+from sparsemean.passes.pieces import column_blocks
 from sparsemean.records import Evidence, FloatArray, IntArray
+from sparsemean.sources.source import as_dense, cut
 from sparsemean.sources.table import Table
+
+if TYPE_CHECKING:
+    from sparsemean.sources.source import Block
 
 VALUES_AT_ONCE = 2_000_000
 DIFFERENCES_AT_ONCE = 4_000_000
@@ -25,27 +31,28 @@ def count(
     One bad row, in value or label, moves U by at most max(n₁, n₂). Ties count against rejection: U₊ and U₋ leave them
     out, while the null distribution breaks them at random.
     """
-    values = table.values
     rows = [np.flatnonzero(labels == g) for g in (0, 1)]
     n0, n1 = (int(r.size) for r in rows)
-    n, d = values.shape
-    width = max(1, min(VALUES_AT_ONCE // n, -(-d // count_threads(n_jobs))))
-    blocks = [slice(c, min(c + width, d)) for c in range(0, d, width)]
+    n, d = table.shape
+    n_threads = count_threads(n_jobs)
+    width = max(1, min(VALUES_AT_ONCE // n, -(-d // n_threads)))
 
-    def work(block: slice) -> IntArray:
-        piece = np.asarray(values[:, block], dtype=np.float64)
+    def work(block: Block) -> IntArray:
+        piece = np.asarray(as_dense(block), dtype=np.float64)
         if not np.isfinite(piece).all():
             raise cpu.NotFiniteError
         return cpu.compare_groups(piece[rows[1]], piece[rows[0]])
 
     counted = np.empty((2, d), dtype=np.intp)
-    try:
-        for done, (block, both) in enumerate(zip(blocks, each(work, blocks, count_threads(n_jobs)), strict=True), 1):
-            counted[:, block] = both
-            if progress is not None:
-                progress(done / len(blocks))
-    except cpu.NotFiniteError:
-        raise not_finite(table) from None
+    for columns, block in column_blocks(table.source):
+        parts = cut(columns.stop - columns.start, width, 1)
+        try:
+            for part, both in zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True):
+                counted[:, columns.start + part.start : columns.start + part.stop] = both
+                if progress is not None:
+                    progress((columns.start + part.stop) / d)
+        except cpu.NotFiniteError:
+            raise not_finite(table, as_dense(block), first_column=columns.start) from None
     null = mann_whitney(n0, n1)
     statistic = counted.max(axis=0).astype(np.float64)[np.newaxis]
     delta = (counted[0] - counted[1]) / (n0 * n1)
@@ -60,7 +67,7 @@ def map_differences(
     at_once = max(1, DIFFERENCES_AT_ONCE // (first.size * second.size))
     out = []
     for k in range(0, columns.size, at_once):
-        piece = np.asarray(table.values[:, columns[k : k + at_once]], dtype=np.float64)
+        piece = table.source.take(columns[k : k + at_once])
         differences = (piece[second][:, np.newaxis] - piece[first][np.newaxis]).reshape(-1, piece.shape[1])
         out.append(work(differences))
     return np.concatenate(out, axis=-1)
@@ -78,8 +85,8 @@ def shifts(table: Table, columns: IntArray, labels: IntArray, *, error: float, b
     # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
     rank = N + 1 - mann_whitney(n0, n1).critical(error) - bad_rows * max(n0, n1)
     out = np.empty((3, columns.size))
-    for k, column in enumerate(columns):
-        values = np.asarray(table.values[:, column], dtype=np.float64)
+    for k in range(columns.size):
+        values = table.source.take(columns[k : k + 1])[:, 0]
         a, b = np.sort(values[second]), np.sort(values[first])
         out[0, k] = cpu.median_difference(a, b)
         ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None

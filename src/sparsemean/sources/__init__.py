@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import InputError
 from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import NOTHING, Wanted
 
 READERS = {".npy": "npy", ".csv": "csv", ".parquet": "parquet"}
+"""A module with ``read(path, wanted)`` for each ending."""
+FOLDERS = (".zarr",)
+"""Endings that may be folders."""
+TAKERS = ("frame",)
+"""Modules with ``takes(X)`` and ``from_object(X, feature_names)``; NumPy's array is the last resort."""
 
 
 def as_table(X: Any, feature_names: Any = None) -> Table:
-    """Take an array or a data frame as it is."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        from sparsemean.sources import frame
-
-        return frame.from_frame(X, feature_names)
+    """Take what lies in memory, or an open file's array, as it is."""
+    for name in TAKERS if not type(X).__module__.startswith("numpy") else ():
+        module = importlib.import_module(f"sparsemean.sources.{name}")
+        if module.takes(X):
+            table: Table = module.from_object(X, feature_names)
+            return table
     from sparsemean.sources import array
 
     return array.from_array(X, feature_names)
 
 
-def open_file(path: str | Path) -> Table:
-    """Open a file by its ending, one of ``READERS``."""
-    import importlib
-
+def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
+    """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
     path = Path(path)
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
-        raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
-    if not path.is_file():
+    if str(path) == "-":
+        from sparsemean.sources import csv
+
+        return csv.read_standard_input(wanted)
+    ending = ending_of(path)
+    if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
-    module = importlib.import_module(f"sparsemean.sources.{reader}")
+    module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
     try:
-        table: Table = module.read(path)
+        table: Table = module.read(path, wanted)
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
     return table
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file, one of ``READERS``."""
+    name = path.name.lower()
+    found = [ending for ending in READERS if name.endswith(ending)]
+    if not found:
+        raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
+    return max(found, key=len)

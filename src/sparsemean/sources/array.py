@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.sources.table import Array, Table, check_names, check_values
+from sparsemean.sources.source import Array
+from sparsemean.sources.table import Table, dense_table
 
 
 def from_array(X: Any, feature_names: Any = None) -> Table:
     """Take ``X`` as it lies in memory; only lists and arrays of Python objects are converted."""
-    if hasattr(X, "tocsr"):
-        raise InputError(
-            "X",
-            "be dense",
-            f"a sparse matrix ({type(X).__name__})",
-            "sparse input is not supported; pass X.toarray()",
-        )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError("X", "have no mask", "a masked array", "fill it first, for example X.filled(numpy.nan)")
     try:
@@ -29,5 +23,4 @@ def from_array(X: Any, feature_names: Any = None) -> Table:
         raise TypeError(f"X must be numeric: {error}; convert it to numbers first") from error
     except (ValueError, RuntimeError) as error:
         raise InputError("X", "be a matrix of numbers", f"{type(X).__name__} ({error})") from error
-    values = check_values(values)
-    return Table(values, check_names(feature_names, values.shape[1]))
+    return dense_table(values, feature_names)

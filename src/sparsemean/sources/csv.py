@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparsemean.errors import InputError
-from sparsemean.sources.frame import numeric_part
+from sparsemean.sources.frame import from_object
 from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import Wanted
 
 
-def read(path: Path) -> Table:
+def read(path: Path, wanted: Wanted) -> Table:
     """Read a .csv file; a first line that holds measurements rather than names is kept as a row."""
     import pandas as pd
 
@@ -20,7 +21,7 @@ def read(path: Path) -> Table:
     except (ValueError, pd.errors.ParserError, UnicodeDecodeError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError("FILE", "be comma-separated text", f"{path.name} ({first_line})") from error
-    table = numeric_part(frame, path.name)
+    table = from_object(frame)
     if all(name.lstrip("-").isdigit() for name in map(str, header.columns)):
         note = "the first line was read as names of columns, though it holds numbers"
         return replace(table, notes=(*table.notes, note))

@@ -1,4 +1,4 @@
-"""pandas data frames: the numeric columns, with their names."""
+"""pandas data frames: numeric columns with their names, as one array where they have one type."""
 
 from __future__ import annotations
 
@@ -7,40 +7,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.sources.table import Array, Table, check_names, check_values
+from sparsemean.sources.columns import Columns
+from sparsemean.sources.source import Array, Dense
+from sparsemean.sources.table import Table, check_matrix, check_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def from_frame(frame: pd.DataFrame, feature_names: Any = None) -> Table:
+def takes(X: Any) -> bool:
+    """Whether ``X`` is a pandas data frame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def from_object(frame: pd.DataFrame, feature_names: Any = None) -> Table:
     """Take a frame whose columns are all numeric."""
     text = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if text:
         raise InputError("X", "have numeric columns only", f"column {text[0]!r}", "leave it out or convert it")
-    names = frame.columns if feature_names is None else feature_names
-    values = check_values(_matrix(frame))
-    return Table(values, check_names(names, values.shape[1]))
+    names = check_names(frame.columns if feature_names is None else feature_names, frame.shape[1])
+    types = set(frame.dtypes)
+    if len(types) <= 1 and all(isinstance(dtype, np.dtype) for dtype in types):
+        values: Array = frame.to_numpy()
+        check_matrix(values.shape, values.dtype)
+        return Table(Dense(values), names)
+    check_matrix(frame.shape, np.dtype(np.float64))
 
+    def get(column: int) -> Array:
+        return np.asarray(frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
 
-def _matrix(frame: pd.DataFrame) -> Array:
-    """Return the values, converted only where the columns have several types or pandas' own."""
-    plain = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
-    if len(plain) == 1 and len(set(frame.dtypes)) == 1:
-        return np.asarray(frame.to_numpy())
-    return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def numeric_part(frame: pd.DataFrame, file: str) -> Table:
-    """Take the numeric columns of a frame read from ``file`` and note which were left out."""
-    kept = [i for i, dtype in enumerate(frame.dtypes) if getattr(dtype, "kind", "O") in "fiu"]
-    if not kept:
-        raise InputError("FILE", "have numeric columns", f"{file} with none among {frame.shape[1]}")
-    left_out = [str(frame.columns[i]) for i in range(frame.shape[1]) if i not in set(kept)]
-    notes: tuple[str, ...] = ()
-    if left_out:
-        shown = ", ".join(left_out[:3]) + (", …" if len(left_out) > 3 else "")
-        notes = (f"left out {len(left_out)} column(s) that are not numeric: {shown}",)
-    numeric = frame if not left_out else frame.iloc[:, kept]
-    values = check_values(_matrix(numeric))
-    return Table(values, check_names([str(name) for name in numeric.columns], values.shape[1]), notes)
+    return Table(Columns(*frame.shape, np.float64, get), names)

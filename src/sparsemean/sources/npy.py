@@ -1,26 +1,60 @@
-"""NumPy's own file format, memory-mapped: only what the passes touch is read."""
+"""NumPy's own file format, mapped a stretch at a time: only what the passes touch is read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy_format
 
 from sparsemean.errors import InputError
-from sparsemean.sources.table import Table, check_values
+from sparsemean.sources.source import Array, Source
+from sparsemean.sources.table import Table, check_matrix
+from sparsemean.sources.wanted import Wanted
 
 
-def read(path: Path) -> Table:
-    """Map a .npy file; object arrays, which would need unpickling, are refused."""
+class Npy(Source):
+    """A matrix in a .npy file. Rows that follow each other are read along rows, columns along columns."""
+
+    def __init__(
+        self, path: Path, offset: int, shape: tuple[int, int], dtype: np.dtype[np.generic], fortran: bool
+    ) -> None:
+        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+        self.along = "columns" if fortran else "rows"
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Map the stretch of the file that holds the rows (or columns, if those follow each other)."""
+        n, d = self.shape
+        if self.along == "columns":
+            return self._mapped(columns, n).T[rows]
+        return self._mapped(rows, d)[:, columns]
+
+    def _mapped(self, lines: slice, length: int) -> Array:
+        shape = (lines.stop - lines.start, length)
+        offset = self.offset + lines.start * length * self.dtype.itemsize
+        return np.memmap(self.path, self.dtype, "r", offset, shape)
+
+
+def read(path: Path, wanted: Wanted) -> Table:
+    """Open a .npy file; object arrays, which would need unpickling, are refused."""
+    wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".npy files")
     try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, UnicodeDecodeError) as error:
-        raise InputError(
-            "FILE",
-            "be a complete .npy file of numbers",
-            f"{path.name} ({error})",
-            "write it again with numpy.save",
-        ) from error
-    if not isinstance(values, np.ndarray):
-        raise InputError("FILE", "hold one array", f"{path.name}, an archive", "save the array alone with numpy.save")
-    return Table(check_values(values))
+        with path.open("rb") as file:
+            version = npy_format.read_magic(file)
+            read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+            shape, fortran, dtype = read_header(file)
+            offset = file.tell()
+            size = file.seek(0, 2)
+    except (ValueError, EOFError, SyntaxError, UnicodeDecodeError, TypeError, OverflowError) as error:
+        raise _broken(path, str(error)) from error
+    if dtype.hasobject:
+        raise _broken(path, "an array of Python objects")
+    check_matrix(shape, dtype)
+    if size < offset + shape[0] * shape[1] * dtype.itemsize:
+        raise _broken(path, f"{size} bytes where shape {shape} needs more")
+    return Table(Npy(path, offset, (shape[0], shape[1]), dtype, fortran))
+
+
+def _broken(path: Path, why: str) -> InputError:
+    advice = "write it again with numpy.save"
+    return InputError("FILE", "be a complete .npy file of numbers", f"{path.name} ({why})", advice)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparsemean.errors import InputError, require
-from sparsemean.sources.frame import numeric_part
+from sparsemean.sources.frame import from_object
 from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import Wanted
 
 
-def read(path: Path) -> Table:
+def read(path: Path, wanted: Wanted) -> Table:
     """Read the numeric columns of a .parquet file."""
     arrow = require("pyarrow", extra="parquet", purpose="reading .parquet files")
     import pandas as pd
@@ -18,4 +19,4 @@ def read(path: Path) -> Table:
         frame = pd.read_parquet(path, engine="pyarrow")
     except (arrow.ArrowException, ValueError) as error:
         raise InputError("FILE", "be a complete .parquet file", f"{path.name} ({error})") from error
-    return numeric_part(frame, path.name)
+    return from_object(frame)

@@ -1,4 +1,4 @@
-"""What every source yields: a two-dimensional array that is not copied, and names."""
+"""What every reader yields: a source, and the names of its features and rows."""
 
 from __future__ import annotations
 
@@ -9,55 +9,83 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InputError
+from sparsemean.sources.source import Array, Dense, Source
 
-Array = npt.NDArray[np.generic]
+Names = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows by features, with the names of the features if they have any."""
+    """Rows by features, with names where there are any and the group of each row where a column says it."""
 
-    values: Array
-    feature_names: npt.NDArray[np.object_] | None = None
+    source: Source
+    feature_names: Names | None = None
     notes: tuple[str, ...] = ()
+    row_names: Names | None = None
+    groups: npt.NDArray[Any] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def values(self) -> Array:
+        """Everything as one array: where it lies if it is one, read whole if not."""
+        return self.source.whole()
 
     def label(self, column: int) -> str:
         """Name a column in a message."""
         return f"column {column}" + (f" ({self.feature_names[column]!r})" if self.feature_names is not None else "")
 
 
-def check_values(values: Array) -> Array:
-    """Return ``values`` if it is a real-valued matrix with something in it."""
-    if values.dtype.kind == "c":
+def dense_table(values: Array, feature_names: Any = None, **more: Any) -> Table:
+    """Return an array as a table, unless it is not a matrix of numbers."""
+    check_matrix(values.shape, values.dtype)
+    return Table(Dense(values), check_names(feature_names, values.shape[1]), **more)
+
+
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse what is not a real-valued matrix with something in it."""
+    if dtype.kind == "c":
         raise InputError(
             "X",
             "be real",
             "complex values",
             "Complex data not supported: take real parts or magnitudes first",
         )
-    if values.ndim != 2:
+    if len(shape) != 2:
         raise InputError(
-            "X", "be 2-D, rows by features", f"{values.ndim}-D",
+            "X", "be 2-D, rows by features", f"{len(shape)}-D",
             "Reshape your data: X.reshape(-1, 1) if it is one feature",
         )  # fmt: skip
-    n, d = values.shape
+    n, d = shape
     if d == 0:
-        raise InputError("X", "have features", f"0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
+        raise InputError("X", "have features", f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if n == 0:
-        raise InputError("X", "have rows", f"0 sample(s) (shape={values.shape}) while a minimum of 1 is required.")
-    if values.dtype.kind not in "fiub":
-        raise InputError("X", "be numeric", f"dtype {values.dtype}", "convert it to numbers first")
-    return values
+        raise InputError("X", "have rows", f"0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if dtype.kind not in "fiub":
+        raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
 
-def check_names(names: Any, d: int) -> npt.NDArray[np.object_] | None:
-    """Return one name for each of ``d`` features, or None."""
+def check_names(names: Any, d: int) -> Names | None:
+    """Return one name for each of ``d`` features, no two alike, or None."""
     if names is None:
         return None
     countable = hasattr(names, "__len__") and hasattr(names, "__iter__") and not isinstance(names, str)
     if not countable or len(names) != d:
         size = len(names) if countable else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
-    out = np.empty(d, dtype=object)
+    out = as_names(names)
+    if len(set(out)) < d:
+        seen: set[object] = set()
+        twice = next(name for name in out if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", "rename one of them")
+    return out
+
+
+def as_names(names: Any) -> Names:
+    """Return names as an array of str."""
+    out = np.empty(len(names), dtype=object)
     out[:] = [str(name) for name in names]
     return out

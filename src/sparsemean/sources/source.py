@@ -1,0 +1,172 @@
+"""What every kind of input answers: its shape, which way it likes to be read, and "rows a..b of columns c..d"."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.records import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    Block = npt.NDArray[np.generic] | sparse.csc_array
+    """Dense, of any layout and real type, or compressed by columns."""
+
+Array = npt.NDArray[np.generic]
+Along = Literal["rows", "columns"]
+AT_ONCE = 64_000_000
+"""Bytes of dense values that are read in one go where the source leaves the choice."""
+
+
+class Source(ABC):
+    """Rows by features that are read in blocks. Nothing is read before it is asked for, and nothing is kept.
+
+    Attributes
+    ----------
+    shape
+        Rows and columns.
+    dtype
+        Of the values; real.
+    along
+        Which way it likes to be read: whole columns, a few at a time, or whole rows.
+    grain
+        Columns (rows, if read along rows) that lie together: a read of fewer costs as much.
+    sparse
+        Whether blocks are compressed by columns, their zeros left out.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    along: Along = "columns"
+    grain: int = 1
+    sparse: bool = False
+
+    @abstractmethod
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some columns, both slices with step 1 and ends inside the shape."""
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory when it is read, on average."""
+        return float(self.dtype.itemsize)
+
+    def take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of rising ``columns`` as a dense float64 array."""
+        n = self.shape[0]
+        out = np.empty((n, columns.size), order="F")
+        runs = self._runs(columns)
+        for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
+            for read, at, wanted in runs:
+                out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
+        return out
+
+    def stripes(self) -> list[slice]:
+        """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
+        n, d = self.shape
+        return cut(n, max(1, int(AT_ONCE / (d * self.bytes_a_value))), self.grain if self.along == "rows" else 1)
+
+    def _runs(self, columns: IntArray) -> list[tuple[slice, slice, IntArray]]:
+        """Return what to read, where it goes and which of it is wanted: columns of one grain are read together."""
+        gap = self.grain if self.along == "columns" else 1
+        pieces = np.split(np.arange(columns.size), np.flatnonzero(np.diff(columns) > gap) + 1) if columns.size else []
+        return [
+            (slice(int(columns[p[0]]), int(columns[p[-1]]) + 1), slice(int(p[0]), int(p[-1]) + 1),
+             columns[p] - columns[p[0]])
+            for p in pieces
+        ]  # fmt: skip
+
+    def whole(self) -> Array:
+        """Return everything as one dense array: for methods that need it so."""
+        return as_dense(self.block(slice(0, self.shape[0]), slice(0, self.shape[1])))
+
+
+class Dense(Source):
+    """An array in memory, or mapped into it, where it lies."""
+
+    def __init__(self, values: Array) -> None:
+        self.values, self.dtype = values, values.dtype
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return a view."""
+        return self.values[rows, columns]
+
+    def take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of ``columns``."""
+        read = [self.values[:, run[0] : run[-1] + 1] for run in runs_of(columns)]
+        return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
+
+    def whole(self) -> Array:
+        """Return the array itself."""
+        return self.values
+
+
+class Chosen(Source):
+    """Some columns of another source, rising."""
+
+    def __init__(self, source: Source, columns: IntArray) -> None:
+        self.source, self.columns = source, columns
+        self.shape, self.dtype = (source.shape[0], int(columns.size)), source.dtype
+        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory."""
+        return self.source.bytes_a_value
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some of the chosen columns."""
+        wanted = self.columns[columns]
+        first, last = int(wanted[0]), int(wanted[-1]) + 1
+        read = self.source.block(rows, slice(first, last))
+        return read if last - first == wanted.size else read[:, wanted - first]
+
+    def take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of some of the chosen columns."""
+        return self.source.take(self.columns[columns])
+
+
+class Held(Source):
+    """Another source, some of whose columns have been read already and are not read again."""
+
+    def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
+        self.source, self.columns, self.values = source, columns, values
+        self.shape, self.dtype = source.shape, source.dtype
+        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory."""
+        return self.source.bytes_a_value
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Read a block as if nothing were held."""
+        return self.source.block(rows, columns)
+
+    def take(self, columns: IntArray) -> FloatArray:
+        """Return columns, from memory where all of them are held."""
+        at = np.searchsorted(self.columns, columns)
+        if columns.size and (at[-1] >= self.columns.size or (self.columns[at] != columns).any()):
+            return self.source.take(columns)
+        return self.values[:, at]
+
+
+def as_dense(block: Block) -> Array:
+    """Return a block with its zeros filled in."""
+    return block if isinstance(block, np.ndarray) else block.toarray()
+
+
+def cut(total: int, width: int, grain: int) -> list[slice]:
+    """Cut range(total) into pieces of about ``width``, whole grains each; the last one may be shorter."""
+    width = max(grain, width // grain * grain)
+    return [slice(a, min(a + width, total)) for a in range(0, total, width)]
+
+
+def runs_of(columns: IntArray) -> Iterator[IntArray]:
+    """Yield stretches of neighbouring columns."""
+    yield from (run for run in np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if run.size)
