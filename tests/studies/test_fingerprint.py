@@ -18,7 +18,7 @@ from sparsemean.studies import fingerprint as module
         ("baselines/methods/huber.py", True),
         ("studies/oracle.py", True),
         ("studies/page.py", False),
-        ("cli.py", False),
+        ("cli/fit.py", False),
         ("words.py", False),
     ],
 )

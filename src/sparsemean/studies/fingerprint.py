@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-SHOWN_BY = ("cli.py", "output.py", "demonstration.py", "words.py", "plots", "bench", "datasets")
+SHOWN_BY = ("cli", "output.py", "demonstration.py", "words.py", "plots", "bench", "datasets")
 """What only shows or feeds results; the same holds for this folder but for ``COMPUTED_BY``."""
 
 COMPUTED_BY = ("methods.py", "oracle.py", "settings.py", "trial.py")

@@ -1,0 +1,60 @@
+"""The command line: one clear line and status 2 for bad input, never a traceback. One command a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from sparsemean import __version__
+from sparsemean.cli.bench import bench
+from sparsemean.cli.demo import demo
+from sparsemean.cli.fit import fit
+from sparsemean.cli.plan import plan
+from sparsemean.cli.reproduce import reproduce
+from sparsemean.errors import InputError, MissingExtraError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.version_option(__version__, package_name="sparsemean", message="%(prog)s %(version)s")
+def commands() -> None:
+    """Which of very many features have a mean that is not zero, and how large it is."""
+
+
+for _command in (fit, demo, plan, reproduce, bench):
+    commands.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with 0 (done), 2 (bad input) or 1 (anything else)."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        commands.main(args=arguments, prog_name="sparsemean", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as help_text:
+        click.echo(help_text.format_message())
+        return 2
+    except click.ClickException as error:
+        return _complain(error.format_message(), 2)
+    except (InputError, OSError) as error:
+        return _complain(str(error), 2)
+    except MissingExtraError as error:
+        return _complain(str(error), 1)
+    except (click.Abort, KeyboardInterrupt) as stop:
+        return _complain(str(stop) or "interrupted; no file was changed", 130)
+    except Exception as error:
+        if os.environ.get("SPARSEMEAN_DEBUG"):
+            raise
+        return _complain(f"internal error, {type(error).__name__}: {error} (SPARSEMEAN_DEBUG=1 shows where)", 1)
+    return 0
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"sparsemean: {' '.join(message.split())}", err=True)
+    return status

@@ -1,0 +1,82 @@
+"""What commands show while they work and when they are done, 80 columns wide."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsemean.estimate import Estimate
+    from sparsemean.sources.table import Table
+
+SHOWN = 20
+PATIENCE = 2.0
+"""Seconds after which a command shows how far it is."""
+
+
+def report(estimate: Estimate, table: Table, title: str, seconds: float) -> None:
+    """Print shape, table, one sentence and the time, 80 columns wide."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    console = Console(width=min(80, Console().width), highlight=False)
+    n, d = table.shape
+    console.print(f"{escape(title)}: {n:,} rows × {d:,} columns")
+    selected = estimate.table()
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("feature", overflow="fold")
+    for name in ("estimate", "interval", "p adjusted", "radius", "survives"):
+        grid.add_column(name, justify="right")
+    row: Any
+    for row in selected.head(SHOWN).itertuples():
+        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}"
+        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
+        cells = (f"{row.estimate:.4g}", interval, f"{row.p_adjusted:.2g}", str(row.radius), survives)
+        grid.add_row(escape(str(row.feature)), *cells)
+    if len(selected):
+        console.print(grid)
+    if len(selected) > SHOWN:
+        console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
+    console.print(escape(estimate.summary()))
+    seed = "" if estimate.labels is not None else f"Seed {estimate.seed}; "
+    console.print(f"{seed}{seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
+
+
+@contextlib.contextmanager
+def waiting(what: str, quiet: bool) -> Iterator[None]:
+    """Show on a terminal that something is being done whose end is not known."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextlib.contextmanager
+def progressing(what: str, quiet: bool) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal the share done and the time left, once it has taken two seconds."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=1.0)
+    began = time.perf_counter()
+
+    def update(share: float) -> None:
+        if time.perf_counter() - began > PATIENCE:
+            bar.start()
+        bar.update(task, completed=share)
+
+    try:
+        yield update
+    finally:
+        bar.stop()
