@@ -18,24 +18,24 @@ from sparsemean.records import IntArray, Status
 from sparsemean.sources.table import Table
 
 
-def classes_of(y: Any, n: int) -> tuple[npt.NDArray[Any], IntArray]:
+def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], IntArray]:
     """Return the two classes of ``y`` and the class, 0 or 1, of every row."""
     plain = y if isinstance(y, (list, tuple)) or hasattr(y, "tolist") else np.asarray(y)
     given = plain.tolist() if hasattr(plain, "tolist") else list(plain)
     if not isinstance(given, list) or len(given) != n or any(isinstance(label, (list, tuple)) for label in given):
         received = f"{len(given)} labels" if isinstance(given, list) and len(given) != n else "another shape"
-        raise InputError("y", f"have one label for each of the {n} rows of X", received)
+        raise InputError(argument, f"have one label for each of the {n} rows of X", received)
     missing = [row for row, label in enumerate(given) if _is_missing(label)]
     if missing:
         advice = "drop such rows or give them a label"
-        raise InputError("y", "have no missing labels", f"a missing one at row {missing[0]}", advice)
+        raise InputError(argument, "have no missing labels", f"a missing one at row {missing[0]}", advice)
     try:
         classes, codes = np.unique(np.asarray(given), return_inverse=True)
     except TypeError as error:
-        raise InputError("y", "have labels of one type", str(error)) from None
+        raise InputError(argument, "have labels of one type", str(error)) from None
     if classes.size != 2:
         shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
-        raise InputError("y", "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
+        raise InputError(argument, "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
     return classes, codes.astype(np.intp)
 
 
@@ -53,11 +53,12 @@ def compare(
     level: Any = 0.05,
     n_jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
+    argument: str = "y",
 ) -> tuple[Estimate, npt.NDArray[Any]]:
     """Compare two groups of rows feature by feature; return the estimate and the two classes."""
     began = time.perf_counter()
     n, d = table.shape
-    classes, labels = classes_of(y, n)
+    classes, labels = classes_of(y, n, argument)
     plan = planning.pairs_plan(n, d, contamination=contamination, selection=selection_rule, level=level)
     sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
     notes = pairs_possible(plan, sizes)

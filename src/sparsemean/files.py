@@ -31,6 +31,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
         temporary.chmod(mode & 0o777)
         temporary.replace(path)
+    except OSError as error:  # a full disk, most often
+        temporary.unlink(missing_ok=True)
+        why = error.strerror or str(error)
+        raise InputError("output", "be written whole", f"{str(path)!r} ({why})", "what was there is unchanged") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

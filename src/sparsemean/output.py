@@ -1,4 +1,4 @@
-"""An estimate as a file: .csv, .json or .parquet, never half-written."""
+"""An estimate as a file: .csv, .json or .parquet, never half-written; `annotating` writes .h5ad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsemean.files import replacing
 if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
 
-ENDINGS = (".csv", ".json", ".parquet")
+ENDINGS = (".csv", ".json", ".parquet", ".h5ad")
 FORMAT = "sparsemean-fit-1"
 
 
@@ -26,6 +26,8 @@ def check_target(path: Path) -> None:
         raise InputError("output", "be in an existing directory", repr(str(path)), "make the directory first")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="writing .parquet files")
+    if path.suffix.lower() == ".h5ad":
+        require("h5py", extra="hdf5", purpose="writing .h5ad files")
 
 
 def as_json(estimate: Estimate) -> str:

@@ -5,16 +5,33 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from sparsemean.cli.showing import progressing, report, waiting
+from sparsemean.cli.showing import details, progressing, report, waiting
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean.estimate import Estimate
+    from sparsemean.sources.table import Table
+
+ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed")
+"""Options that mean nothing where two groups are compared."""
+IN_FILE = ("id", "group", "select", "drop", "layer", "dataset")
+"""Options that say what of the file is meant."""
 
 
 @click.command(short_help="Which features of a file have a mean or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--id", metavar="COLUMN", help="Column with the names of the rows.")
+@click.option("--group", metavar="COLUMN", help="Compare the two groups of rows that this column names.")
+@click.option("--select", multiple=True, metavar="NAME", help="Look at this column only; *, ? and repeats allowed.")
+@click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed.")
+@click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X.")
+@click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file.")
+@click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection.")
@@ -34,55 +51,127 @@ from sparsemean.errors import InputError
     "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
     help="Write JSON to FILE.json, or in place of the table if no file is named.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="Write the selected features to .csv, .json or .parquet.")
+@click.option(
+    "--out", type=click.Path(path_type=Path),
+    help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def fit(file: Path, json_file: str | None, out: Path | None, quiet: bool, paper: bool, **options: Any) -> None:
-    """Select the features of FILE (.npy, .csv, .parquet) whose mean is not zero.
+@click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
+@click.pass_context
+def fit(
+    context: click.Context,
+    /,
+    file: Path,
+    json_file: str | None,
+    out: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    verbose: bool,
+    **options: Any,
+) -> None:
+    """Select the features of FILE whose mean is not zero, or differs by --group.
 
     Rows are observations, columns are features. Every selected feature comes
     with an interval, an adjusted p-value and the share of bad rows it survives.
-    """
-    from sparsemean import fitting
-    from sparsemean.output import as_json, write
-    from sparsemean.planning.paper import PRESET
-    from sparsemean.sources import open_file
 
+    FILE ends in .npy, .npz, .csv or .tsv (also .gz), .parquet, .feather, .h5ad,
+    .zarr, .h5 or .mtx; - reads comma-separated text from standard input.
+    """
+    from sparsemean.output import as_json
+    from sparsemean.sources import open_file
+    from sparsemean.sources.wanted import Wanted
+
+    if quiet and verbose:
+        raise InputError("--quiet", "be left out with --verbose", "both")
     targets = [target for target in (out, Path(json_file) if json_file not in (None, "-") else None) if target]
-    _check_targets(file, targets, json_file)
-    options["random_state"], options["n_jobs"] = options.pop("seed"), options.pop("jobs")
-    with contextlib.suppress(TypeError, ValueError):
-        options["n_buckets"] = int(options["n_buckets"])
-    if options["refine"] is None:
-        del options["refine"]
-    elif options["refine"].lower() == "none":
-        options["refine"] = None
-    if options["screen_rows"] is None:
-        del options["screen_rows"]
-    if paper:
-        given = {name: value for name, value in options.items() if name != "selection" and value is not None}
-        options = {**PRESET, **given}
+    _check_targets(file, targets, json_file, overwrite)
+    wanted = Wanted(**{name: options.pop(name) for name in IN_FILE})
+    if wanted.group is not None:
+        _refuse_one_sample(context)
+    title = "standard input" if str(file) == "-" else file.name
     began = time.perf_counter()
-    with waiting(f"Reading {file.name}", quiet):
-        table = open_file(file)
-    with progressing("Fitting", quiet) as progress:
-        estimate = fitting.fit(table, progress=progress, **options)
+    with waiting(f"Reading {title}", quiet):
+        table = open_file(file, wanted)
+    opened = time.perf_counter() - began
+    with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
+        estimate = _estimate(table, wanted.group, options, progress)
     for target in targets:
-        write(estimate, target)
+        _write(estimate, file, target, overwrite)
     if json_file == "-":
         click.echo(as_json(estimate))
     elif not quiet:
-        report(estimate, table, file.name, time.perf_counter() - began)
+        report(estimate, table, title, time.perf_counter() - began)
+        if verbose:
+            details(estimate, table, opened)
         for target in targets:
             click.echo(f"Written: {target}")
 
 
-def _check_targets(file: Path, targets: list[Path], json_file: str | None) -> None:
+def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate:
+    """Fit one sample, or compare two groups."""
+    from sparsemean import comparing, fitting
+
+    if group is not None:
+        given = {name: options[name] for name in ("contamination", "level", "missing")}
+        estimate, _ = comparing.compare(
+            table, table.groups, selection_rule=options["selection"], n_jobs=options["jobs"], progress=progress,
+            argument=f"--group {group}", **given,
+        )  # fmt: skip
+        return estimate
+    return fitting.fit(table, progress=progress, **_one_sample(options))
+
+
+def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the command line as those of a fit."""
+    from sparsemean.planning.paper import PRESET
+
+    given = dict(options)
+    paper = given.pop("paper")
+    given["random_state"], given["n_jobs"] = given.pop("seed"), given.pop("jobs")
+    with contextlib.suppress(TypeError, ValueError):
+        given["n_buckets"] = int(given["n_buckets"])
+    if given["refine"] is None:
+        del given["refine"]
+    elif given["refine"].lower() == "none":
+        given["refine"] = None
+    if given["screen_rows"] is None:
+        del given["screen_rows"]
+    if not paper:
+        return given
+    return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
+
+
+def _refuse_one_sample(context: click.Context) -> None:
+    """Refuse options that a comparison would have to ignore."""
+    for name in ONE_SAMPLE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
+            raise InputError(flag, "be left out with --group", repr(context.params[name]))
+
+
+def _check_targets(file: Path, targets: list[Path], json_file: str | None, overwrite: bool) -> None:
     """Refuse outputs that cannot be meant, before anything is read."""
     from sparsemean.output import check_target
 
     if json_file not in (None, "-") and not str(json_file).endswith(".json"):
         raise InputError("--json", "be followed by a name that ends in .json, or by none", repr(json_file))
     for target in targets:
+        annotated = target.suffix.lower() == ".h5ad"
+        if annotated and file.suffix.lower() != ".h5ad":
+            raise InputError("--out", "end in .h5ad only where the input does", repr(target.name))
         check_target(target)
-        if target.exists() and file.exists() and target.samefile(file):
-            raise InputError("--out", "differ from the input", repr(str(target)), "choose another name")
+        if target.exists() and file.exists() and target.samefile(file) and not (annotated and overwrite):
+            advice = "choose another name" + (", or allow it with --overwrite" if annotated else "")
+            raise InputError("--out", "differ from the input", repr(str(target)), advice)
+
+
+def _write(estimate: Estimate, file: Path, target: Path, overwrite: bool) -> None:
+    if target.suffix.lower() == ".h5ad":
+        from sparsemean.annotating import write_h5ad
+
+        write_h5ad(estimate, file, target, overwrite=overwrite)
+        return
+    from sparsemean.output import write
+
+    write(estimate, target)

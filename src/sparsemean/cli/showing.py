@@ -46,6 +46,22 @@ def report(estimate: Estimate, table: Table, title: str, seconds: float) -> None
     console.print(f"{seed}{seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
 
 
+def details(estimate: Estimate, table: Table, opened: float) -> None:
+    """Print how the file was read and with what the result was made."""
+    import click
+
+    source, status = table.source, estimate.status
+    kind = "sparse" if source.sparse else "dense"
+    lines = [
+        f"Read along {source.along}, {kind}, {source.dtype}; {opened:.2f} s to open.",
+        f"Bad rows allowed for: {estimate.plan.bad_rows} of {estimate.plan.n_units}. "
+        f"Features walked step by step: {status.walked}.",
+        "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
+    ]
+    for line in lines:
+        click.echo(click.wrap_text(line, 80))
+
+
 @contextlib.contextmanager
 def waiting(what: str, quiet: bool) -> Iterator[None]:
     """Show on a terminal that something is being done whose end is not known."""
