@@ -9,7 +9,12 @@ from pathlib import Path
 
 
 def measure(code: str, *, cache: Path | None = None) -> float:
-    """Run ``code`` in a fresh interpreter and return the number it prints last.
+    """Run ``code`` in a fresh interpreter and return the number it prints last; arguments as in `numbers`."""
+    return numbers(code, cache=cache)[-1]
+
+
+def numbers(code: str, *, cache: Path | None = None) -> list[float]:
+    """Run ``code`` in a fresh interpreter and return the numbers in the last line it prints.
 
     Parameters
     ----------
@@ -27,4 +32,4 @@ def measure(code: str, *, cache: Path | None = None) -> float:
     )
     if done.returncode:
         raise RuntimeError(f"a benchmark process ended with status {done.returncode}: {done.stderr.strip()}")
-    return float(done.stdout.split()[-1])
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
