@@ -1,0 +1,46 @@
+"""Put a reproduction's figures and its points outside three deviations into docs/reproduced.
+
+Usage: python docs/figures.py results
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+from PIL import Image
+
+WIDTH, COLOURS = 1200, 96
+COLUMNS = ("figure", "panel", "distribution", "x", "estimator", "ours_mean", "published_mean", "z")
+
+
+def shrink(image: Path, target: Path) -> None:
+    """Write a smaller copy with fewer colours."""
+    picture = Image.open(image).convert("RGB")
+    height = round(picture.height * WIDTH / picture.width)
+    picture.resize((WIDTH, height), Image.Resampling.LANCZOS).quantize(COLOURS).save(target, optimize=True)
+
+
+def outside(agreement: Path) -> str:
+    """Return the published points with |z| > 3 as a Markdown table."""
+    points = pd.read_csv(agreement)
+    far = points[points["z"].abs() > 3]
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    for row in far[list(COLUMNS)].itertuples(index=False):
+        cells = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
+        lines.append("| " + " | ".join(cells) + " |")
+    return f"# The {len(far)} of {len(points)} published points with |z| > 3\n\n" + "\n".join(lines) + "\n"
+
+
+def main(results: str) -> None:
+    """Fill docs/reproduced."""
+    target = Path(__file__).parent / "reproduced"
+    target.mkdir(exist_ok=True)
+    for image in sorted(Path(results).glob("*.png")):
+        shrink(image, target / image.name)
+    (target / "outside.md").write_text(outside(Path(results) / "agreement.csv"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,130 @@
+"""How often a source is read, in which shape, and that every way of reading gives the same answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean import simulate
+from sparsemean.comparing import compare
+from sparsemean.estimate import Estimate
+from sparsemean.fitting import fit
+from sparsemean.passes import memory, pieces
+from sparsemean.sources import as_table, source
+from sparsemean.sources.source import Along, Array, Dense, Source
+from sparsemean.sources.table import Table
+
+DATA = simulate.make_contaminated(1030, 200, [10, -5, -4, 2], random_state=0)
+SAME = ("support", "p_values", "p_adjusted", "q_values", "radius", "mean", "intervals", "entry_time", "beta")
+CERTIFIED: dict[str, Any] = {"refine": None, "screen_rows": False}
+
+
+class Spy(Source):
+    """Counts the values that are asked for and keeps the shapes."""
+
+    def __init__(self, values: Array, along: Along, grain: int = 1) -> None:
+        self.inner, self.shape, self.dtype = Dense(values), values.shape, values.dtype
+        self.along, self.grain, self.shapes = along, grain, list[tuple[int, int]]()
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        assert rows.step is None
+        assert 0 <= rows.start < rows.stop <= self.shape[0]
+        assert 0 <= columns.start < columns.stop <= self.shape[1]
+        self.shapes.append((rows.stop - rows.start, columns.stop - columns.start))
+        return self.inner.block(rows, columns)
+
+    @property
+    def reads(self) -> float:
+        """How often all values were asked for, on average."""
+        return sum(n * d for n, d in self.shapes) / (self.shape[0] * self.shape[1])
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (source, memory, pieces):
+        monkeypatch.setattr(module, "AT_ONCE", 200_000)
+    monkeypatch.setattr(memory, "MOST_BYTES", 800_000)
+    monkeypatch.setattr(pieces, "SWEPT_AT_ONCE", 800_000)
+
+
+def spied(along: Along, grain: int = 1) -> tuple[Table, Spy]:
+    spy = Spy(DATA.X, along, grain)
+    return Table(spy), spy
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_a_certified_fit_reads_once_and_the_support_again(along: Along) -> None:
+    table, spy = spied(along)
+    found = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
+    assert found.support.tolist() == [0, 1, 2, 3]
+    assert spy.reads <= 1 + 4 / 200
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_screening_reads_the_columns_judged_by_and_once_more_where_rows_were_rejected(along: Along) -> None:
+    table, spy = spied(along)
+    found = fit(table, contamination=0.1, random_state=0)
+    assert found.uncertified is not None
+    judged = 1.0  # all columns off the support here, which are fewer than the sample
+    assert spy.reads <= 2 + judged + 4 / 200
+    clean = Spy(np.random.default_rng(0).standard_normal((500, 5000)), along)
+    nothing = fit(Table(clean), contamination=0.1, random_state=0)
+    assert nothing.uncertified is None
+    assert clean.reads <= 1 + 1100 / 5000
+
+
+@pytest.mark.parametrize("grain", [1, 50, 64, 1000])
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_no_piece_is_large(along: Along, grain: int) -> None:
+    table, spy = spied(along, grain)
+    fit(table, contamination=0.1, random_state=0, **CERTIFIED)
+    row, column = 200 * 8, 1030 * 8
+    allowed = max(1_000_000, grain * (row if along == "rows" else column))
+    assert max(n * d * 8 for n, d in spy.shapes) <= allowed
+    assert len(spy.shapes) > 2 or grain == 1000
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "null": {"null": 0.5},
+    "paper": {"selection": "paper", "min_selected": 2},
+    "one size": {"n_buckets": 100},
+    "subjects": {"groups": np.arange(1030) // 3},
+    "skewed": {"noise": "skewed", "contamination": 0.01},
+    "float32": {},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("along", ["rows", "columns"])
+@pytest.mark.parametrize("grain", [1, 77])
+def test_every_way_of_reading_gives_the_same_answer(along: Along, grain: int, options: dict[str, Any]) -> None:
+    options = {"contamination": 0.1, "random_state": 3, **options}
+    expected = fit(as_table(DATA.X), **options)
+    found = fit(spied(along, grain)[0], **options)
+    assert_same(found, expected)
+    np.testing.assert_array_equal(found.rows.suspects, expected.rows.suspects)
+    assert (found.uncertified is None) == (expected.uncertified is None)
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_two_groups_give_the_same_answer(along: Along) -> None:
+    labels = np.arange(1030) % 2
+    assert_same(compare(spied(along)[0], labels)[0], compare(as_table(DATA.X), labels)[0])
+
+
+def assert_same(found: Estimate, expected: Estimate) -> None:
+    for name in SAME:
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_the_place_of_a_value_that_is_not_finite_is_named(along: Along) -> None:
+    X = DATA.X.copy()
+    X[700, 150] = np.inf
+    table = replace(Table(Spy(X, along)), feature_names=np.array([f"f{i}" for i in range(200)], dtype=object))
+    with pytest.raises(ValueError, match=r"infinity in column 150 \('f150'\), row 700"):
+        fit(table, random_state=0)
