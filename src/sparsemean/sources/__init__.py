@@ -10,11 +10,25 @@ from sparsemean.errors import InputError
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import NOTHING, Wanted
 
-READERS = {".npy": "npy", ".csv": "csv", ".parquet": "parquet"}
+READERS = {
+    ".npy": "npy",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".h5ad": "h5ad",
+    ".h5": "h5",
+    ".hdf5": "h5",
+    ".zarr": "zarr",
+}
 """A module with ``read(path, wanted)`` for each ending."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
-TAKERS = ("frame",)
+TAKERS = (
+    "anndata",
+    "h5",
+    "zarr",
+    "frame",
+    "sparse",
+)
 """Modules with ``takes(X)`` and ``from_object(X, feature_names)``; NumPy's array is the last resort."""
 
 

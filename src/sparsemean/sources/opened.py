@@ -1,0 +1,54 @@
+"""A file that a library holds open: whatever the library complains of becomes one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sparsemean.errors import InputError
+
+MOST_COMPRESSED = 2000
+"""Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
+NOT_WORTH_CHECKING = 256_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What to call a file in a message, and its bytes on disk where they are known."""
+
+    name: str
+    kind: str
+    size: float = math.inf
+    argument: str = "FILE"
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what a damaged file makes a library raise, of which there are many kinds, into one line."""
+        try:
+            yield
+        except (InputError, ImportError):
+            raise
+        except (FileNotFoundError, PermissionError, BlockingIOError) as error:
+            raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
+        except MemoryError as error:
+            rule = "have pieces that fit into memory"
+            raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
+        except Exception as error:
+            raise self.broken(_first_line(error)) from error
+
+    def broken(self, why: str) -> InputError:
+        """Say that the file is not what its ending promises."""
+        return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", "write it again")
+
+    def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
+        """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory."""
+        claimed = math.prod(shape) * itemsize
+        if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
+            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
