@@ -14,7 +14,7 @@ from sparsemean.sources.wanted import shown
 
 def is_group(element: Any) -> bool:
     """Whether an element of a file holds others, rather than values."""
-    return hasattr(element, "keys")
+    return hasattr(element, "keys") and hasattr(element, "attrs")
 
 
 def is_matrix(array: Any) -> bool:

@@ -1,0 +1,144 @@
+"""Zarr arrays of both formats: the numbers of the array whatever the chunks, damaged folders one line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from sparsemean.errors import InputError
+from sparsemean.fitting import fit
+from sparsemean.sources import as_table, open_file
+from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import Wanted
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_t(3, (300, 61))
+X[:, :4] += [2.0, -1.0, 0.7, 0.5]
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one chunk": {"chunks": (300, 61)},
+    "larger than the array": {"chunks": (512, 100)},
+    "odd chunks": {"chunks": (7, 11)},
+    "rows": {"chunks": (1, 61)},
+    "columns": {"chunks": (300, 1)},
+    "guessed": {},
+    "format 2": {"chunks": (50, 20), "zarr_format": 2},
+    "format 2, columns first": {"chunks": (50, 20), "zarr_format": 2, "order": "F"},
+    "shards": {"chunks": (10, 10), "shards": (100, 30)},
+    "plain": {"chunks": (64, 16), "compressors": None},
+}
+
+
+def written(path: Path, values: Any = X, **options: Any) -> Path:
+    zarr.create_array(path, data=values, **options)
+    return path
+
+
+def same_fit(table: Table, values: Any = X) -> None:
+    """The table and the array in memory agree in every number that is certified."""
+    expected = fit(as_table(values), random_state=0)
+    found = fit(table, random_state=0)
+    np.testing.assert_array_equal(found.support, expected.support)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    assert expected.support.size >= 3
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_numbers_of_the_array(layout: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "x.zarr", **LAYOUTS[layout])
+    table = open_file(path)
+    np.testing.assert_array_equal(table.values, X)
+    np.testing.assert_array_equal(table.source.take(np.array([0, 1, 9, 30, 60])), X[:, [0, 1, 9, 30, 60]])
+    np.testing.assert_array_equal(table.source.block(slice(5, 77), slice(3, 50)), X[5:77, 3:50])
+    same_fit(table)
+    same_fit(as_table(zarr.open_array(path, mode="r")))
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<i2", "u1", "bool"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_every_type(dtype: str, zarr_format: int, tmp_path: Path) -> None:
+    values = np.abs(X).astype(dtype) if dtype in ("u1", "bool") else X.astype(dtype)
+    table = open_file(written(tmp_path / "x.zarr", values, chunks=(64, 16), zarr_format=zarr_format))
+    np.testing.assert_array_equal(table.values, values)
+    same_fit(table, values)
+
+
+def test_stripes_of_rows_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("chunks.AT_ONCE", "source.AT_ONCE"):
+        monkeypatch.setattr(f"sparsemean.sources.{name}", 100 * 61 * 8)
+    for name in ("memory.AT_ONCE", "memory.MOST_BYTES"):
+        monkeypatch.setattr(f"sparsemean.passes.{name}", 100 * 61 * 8)
+    table = open_file(written(tmp_path / "x.zarr", chunks=(32, 61)))
+    assert (table.source.along, table.source.grain) == ("rows", 32)
+    same_fit(table)
+
+
+def test_the_array_is_named_where_a_group_has_several(tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    root.create_array("a/first", data=X)
+    root.create_array("vector", data=X[0])
+    same_fit(open_file(tmp_path / "x.zarr"))
+    root.create_array("a/second", data=2 * X)
+    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", Wanted(dataset="a/second")).values, 2 * X)
+    with pytest.raises(InputError, match=r"one of several arrays: got none; x\.zarr has a/first, a/second"):
+        open_file(tmp_path / "x.zarr")
+    for name in ("vector", "a", "b"):
+        with pytest.raises(InputError, match=r"--dataset must name a matrix .*a/first, a/second"):
+            open_file(tmp_path / "x.zarr", Wanted(dataset=name))
+    with pytest.raises(InputError, match=r"--group must be left out for \.zarr arrays"):
+        open_file(tmp_path / "x.zarr", Wanted(group="sex"))
+
+
+def test_what_is_no_matrix_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "file.zarr").write_bytes(b"hello")
+    written(tmp_path / "vector.zarr", X[0])
+    zarr.open_group(tmp_path / "group.zarr", mode="w")
+    zarr.create_array(tmp_path / "huge.zarr", shape=(10**9, 10**4), chunks=(1000, 1000), dtype="f8")
+    lines = {
+        "empty": r"FILE must be (a complete \.zarr folder|readable): got empty\.zarr",
+        "file": r"FILE must be (a complete \.zarr folder|readable): got file\.zarr",
+        "vector": "X must be 2-D, rows by features: got 1-D",
+        "group": r"FILE must hold a matrix of numbers: got group\.zarr with no arrays",
+        "huge": r"FILE must be a complete \.zarr folder: got huge\.zarr \(shape \(1000000000, 10000\) in",
+    }
+    for name, line in lines.items():
+        with pytest.raises(InputError, match=line) as caught:
+            open_file(tmp_path / f"{name}.zarr")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_chunk_that_is_not_there_is_what_the_format_says_it_is(tmp_path: Path) -> None:
+    sparse = np.where(np.arange(61) < 30, X, 0.0)  # chunks of zeros are not written
+    same_fit(open_file(written(tmp_path / "x.zarr", sparse, chunks=(100, 10))), sparse)
+
+
+@pytest.mark.parametrize("layout", ["odd chunks", "format 2", "shards", "plain"])
+def test_damaged_folders_get_one_line(layout: str, tmp_path: Path) -> None:
+    whole, path = written(tmp_path / "whole.zarr", X[:64, :20], **LAYOUTS[layout]), tmp_path / "damaged.zarr"
+    rng, refused = np.random.default_rng(0), 0
+    for trial in range(30):
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(whole, path)
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        described = [file for file in files if file.name in ("zarr.json", ".zarray", ".zattrs")]
+        file = rng.choice(np.array(described if trial % 2 else files, dtype=object))
+        file.write_bytes(damaged(file.read_bytes(), rng, trial))
+        try:
+            fit(open_file(path), random_state=0, refine=None, screen_rows=False)
+        except InputError as error:
+            refused += 1
+            assert "\n" not in str(error)  # noqa: PT017
+    assert refused > 5
+
+
+def damaged(content: bytes, rng: np.random.Generator, trial: int) -> bytes:
+    piece = bytearray(content[: rng.integers(len(content))] if trial % 3 == 0 else content)
+    for _ in range(2 if piece else 0):
+        piece[rng.integers(len(piece))] = rng.integers(256)
+    return bytes(piece)
