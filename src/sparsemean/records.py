@@ -140,11 +140,31 @@ class Counts:
     nearest: FloatArray
     """Smallest nonzero |bucket mean| of the largest size; infinity where there is none."""
     n_buckets: tuple[int, ...]
+    present: CountArray | None = None
+    """Buckets that hold a value, a row for each wanted size; None where no value is missing."""
+    missing: CountArray | None = None
+    """Values of each feature that are missing; None where none is."""
 
     def beta(self, size: int = 0) -> FloatArray:
-        """Return β₀ = (N₊ − N₋)/J of every feature at the given size index."""
+        """Return β₀ = (N₊ − N₋)/J of every feature at the given size index; 0 for one without any value."""
         net = self.positive[size].astype(np.int64) - self.negative[size]
-        return np.asarray(net / self.n_buckets[size], dtype=np.float64)
+        return np.asarray(net / np.maximum(self.buckets(size), 1), dtype=np.float64)
+
+    def buckets(self, size: int, features: IntArray | slice = slice(None)) -> int | CountArray:
+        """Return the number J of buckets that count: one for all features, or one for each where values are missing."""
+        return self.n_buckets[size] if self.present is None else self.present[size, features]
+
+    def leave_out(self, columns: slice, empty: CountArray, missing: CountArray) -> None:
+        """Take empty buckets and missing values, found in one piece of a pass, into account."""
+        assert self.present is not None
+        assert self.missing is not None
+        self.present[:, columns] -= empty
+        self.missing[columns] += missing
+
+    def settled(self) -> Counts:
+        """Return the same without ``present`` and ``missing`` where nothing was missing after all."""
+        complete = self.missing is not None and not self.missing.any()
+        return replace(self, present=None, missing=None) if complete else self
 
 
 class Null(Protocol):

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean.kernels import loops
+from sparsemean.kernels import gaps, loops
 from sparsemean.kernels.layout import Array, Strided, is_native, strided
+from sparsemean.kernels.tally import Codes, Tally, decoded
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.partition import BLOCK
 from sparsemean.records import CountArray, Counts, FloatArray, IntArray, Partition
@@ -27,22 +27,11 @@ SMALL = 200_000
 """Elements below which starting threads costs more than they save."""
 CONVERTED_BYTES = 32_000_000
 Progress = Callable[[float], None]
-Codes = npt.NDArray[np.uint64]
+Task = partial[Tally]
 
 
 class NotFiniteError(ValueError):
     """A bucket sum is not finite."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tally:
-    """Counts of one task, a row for each wanted size."""
-
-    columns: slice
-    positive: CountArray
-    negative: CountArray
-    nearest: FloatArray
-    finite: bool
 
 
 def count_signs(
@@ -50,32 +39,38 @@ def count_signs(
     partition: Partition,
     *,
     shift: FloatArray | None = None,
+    missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
-    ``shift`` is taken from every row first, one number for each feature.
+    ``shift`` is taken from every row first, one number for each feature. With ``missing`` NaN is a value that is not
+    there.
 
-    Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
+    Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
     d = X.shape[1]
-    total = no_counts(partition, d)
+    total = no_counts(partition, d, missing=missing)
     for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
         if not finite:
             raise NotFiniteError
         if progress is not None:
             progress(done)
-    return total
+    return total.settled()
 
 
-def no_counts(partition: Partition, d: int) -> Counts:
-    """Return the counts of ``d`` features before any value was seen."""
+def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
+    """Return the counts of ``d`` features before any value was seen; none is known to be missing yet."""
+    n_buckets = tuple(partition.n_buckets(level) for level in partition.wanted)
+    everything = np.repeat(np.array(n_buckets, dtype=np.int32)[:, np.newaxis], d, axis=1) if missing else None
     return Counts(
         positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
         negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
         nearest=np.full(d, np.inf),
-        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+        n_buckets=n_buckets,
+        present=everything,
+        missing=np.zeros(d, dtype=np.int32) if missing else None,
     )
 
 
@@ -94,18 +89,35 @@ def _add_up(
         return
     tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1)
     lock = threading.Lock()
+    run = _run_omitting if total.present is not None and X.dtype.kind == "f" else Task.__call__
 
-    def work(task: partial[_Tally]) -> bool:
-        tally = task()
+    def work(task: Task) -> bool:
+        tally = run(task)
         at = slice(columns.start + tally.columns.start, columns.start + tally.columns.stop)
         with lock:
             total.positive[:, at] += tally.positive
             total.negative[:, at] += tally.negative
             np.minimum(total.nearest[at], tally.nearest, out=total.nearest[at])
+            if tally.gaps is not None:
+                total.leave_out(at, *tally.gaps)
         return tally.finite
 
     for k, finite in enumerate(each(work, tasks, n_threads), start=1):
         yield finite, k / len(tasks)
+
+
+def _run_omitting(task: Task) -> Tally:
+    """Run a task as if nothing were missing, and value by value where something is or seems to be."""
+    if not gaps.seem_missing(*task.args[:3]):
+        tally = task()
+        if tally.finite:
+            return tally
+    with_gaps: dict[Callable[..., Tally], Callable[..., Tally]] = {
+        _by_buckets: gaps.by_buckets,
+        _by_places: gaps.by_places,
+        _by_columns: gaps.by_columns,
+    }
+    return with_gaps[task.func](*task.args)
 
 
 def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) -> FloatArray:
@@ -113,7 +125,7 @@ def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) ->
     return piece if shift is None else piece - shift[columns]
 
 
-def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[partial[_Tally]]:
+def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[Task]:
     """Cut the pass into independent pieces of work whose tallies add up."""
     d = view.shape[1]
     if not view.rows_are_contiguous or (partition.depth > 1 and not _has_quads(partition)):
@@ -138,7 +150,7 @@ def _cut(total: int, width: int) -> list[slice]:
     return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
-def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> _Tally:
+def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
     width = columns.stop - columns.start
     negative, zero, nearest = _blank_tally(1, width)
     bad = loops.count_buckets(
@@ -149,7 +161,7 @@ def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: sl
     return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, nearest[0], bad)
 
 
-def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> _Tally:
+def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> Tally:
     assert partition.places is not None
     width, depth = columns.stop - columns.start, partition.depth
     negative, zero, nearest = _blank_tally(depth, width)
@@ -162,7 +174,7 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
     return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
 
 
-def _by_columns(view: Strided, partition: Partition, columns: slice) -> _Tally:
+def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
     depth, levels = partition.depth, partition.levels[: partition.depth]
     negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
     bad = loops.count_columns(
@@ -186,11 +198,11 @@ def _tally(
     zero: CountArray,
     code: Codes,
     bad: bool,
-) -> _Tally:
+) -> Tally:
     """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
     wanted = list(partition.wanted)
     positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative[wanted] - zero[wanted]
-    return _Tally(columns, positive, negative[wanted], (code + np.uint64(1)).view(np.float64), not bad)
+    return Tally(columns, positive, negative[wanted], decoded(code), not bad)
 
 
 def _blank_row(view: Strided, width: int) -> Array:
@@ -200,12 +212,23 @@ def _blank_row(view: Strided, width: int) -> Array:
 
 
 def level_means(
-    X: Array, partition: Partition, columns: IntArray, *, depth: int, shift: FloatArray | None = None
+    X: Array,
+    partition: Partition,
+    columns: IntArray,
+    *,
+    depth: int,
+    shift: FloatArray | None = None,
+    missing: bool = False,
 ) -> list[FloatArray]:
-    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns."""
+    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
+
+    With ``missing`` means are those of the values that are there, and NaN where there are none.
+    """
     if shift is not None or not is_native(X):
         X, columns = _converted(X, columns, shift), np.arange(columns.size)
     view = strided(X)
+    if missing and X.dtype.kind == "f":
+        return gaps.level_means(view, partition, columns, depth)
     sums = np.empty((partition.n_buckets(0), columns.size))
     loops.sum_buckets(
         view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums

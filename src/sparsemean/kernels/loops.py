@@ -286,11 +286,12 @@ def sum_buckets(
 def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
-    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1).
+    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
+    stands for a bucket without a value and is sorted to the end, does not count.
     """
-    n_features, J = ordered.shape
-    for f in range(n_features):
+    for f in range(ordered.shape[0]):
         x = ordered[f]
+        J = values_in(x)
         u = v = alpha
         below = through = 0
         t = 0
@@ -307,7 +308,7 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
                     through -= 1
                 if t >= times[k]:
                     break
-                beta = (J - through - below) / J
+                beta = (J - through - below) / max(1, J)
                 u *= 1.0 + eta * beta
                 v *= 1.0 - eta * beta
                 t += 1
@@ -315,11 +316,19 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
 
 
 @compiled
+def values_in(x: Arr) -> Any:
+    """Return how many of sorted values come before the NaN at their end."""
+    count = x.size
+    while count > 0 and x[count - 1] != x[count - 1]:
+        count -= 1
+    return count
+
+
+@compiled
 def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
-    """Write #{first > second} and #{first < second} over all pairs, for rows of sorted values."""
-    n_features, n1 = first.shape
-    n2 = second.shape[1]
-    for f in range(n_features):
+    """Write #{first > second} and #{first < second} over all pairs, for rows of sorted values; NaN is no value."""
+    for f in range(first.shape[0]):
+        n1, n2 = values_in(first[f]), values_in(second[f])
         below = through = 0
         greater = less = 0
         for i in range(n1):

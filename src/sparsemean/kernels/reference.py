@@ -3,6 +3,9 @@
 Bucket sums are taken in float64: at the finest level the rows of a bucket are added one after the other in dealt
 order, a bucket of a higher level is the sum of the buckets below it. Every kernel keeps that order of additions, so
 that all of them see the same signs.
+
+With ``missing`` NaN is a value that is not there: it adds nothing to a sum, a mean is that of the values there are, and
+a bucket without any has none (NaN) and does not count.
 """
 
 from __future__ import annotations
@@ -35,24 +38,38 @@ def _rows_per_bucket(partition: Partition, level: int) -> IntArray:
     return np.diff(offsets)
 
 
-def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
+def bucket_means(
+    X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None, missing: bool = False
+) -> FloatArray:
     """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
     chosen = X if columns is None else X[:, columns]
     sums = np.asarray(chosen[partition.order], dtype=np.float64)
+    if not missing:
+        return np.asarray(_nested_sums(sums, partition, level) / _rows_per_bucket(partition, level)[:, np.newaxis])
+    there = ~np.isnan(sums)
+    counts = _nested_sums(there.astype(np.float64), partition, level)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(_nested_sums(np.where(there, sums, 0.0), partition, level) / counts)
+
+
+def _nested_sums(rows: FloatArray, partition: Partition, level: int) -> FloatArray:
     for offsets in partition.levels[: level + 1]:
-        sums = _group_sums(sums, offsets)
-    return np.asarray(sums / _rows_per_bucket(partition, level)[:, np.newaxis])
+        rows = _group_sums(rows, offsets)
+    return rows
 
 
-def count_signs(X: Array, partition: Partition) -> Counts:
+def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero."""
-    means = [bucket_means(X, partition, level=level) for level in partition.wanted]
+    means = [bucket_means(X, partition, level=level, missing=missing) for level in partition.wanted]
+    size = np.abs(means[-1])
     return Counts(
         positive=np.stack([np.sum(m > 0, axis=0, dtype=np.int32) for m in means]),
         negative=np.stack([np.sum(m < 0, axis=0, dtype=np.int32) for m in means]),
-        nearest=np.where(means[-1] == 0, np.inf, np.abs(means[-1])).min(axis=0),
+        nearest=np.where(size > 0, size, np.inf).min(axis=0),
         n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-    )
+        present=np.stack([np.sum(~np.isnan(m), axis=0, dtype=np.int32) for m in means]) if missing else None,
+        missing=np.sum(np.isnan(X), axis=0, dtype=np.int32) if missing else None,
+    ).settled()
 
 
 def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
@@ -71,7 +88,7 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
 
 def subgm_steps(means: FloatArray, *, alpha: float, eta: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield (u, v) for t = 0, 1, 2, … without end."""
-    J, d = means.shape
+    J, d = np.maximum(1, np.sum(~np.isnan(means), axis=0)), means.shape[1]
     u = np.full(d, alpha)
     v = np.full(d, alpha)
     while True:
@@ -104,7 +121,7 @@ def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> f
         net = int(np.sum(column > mu)) - int(np.sum(column < mu))
         if net * side <= 0:
             break
-        beta = net / column.size
+        beta = net / np.sum(~np.isnan(column))
         u *= 1.0 + eta * beta
         v *= 1.0 - eta * beta
     return np.inf
