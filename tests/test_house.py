@@ -14,7 +14,7 @@ ROOMS = [
     "errors", "checks", "randomness", "files", "bunch", "catalogue", "records", "nulls", "evidence", "partition",
     "planning", "kernels", "sources", "passes", "path", "selection", "intervals", "baselines", "rows", "refine",
     "reading", "certifying", "improving", "remarks", "estimate", "words", "storage", "fitting", "comparing", "output",
-    "plots", "estimators", "simulate", "datasets", "studies", "demonstration", "bench",
+    "annotating", "plots", "estimators", "simulate", "datasets", "studies", "demonstration", "bench",
     "cli",
 ]  # fmt: skip
 ALLOWED = {("estimate", "plots"), ("estimate", "words"), ("estimate", "storage")}

@@ -14,9 +14,12 @@ Labels = npt.NDArray[Any]
 
 
 class Frame:
-    """obs or var of an open file: a group of columns, or in files before anndata 0.7 one array of records."""
+    """obs or var of an open file: a group of columns, or in files before anndata 0.7 one array of records.
 
-    def __init__(self, root: Any, name: str, n: int, opened: Opened) -> None:
+    Columns must have ``n`` values, where that is known.
+    """
+
+    def __init__(self, root: Any, name: str, n: int | None, opened: Opened) -> None:
         self.root, self.element, self.n, self.opened = root, root[name], n, opened
         self.name = name
 
@@ -77,8 +80,8 @@ class Frame:
         return _masked(names[codes.astype(np.int64)], codes < 0)
 
     def _all(self, stored: Any) -> Labels:
-        if tuple(stored.shape) != (self.n,):
-            raise self.opened.broken(f"{self.name} of shape {stored.shape} where X has {self.n}")
+        if len(stored.shape) != 1 or (self.n is not None and stored.shape[0] != self.n):
+            raise self.opened.broken(f"{self.name} of shape {stored.shape} where X has {self.n or 'rows'}")
         self.opened.check_size(stored.shape, stored.dtype.itemsize)
         return np.asarray(stored[()])
 
