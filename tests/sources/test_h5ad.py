@@ -290,6 +290,15 @@ def test_damaged_files_get_one_line(form: str, compression: str | None, tmp_path
     assert refused > 3
 
 
+def test_a_heap_that_hdf5_would_walk_for_ever_is_refused(tmp_path: Path) -> None:
+    content = bytearray(written(tmp_path / "x.h5ad").read_bytes())
+    at = content.rfind(b"GCOL")
+    content[at + 16 : at + 18], content[at + 24 : at + 32] = bytes(2), bytes(8)  # index and size of the first entry
+    (tmp_path / "x.h5ad").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.h5ad \(a heap of strings that is damaged\)"):
+        open_file(tmp_path / "x.h5ad")
+
+
 def damaged(content: bytes, rng: np.random.Generator, trial: int) -> bytes:
     piece = bytearray(content[: rng.integers(len(content))] if trial % 3 == 0 else content)
     for _ in range(20 if piece else 0):

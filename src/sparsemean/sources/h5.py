@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemean.errors import require
 from sparsemean.sources.chunks import Chunked, check_array
+from sparsemean.sources.heaps import is_endless
 from sparsemean.sources.inside import Members, is_annotated, is_group, pick
 from sparsemean.sources.npy import Npy
 from sparsemean.sources.opened import Opened
@@ -71,6 +72,8 @@ def open_hdf5(path: Path, kind: str) -> tuple[Any, Opened]:
     """Open a file for reading only."""
     h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
     opened = Opened(path.name, kind, path.stat().st_size)
+    if is_endless(path):
+        raise opened.broken("a heap of strings that is damaged")
     with opened.reading():
         return h5py.File(path, "r", locking="best-effort"), opened
 
