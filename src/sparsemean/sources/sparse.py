@@ -15,8 +15,8 @@ from sparsemean.sources.table import Table, check_matrix, check_names
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-AT_A_TIME = 4
-"""Times its own size that a piece takes while it is counted: it and the next one that is being read, with room."""
+WEIGHT = 8
+"""Times its own size that a piece counts for: it is held beside the next one, and small ones are turned in cache."""
 
 
 def takes(X: Any) -> bool:
@@ -48,7 +48,7 @@ class Sparse(Source):
     def bytes_a_value(self) -> float:
         """Bytes that a value, zero or not, takes while it is read, on average."""
         an_entry = self.matrix.data.itemsize + self.matrix.indices.itemsize
-        return max(1, self.matrix.nnz) * AT_A_TIME * an_entry / (self.shape[0] * self.shape[1])
+        return max(1, self.matrix.nnz) * WEIGHT * an_entry / (self.shape[0] * self.shape[1])
 
     def block(self, rows: slice, columns: slice) -> csc_array:
         """Return some columns without copying their entries, or some rows turned."""
