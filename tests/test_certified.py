@@ -8,6 +8,7 @@ import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean.errors import InputError
+from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(600, 60, [3, -2, 1], distribution="t", shape=3.0, random_state=0).X
 
@@ -74,14 +75,40 @@ def test_rows_of_one_subject_share_a_bucket_and_count_once() -> None:
     np.testing.assert_array_equal(np.sort(by_name.support), np.sort(result.support))
 
 
-def test_constant_columns_are_named_and_zero_ones_left_alone() -> None:
+def test_columns_that_hold_one_value_only_are_named_and_left_out() -> None:
     X = np.column_stack((DATA, np.full(600, 2.5), np.zeros(600)))
     result = sparse_mean(X, contamination=0.05, random_state=0, feature_names=[f"f{i}" for i in range(62)])
     assert result.p_values[61] == 1.0
-    assert 60 in result.support
-    assert result.mean[60] == 2.5
-    assert "1 selected column(s) hold one value only: f60" in result.status.messages
+    np.testing.assert_array_equal(result.support, sparse_mean(DATA, contamination=0.05, random_state=0).support)
+    assert (result.mean[60], result.selection.skipped.tolist()) == (0.0, [60])
+    assert result.p_adjusted[60] < 1e-9
+    assert np.isnan(result.intervals[60]).all()
+    assert result.uncertified is None or 60 not in result.uncertified.features
+    assert "1 column(s) hold one value only and were left out: f60" in result.status.messages
     assert "1 column(s) equal the null value in every bucket: f61" in result.status.messages
+
+
+def test_columns_whose_bucket_means_agree_are_looked_at_row_by_row() -> None:
+    subject = np.repeat(np.arange(60), 2)
+    X = np.column_stack((np.tile([1.0, 3.0], 60), np.full(120, 2.0)))
+    result = sparse_mean(X, contamination=0.05, random_state=0, groups=subject)
+    np.testing.assert_array_equal(result.support, [0])
+    np.testing.assert_array_equal(result.selection.skipped, [1])
+
+
+def test_intervals_know_how_many_features_are_left() -> None:
+    """Error level·R/d: columns that were left out are no part of R."""
+    X = np.column_stack((DATA, np.full((600, 20), 2.5)))
+    result = sparse_mean(X, contamination=0.05, random_state=0)
+    expected = result.interval(result.support, level=1 - 0.05 * result.support.size / X.shape[1])
+    np.testing.assert_array_equal(result.intervals[result.support], expected)
+
+
+def test_the_paper_keeps_columns_that_hold_one_value_only() -> None:
+    X = np.column_stack((DATA, np.full(600, 2.5)))
+    result = sparse_mean(X, contamination=0.05, random_state=0, **PRESET)
+    assert 60 in result.support
+    assert "1 selected column(s) hold one value only: 60" in result.status.messages
 
 
 def test_counts_with_many_zeros() -> None:

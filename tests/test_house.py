@@ -11,8 +11,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "sparsemean"
 ROOMS = [
-    "errors", "checks", "randomness", "files", "bunch", "catalogue", "records", "nulls", "evidence", "partition",
-    "planning", "kernels", "sources", "passes", "path", "selection", "intervals", "baselines", "rows", "refine",
+    "errors", "checks", "randomness", "files", "bunch", "catalogue", "records", "present", "nulls", "evidence",
+    "partition", "planning", "kernels", "sources", "passes", "path", "selection", "intervals", "baselines", "rows", "refine",
     "reading", "certifying", "improving", "remarks", "estimate", "words", "storage", "fitting", "comparing", "output",
     "annotating", "plots", "estimators", "simulate", "datasets", "studies", "demonstration", "bench",
     "cli",

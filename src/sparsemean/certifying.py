@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsemean import evidence as evidences
 from sparsemean import intervals, path, selection
+from sparsemean.present import medians
 from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 
 SKEW_DEPTH = 6
 """Levels of buckets, up to 32 rows, that the look at skewness takes."""
+LOOKED_AT = 64
+"""Columns that are looked at together to see whether they hold one value only."""
 
 
 def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
@@ -24,7 +27,11 @@ def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray
     )
     if plan.selection != "paper":
         return found, chosen, np.empty(0, dtype=np.intp)
-    return found, *_paper_support(data, counts, chosen)
+    chosen, walked = _paper_support(data, counts, chosen)
+    if counts.present is not None:  # a column without any value may have come in to reach min_selected
+        support = chosen.support[counts.present[0, chosen.support] > 0]
+        chosen = replace(chosen, support=support, filled_up=chosen.filled_up + int(support.size - chosen.support.size))
+    return found, chosen, walked
 
 
 def _evidence(counts: Counts, plan: Plan) -> Evidence:
@@ -37,7 +44,7 @@ def _paper_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Se
     """Return the paper's support, and the features that had to be walked for it."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
-    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.n_buckets[0], **scales, t=plan.select_at)
+    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
     walked = path.unfinished(counts, mu, **scales)
     if walked.size:
         mu[walked] = data.walked(walked, plan.select_at)
@@ -60,7 +67,20 @@ class Values:
     """Selected columns that hold one value only."""
 
 
-def on_support(data: Reading, chosen: Selection) -> Values:
+def on_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, Values]:
+    """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
+
+    The paper's rule keeps them, as published.
+    """
+    values = _values(data, counts, chosen)
+    if data.plan.selection == "paper" or not values.constant.size:
+        return chosen, values
+    varied = np.setdiff1d(chosen.support, values.constant)
+    chosen = replace(chosen, support=varied, skipped=values.constant)
+    return chosen, replace(_values(data, counts, chosen), constant=values.constant)
+
+
+def _values(data: Reading, counts: Counts, chosen: Selection) -> Values:
     """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
     plan, support = data.plan, chosen.support
     d = plan.n_features
@@ -76,8 +96,9 @@ def on_support(data: Reading, chosen: Selection) -> Values:
         used = [levels[level] for level in intervals.levels_used(plan)]
         low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
         value = _value(used, chosen.best[columns], plan)
-        nets = [np.sum(np.sign(level), axis=0) for level in levels]
-        same = np.ptp(levels[0], axis=0) <= 1e-12 * np.abs(levels[0][0])
+        nets = [np.nansum(np.sign(level), axis=0) for level in levels]
+        low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
+        same = high_end - low_end <= 1e-12 * np.abs(low_end)
         return np.vstack((value, low, high, same, *nets))
 
     value, low, high, same, *nets = data.means(support, work, depth)
@@ -86,7 +107,18 @@ def on_support(data: Reading, chosen: Selection) -> Values:
         ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     if nested:
         safe[support] = _skew_safe(data, nets)
-    return Values(mean, ends, safe, support[same.astype(bool)])
+    if counts.missing is not None:
+        safe[counts.missing > 0] = -1  # sums of unequally many values do not cancel skewness
+    return Values(mean, ends, safe, _constant(data, support[same.astype(bool)]))
+
+
+def _constant(data: Reading, candidates: IntArray) -> IntArray:
+    """Return which of the columns whose bucket means agree hold one value only."""
+    constant = np.zeros(candidates.size, dtype=bool)
+    for first in range(0, candidates.size, LOOKED_AT):
+        values = data.table.source.take(candidates[first : first + LOOKED_AT])
+        constant[first : first + LOOKED_AT] = np.fmin.reduce(values) == np.fmax.reduce(values)
+    return candidates[constant]
 
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
@@ -97,7 +129,7 @@ def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
     for size, means in enumerate(sizes):
         at = np.flatnonzero(best == size)
         if at.size and plan.estimate_at is None:
-            out[at] = np.median(means[:, at], axis=0)
+            out[at] = medians(means[:, at])
         elif at.size and plan.estimate_at is not None:
             unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
             walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))

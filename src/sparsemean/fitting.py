@@ -80,14 +80,16 @@ def fit(
         refine=name_of(method),
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
     )
+    omit = plan.missing == "omit"
     shift = one_number_each(null, d, argument="null")
     seed = draw_seed(random_state)
-    data = Reading(table, deal(plan, seed, units), plan, shift, units, n_jobs)
+    data = Reading(table, deal(plan, seed, units), plan, shift, units, n_jobs, omit)
     counting, refining, again = _parts(progress, (1.0, 0.2 * (method is not None), 0.8 * bool(screen_rows)))
     counts = data.count(counting)
+    data = replace(data, missing=counts.missing is not None)
     found, chosen, walked = certifying.select(data, counts)
     data = data.holding(improving.columns_needed(data, chosen.support, seed))
-    values = certifying.on_support(data, chosen)
+    chosen, values = certifying.on_support(data, counts, chosen)
     with one_blas_thread():
         judged = improving.screen(data, chosen.support, seed)
         improved = improving.improve(data, judged, chosen.support, values, method, seed, refining)
@@ -163,7 +165,7 @@ def _beta(counts: Counts, best: IntArray) -> FloatArray:
     for size in range(1, len(counts.n_buckets)):
         at = np.flatnonzero(best == size)
         net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
-        rates[at] = net / counts.n_buckets[size]
+        rates[at] = net / np.maximum(counts.buckets(size, at), 1)
     return rates
 
 
@@ -188,7 +190,7 @@ def _uncertified(
     plan = planning.plan_fit(rows, data.plan.n_features, n_units=units, **again_with)
     again = data.kept(plan, seed, kept)
     _, found, _ = certifying.select(again, again.count(progress))
-    features = np.setdiff1d(found.support, chosen.support)
+    features = np.setdiff1d(found.support, np.concatenate((chosen.support, chosen.skipped)))
     located = improving.located(data, judged, features, method, seed)
     offset = 0.0 if data.shift is None else data.shift[features]
     return Uncertified(features, located.mean + offset, found.p_adjusted[features])

@@ -10,6 +10,7 @@ import numpy as np
 from sparsemean import rows
 from sparsemean.certifying import Values
 from sparsemean.errors import InputError
+from sparsemean.present import filled, medians
 from sparsemean.reading import Reading
 from sparsemean.records import FloatArray, IntArray, Located, Plan, Rows
 from sparsemean.refine import Refinement, refined
@@ -118,9 +119,10 @@ def improve(
     """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
     if method is None or not support.size:
         return Located(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
-    found = located(data, judged, support, method, seed, progress)
+    offset = np.zeros(support.size) if data.shift is None else data.shift[support]
+    found = located(data, judged, support, method, seed, progress, values.mean[support] - offset)
     mean, notes = values.mean.copy(), list(found.notes)
-    mean[support] = found.mean + (0.0 if data.shift is None else data.shift[support])
+    mean[support] = found.mean + offset
     if method == "auto":
         low, high = values.intervals[support].T
         held = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
@@ -137,8 +139,12 @@ def located(
     method: Refinement,
     seed: int,
     progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
 ) -> Located:
-    """Refine some features on the rows that are left, or on bucket means; less their null values."""
+    """Refine some features on the rows that are left, or on bucket means; less their null values.
+
+    Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
+    """
     plan = data.plan
     if not features.size:
         return Located(np.empty(0))
@@ -152,4 +158,17 @@ def located(
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
-    return refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress)
+    gaps = int(np.count_nonzero(np.isnan(X))) if data.missing else 0
+    if gaps:
+        centre = medians(X) if centre is None else centre
+    if gaps and how != "auto":
+        assert centre is not None
+        X = filled(X, filled(centre, 0.0))
+    found = refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress, centre=centre)
+    return found.said(f"{found.how}; {_gaps(gaps, X.size, how)}") if gaps else found
+
+
+def _gaps(gaps: int, of: int, how: object) -> str:
+    """Say what was done about missing values."""
+    done = "left out of each centre" if how == "auto" else "filled with the median of bucket means for it"
+    return f"{gaps:,} of {of:,} values were missing and {done}"

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sparsemean.present import by_number
 from sparsemean.records import FloatArray, Plan
 
 
@@ -29,13 +30,20 @@ def order_statistic(n_buckets: int, error: float) -> int:
 
 
 def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
-    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) bucket means as two rows; infinite where l − m < 1."""
-    J, k = means.shape
-    rank = order_statistic(J, error) - bad_rows
-    if rank < 1:
-        return np.stack((np.full(k, -np.inf), np.full(k, np.inf)))
-    ordered = np.sort(means, axis=0)
-    return np.stack((ordered[rank - 1], ordered[J - rank]))
+    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) bucket means as two rows; infinite where l − m < 1.
+
+    J is the number of means that are there, NaN is none. A bad row may also have emptied a bucket or filled an empty
+    one; that is allowed for: with b emptied and c filled the clean data had J + b − c means and their rank l(J + b − c)
+    is counted among b fewer of them, and l grows by 0 or 1 with each mean more, so that no such change takes the
+    interval of the clean data out of this one.
+    """
+    ordered = np.sort(means, axis=0)  # NaN goes to the end
+    ends = np.stack((np.full(means.shape[1], -np.inf), np.full(means.shape[1], np.inf)))
+    for J, at in by_number(np.sum(~np.isnan(means), axis=0)):
+        rank = order_statistic(J, error) - bad_rows
+        if rank >= 1:
+            ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]
+    return ends
 
 
 def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.present import by_number, medians
 from sparsemean.records import CountArray, Counts, FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
@@ -21,9 +23,14 @@ GUARD = 1.0 + 1e-9
 
 
 def free_walk(
-    positive: CountArray, negative: CountArray, n_buckets: int, *, alpha: float, eta: float, t: int
+    positive: CountArray, negative: CountArray, n_buckets: int | CountArray, *, alpha: float, eta: float, t: int
 ) -> FloatArray:
-    """Return μ̂_t of every feature as long as it meets no bucket mean but those at zero."""
+    """Return μ̂_t of every feature as long as it meets no bucket mean but those at zero.
+
+    ``n_buckets`` is the number of buckets, or one for each feature where some are empty.
+    """
+    if not isinstance(n_buckets, int):
+        return _for_each_number(positive, negative, n_buckets, partial(free_walk, alpha=alpha, eta=eta, t=t), 0.0)
 
     def rule(net: IntArray, zero: IntArray) -> FloatArray:
         u, v, later = _after_first_step(net, zero, n_buckets, alpha, eta)
@@ -36,8 +43,12 @@ def free_walk(
     return _for_each_count(positive, negative, n_buckets, rule)
 
 
-def free_entry(positive: CountArray, negative: CountArray, n_buckets: int, *, alpha: float, eta: float) -> FloatArray:
+def free_entry(
+    positive: CountArray, negative: CountArray, n_buckets: int | CountArray, *, alpha: float, eta: float
+) -> FloatArray:
     """Return the first t with |μ̂_t| ≥ α on the free path; infinity where the walk stands still or turns back."""
+    if not isinstance(n_buckets, int):
+        return _for_each_number(positive, negative, n_buckets, partial(free_entry, alpha=alpha, eta=eta), np.inf)
 
     def rule(net: IntArray, zero: IntArray) -> FloatArray:
         u, v, later = _after_first_step(np.abs(net), zero, n_buckets, alpha, eta)
@@ -47,6 +58,21 @@ def free_entry(positive: CountArray, negative: CountArray, n_buckets: int, *, al
         return entry
 
     return _for_each_count(positive, negative, n_buckets, rule)
+
+
+def _for_each_number(
+    positive: CountArray,
+    negative: CountArray,
+    n_buckets: CountArray,
+    rule: Callable[[CountArray, CountArray, int], FloatArray],
+    without: float,
+) -> FloatArray:
+    """Evaluate a rule for the features of each number of buckets; those ``without`` any have one answer."""
+    out = np.full(n_buckets.shape, without)
+    for J, at in by_number(n_buckets):
+        if J > 0:
+            out[at] = rule(positive[at], negative[at], J)
+    return out
 
 
 def _for_each_count(
@@ -137,8 +163,11 @@ def contenders(mu: FloatArray, k: int) -> IntArray:
 
 
 def entry_times(means: FloatArray, *, alpha: float, eta: float) -> FloatArray:
-    """Return the entry times of (J, features) bucket means, jumping from one bucket mean to the next."""
-    J, d = means.shape
+    """Return the entry times of (J, features) bucket means, jumping from one bucket mean to the next.
+
+    A mean that is NaN does not count.
+    """
+    numbers, d = np.sum(~np.isnan(means), axis=0), means.shape[1]
     side = np.sign(np.sum(means > 0, axis=0) - np.sum(means < 0, axis=0)).astype(np.float64)
     ordered = np.sort(means * side, axis=0).T  # every walk now goes up
     u, v, t = np.full(d, alpha), np.full(d, alpha), np.zeros(d)
@@ -148,9 +177,9 @@ def entry_times(means: FloatArray, *, alpha: float, eta: float) -> FloatArray:
         x, mu = ordered[going], (u[going] ** 2 - v[going] ** 2)[:, np.newaxis]
         entered = mu[:, 0] >= alpha
         entry[going[entered]] = t[going[entered]]
-        below, through = np.sum(x < mu, axis=1), np.sum(x <= mu, axis=1)
+        below, through, J = np.sum(x < mu, axis=1), np.sum(x <= mu, axis=1), numbers[going]
         going_on = ~entered & (J - through - below > 0)
-        going, below, through = going[going_on], below[going_on], through[going_on]
+        going, below, through, J = going[going_on], below[going_on], through[going_on], J[going_on]
         beta = (J - through - below) / J
         steps = steps_to(np.minimum(ordered[going, through], alpha), u[going], v[going], beta, eta)
         steps[through > below] = 1.0  # a bucket mean at μ̂ itself changes side with the next step
@@ -196,7 +225,7 @@ def units_of(means: FloatArray) -> FloatArray:
 
     α is absolute; in such units a walk does not depend on what the feature is measured in.
     """
-    unit = np.median(np.abs(means), axis=0)
+    unit = medians(np.abs(means))
     return np.where(unit > 0, unit, 1.0)
 
 

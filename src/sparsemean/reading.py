@@ -31,18 +31,23 @@ class Reading:
     shift: FloatArray | None
     units: IntArray | None
     n_jobs: int | None
+    missing: bool = False
+    """Whether NaN is a value that is not there, to be left out."""
 
     def count(self, progress: Callable[[float], None] | None = None) -> Counts:
         """Read every value once and count signs."""
-        return memory.count(self.table, self.partition, shift=self.shift, n_jobs=self.n_jobs, progress=progress)
+        return memory.count(
+            self.table, self.partition, shift=self.shift, missing=self.missing, n_jobs=self.n_jobs, progress=progress
+        )
 
     def means(
         self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int = 1
     ) -> FloatArray:
-        """Put side by side what ``work`` makes of the bucket means of ``columns``."""
+        """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
         return memory.map_means(
-            self.table, self.partition, columns, work, depth=depth, shift=self.shift, n_jobs=self.n_jobs
-        )
+            self.table, self.partition, columns, work, depth=depth, shift=self.shift, missing=self.missing,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
 
     def walked(self, columns: IntArray, t: int) -> FloatArray:
         """Return μ̂ of ``columns`` after t steps."""
@@ -51,12 +56,18 @@ class Reading:
         return np.asarray(values[0])
 
     def values(self, columns: IntArray) -> FloatArray:
-        """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups."""
+        """Return ``columns`` less their null values: a row for each subject, its mean, where rows come in groups.
+
+        What is missing is NaN: a value, or every value of a subject.
+        """
         rows = self.table.source.take(columns)
         if self.units is not None:
-            sums = np.zeros((self.plan.n_units, columns.size))
-            np.add.at(sums, self.units, rows)
-            rows = sums / np.bincount(self.units)[:, np.newaxis]
+            sums, counts = np.zeros((2, self.plan.n_units, columns.size))
+            gaps = np.isnan(rows)
+            np.add.at(sums, self.units, np.where(gaps, 0.0, rows))
+            np.add.at(counts, self.units, ~gaps)
+            with np.errstate(invalid="ignore"):
+                rows = sums / counts
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         return rows if self.shift is None else rows - self.shift[columns]
 
@@ -91,4 +102,4 @@ class Reading:
         numbers[units] = np.arange(units.size)
         rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
         dealt = deal(plan, seed, None if self.units is None else numbers[self.units[rows]])
-        return Reading(self.table, dealt.of_rows(rows), plan, self.shift, self.units, self.n_jobs)
+        return replace(self, partition=dealt.of_rows(rows), plan=plan)

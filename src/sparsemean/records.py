@@ -45,6 +45,8 @@ class Plan:
     screen_rows, refine, refine_on
         Whether rows that contradict the rest are left out of the estimates; the method that makes the values on the
         support (empty: the walk's limit); whether it works on rows or on bucket means.
+    missing
+        ``"raise"``: NaN is refused; ``"omit"``: it is a value that is not there.
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
     """
@@ -68,6 +70,7 @@ class Plan:
     screen_rows: bool = False
     refine: str = ""
     refine_on: str = "rows"
+    missing: str = "raise"
     outlook: Outlook | None = None
 
     @property
@@ -211,6 +214,8 @@ class Selection:
     """Largest number of bad rows at which a feature is selected; −1 where it is not selected at any."""
     filled_up: int = 0
     """How many of the support came in only to reach ``min_selected``."""
+    skipped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Features the rule selects that were taken off the support, as they hold one value only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

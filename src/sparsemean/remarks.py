@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean import __version__
 from sparsemean.planning.limits import nothing_possible
-from sparsemean.records import Counts, IntArray, Plan, Selection
+from sparsemean.records import CountArray, Counts, IntArray, Plan, Selection
 from sparsemean.sources.table import Table
 
 NAMED = 5
@@ -28,12 +28,39 @@ def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, ta
         said += _falling(plan, counts, chosen, table)
     if plan.noise == "skewed" and chosen.support.size:
         said.append("no intervals under skewed noise: medians of bucket means miss the mean by an unknown amount")
-    if constant.size:
+    if constant.size and not chosen.skipped.size:
         said.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
-    silent = np.flatnonzero((counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0))
-    if silent.size:
+    said += skipped(table, chosen.skipped)
+    silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
+    if counts.missing is not None:
+        said += of_missing(counts.missing, plan.n_rows, table)
+        silent &= counts.missing < plan.n_rows
+    if silent.any():
+        silent = np.flatnonzero(silent)
         said.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
     return tuple(said)
+
+
+def skipped(table: Table, constant: IntArray) -> list[str]:
+    """Name columns that hold one value only and so are no part of the support."""
+    if not constant.size:
+        return []
+    return [f"{constant.size} column(s) hold one value only and were left out: {_names(table, constant)}"]
+
+
+def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
+    """Say how much is missing, and name columns that have nothing, or less than half of their values."""
+    worst = np.argsort(-missing, kind="stable")[:NAMED]
+    shown = ", ".join(f"{_name(table, int(i))} ({missing[i] / n_rows:.0%})" for i in worst if missing[i])
+    share = float(np.mean(missing, dtype=np.float64)) / n_rows
+    said = [f"{share:.2%} of the values are missing and were left out, most of them in {shown}"]
+    empty = np.flatnonzero(missing == n_rows)
+    if empty.size:
+        said.append(f"{empty.size} column(s) have no value at all and were left out: {_names(table, empty)}")
+    few = np.flatnonzero((2 * missing > n_rows) & (missing < n_rows))
+    if few.size:
+        said.append(f"{few.size} column(s) have fewer than half of their values: {_names(table, few)}")
+    return said
 
 
 def _falling(plan: Plan, counts: Counts, chosen: Selection, table: Table) -> list[str]:
@@ -41,14 +68,19 @@ def _falling(plan: Plan, counts: Counts, chosen: Selection, table: Table) -> lis
     if len(counts.n_buckets) < 2:
         return []
     small, large = (np.abs(counts.beta(size))[chosen.support] for size in (0, -1))
-    spread = np.sqrt(1 / counts.n_buckets[0] + 1 / counts.n_buckets[-1])
-    falling = chosen.support[small - large > spread + 2 * plan.bad_rows / counts.n_buckets[-1]]
+    J_small, J_large = (counts.buckets(size, chosen.support) for size in (0, -1))
+    spread = np.sqrt(1 / J_small + 1 / J_large)
+    falling = chosen.support[small - large > spread + 2 * plan.bad_rows / J_large]
     if not falling.size:
         return []
     return [
         f"|β| falls as buckets grow for {falling.size} selected feature(s), which speaks of skewed noise rather than "
         f"of a mean: {_names(table, falling)}; see skew_safe, or noise='skewed'"
     ]
+
+
+def _name(table: Table, column: int) -> str:
+    return str(column if table.feature_names is None else table.feature_names[column])
 
 
 def _names(table: Table, columns: IntArray) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.baselines.scales import GAUSSIAN
+from sparsemean.present import filled, medians
 from sparsemean.records import FloatArray, IntArray, Rows
 
 CLIP = 3.0
@@ -17,9 +18,13 @@ TURNS = 25
 """Steps of the power method; a direction worth rejecting rows for stands out after a few."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
+TINY = 1e-12
 FOR_SCALE = 500
 """Rows that tell the scale of a column, at least, and four times as many as may be bad."""
+MOSTLY = 0.5
+"""Share of its values that a column must have for rows to be judged by it."""
 Single = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 
 
 def limit(n: int) -> float:
@@ -44,9 +49,12 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     one whose noise is large as a whole, so ``aligned`` counts the former apart.
 
     No decomposition of ``values`` is made: each round costs a few products with a vector.
+
+    What is missing (NaN) says nothing of a row. Places and sums of squares are taken relative to what a row has, so
+    that having much or little makes no row suspect; one that has nothing scores 0.
     """
     n = values.shape[0]
-    scaled = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
+    scaled, has = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
     if scaled.shape[1] == 0:
         return none_suspected(n)
     scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
@@ -58,20 +66,36 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
         kept[worst] = False
         return worst
 
-    size = np.cbrt(np.einsum("ij,ij->i", scaled, scaled), dtype=np.float64)
+    size, worth, any_value = _sizes(scaled, has)
     direction = np.asarray(rng.standard_normal((scaled.shape[1],)), dtype=np.float32)
     aligned = 0
     for _ in range(2):
         for _ in range(ROUNDS):
             direction = _leading(scaled, kept, direction)
-            along = _away(np.asarray(_places(scaled, direction), dtype=np.float64), kept)
+            places = np.asarray(_places(scaled, direction), dtype=np.float64)
+            if has is not None:
+                places /= np.sqrt(np.maximum(_places(has.astype(np.float32), direction**2), TINY))
+            along = _away(places, kept, any_value)
             off = reject(np.abs(along))
             aligned += _together(along[off])
             if not off.size or n - kept.sum() >= bad_rows:
                 break
-        if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept)).size:
+        if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept, worth)).size:
             break
     return judged(scores, np.flatnonzero(~kept), aligned)
+
+
+def _sizes(scaled: Single, has: Flags | None) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Return the cube root of each row's sum of squares, what that is worth, and whether it has any value at all.
+
+    Where values are missing it is that of the mean square, of which rows with few values tell less.
+    """
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    if has is None:
+        return np.cbrt(squares, dtype=np.float64), None, None
+    count = has.sum(axis=1)
+    worth = np.sqrt(np.where(count < FOR_SIZE, 0, count) / max(1, count.max()))
+    return np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), worth, (count > 0).astype(np.float64)
 
 
 def _together(places: FloatArray) -> int:
@@ -87,12 +111,17 @@ def judged(scores: FloatArray, rejected: IntArray, aligned: int = 0) -> Rows:
     return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")], aligned)
 
 
-def _scaled(values: FloatArray, clip: float, enough: int) -> Single:
-    """Return columns over their median absolute value, clipped, about their mean; those mostly zero are left out.
+def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags | None]:
+    """Return columns over their median absolute value, clipped, about their mean, and where values are there.
 
-    The medians are those of every so-maniest row, ``enough`` of them at least.
+    Columns mostly zero, or mostly missing, are left out. What is missing lies at the mean. The medians are those of
+    every so-maniest row, ``enough`` of them at least. None: nothing is missing.
     """
-    sizes = np.abs(values[:: max(1, values.shape[0] // enough)].T, order="C")
+    step = max(1, values.shape[0] // enough)
+    gaps = np.isnan(values)
+    if gaps.any():
+        return _scaled_with_gaps(values, gaps, clip, step)
+    sizes = np.abs(values[::step].T, order="C")
     middle = sizes.shape[1] // 2
     sizes.partition(middle, axis=1)  # one partition of long rows: five times as fast as a median down the columns
     unit = sizes[:, middle]
@@ -102,12 +131,28 @@ def _scaled(values: FloatArray, clip: float, enough: int) -> Single:
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
         clipped = np.clip(values / unit, -clip, clip).astype(np.float32)
     clipped -= clipped.mean(axis=0)
-    return clipped
+    return clipped, None
 
 
-def _away(x: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return how many robust deviations each value lies above the median of those kept."""
+def _scaled_with_gaps(values: FloatArray, gaps: Flags, clip: float, step: int) -> tuple[Single, Flags]:
+    unit = medians(np.abs(values[::step]))
+    judging = np.flatnonzero((unit > 0) & (gaps.mean(axis=0) <= 1 - MOSTLY))
+    values, has = values[:, judging], ~gaps[:, judging]
+    with np.errstate(over="ignore"):
+        clipped = filled(np.clip(values / unit[judging], -clip, clip), 0.0)
+    centred = np.where(has, clipped - clipped.sum(axis=0) / has.sum(axis=0), 0.0)
+    return centred.astype(np.float32), has
+
+
+def _away(x: FloatArray, kept: Flags, worth: FloatArray | None = None) -> FloatArray:
+    """Return how many robust deviations each value lies above the median of those kept, times what it is worth."""
+    if worth is not None:
+        kept = kept & (worth > 0)
+        if not kept.any():
+            return np.zeros_like(x)
     away = x - np.median(x[kept])
+    if worth is not None:
+        away *= worth
     spread = GAUSSIAN * float(np.median(np.abs(away[kept])))
     return away / spread if spread > 0 else np.zeros_like(away)
 
@@ -122,7 +167,7 @@ def _places(scaled: Single, direction: Single) -> Single:
         return np.asarray(scaled @ direction)
 
 
-def _leading(scaled: Single, kept: npt.NDArray[np.bool_], start: Single) -> Single:
+def _leading(scaled: Single, kept: Flags, start: Single) -> Single:
     """Return the direction in which the kept rows vary most, by the power method."""
     direction = start
     weight = kept.astype(np.float32)
@@ -141,21 +186,21 @@ def between_groups(values: FloatArray, labels: IntArray, *, bad_rows: int) -> Ro
 
     Each feature places a row on a scale from −1 (the median of group 0) to +1 (that of group 1), held to ±2, and counts
     by how many deviations part the groups. A score above 0 lies nearer to the other group; no more rows are suspected
-    than the contamination can explain.
+    than the contamination can explain. A value that is missing (NaN) speaks for neither group.
     """
     n = labels.size
     if values.shape[1] == 0:
         return none_suspected(n)
-    low, high = (np.median(values[labels == g], axis=0) for g in (0, 1))
+    low, high = (medians(values[labels == g]) for g in (0, 1))
     own = np.where(labels[:, np.newaxis] == 1, high, low)
-    spread = np.median(np.abs(values - own), axis=0)
+    spread = medians(np.abs(values - own))
     gap = high - low
     apart = gap != 0  # a feature whose medians agree says nothing about a single row
     if not apart.any():
         return none_suspected(n)
     values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
     weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
-    place = np.clip((2 * values - low - high) / gap, -2, 2)
+    place = filled(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
     scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()
     order = np.argsort(-scores, kind="stable")
     return judged(scores, order[scores[order] > 0][:bad_rows])

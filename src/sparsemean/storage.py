@@ -65,7 +65,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Put an estimate together again."""
     values = {**arrays, **{name: _tuples(value) for name, value in header["scalars"].items()}}
     parts: dict[str, Any] = {
-        part: kind(**{item.name: values[f"{part}.{item.name}"] for item in fields(kind)})
+        part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }

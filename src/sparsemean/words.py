@@ -78,11 +78,13 @@ def _promise(estimate: Estimate) -> str:
         null = "features without a mean, skewed noise allowed up to a stated bound"
     else:
         null = "features whose noise is symmetric about the null value"
-    return f"What is promised at level {plan.level:g}, for {null} and independent rows: {SELECTIONS[plan.selection]}."
+    gaps = ", values missing for reasons of their own" if plan.missing == "omit" else ""
+    what = f"for {null} and independent rows{gaps}: {SELECTIONS[plan.selection]}"
+    return f"What is promised at level {plan.level:g}, {what}."
 
 
 def _nothing(estimate: Estimate) -> str:
-    slack = estimate.selection.last_slack
+    slack = np.delete(estimate.selection.last_slack, estimate.selection.skipped)
     closest = int(slack.max(initial=-1))
     if closest >= 0:
         return (

@@ -33,31 +33,36 @@ def count(
     partition: Partition,
     *,
     shift: FloatArray | None = None,
+    missing: bool = False,
     n_jobs: int | None = None,
     progress: cpu.Progress | None = None,
 ) -> Counts:
-    """Read every value once and return the sign counts of all wanted sizes."""
+    """Read every value once and return the sign counts of all wanted sizes; with ``missing`` NaN is left out."""
     source = table.source
     if isinstance(source, Dense):
         try:
-            return cpu.count_signs(source.values, partition, shift=shift, n_jobs=n_jobs, progress=progress)
+            return cpu.count_signs(
+                source.values, partition, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress
+            )
         except cpu.NotFiniteError:
-            raise not_finite(table, source.values) from None
-    total = cpu.no_counts(partition, source.shape[1])
+            raise not_finite(table, source.values, missing=missing) from None
+    total = cpu.no_counts(partition, source.shape[1], missing=missing)
     pieces = _cut(source, partition)
     for done, (piece, block) in enumerate(ahead(lambda piece: source.block(piece.rows, piece.columns), pieces), 1):
-        for columns, values in _parts(block, shift):
+        for columns, values in _parts(block, shift, missing):
             at = slice(piece.columns.start + columns.start, piece.columns.start + columns.stop)
             try:
-                found = _counted(values, piece.partition, None if shift is None else shift[at], n_jobs)
+                found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
             except cpu.NotFiniteError:
-                raise not_finite(table, as_dense(values), piece.rows.start, at.start) from None
+                raise not_finite(table, as_dense(values), piece.rows.start, at.start, missing=missing) from None
             total.positive[:, at] += found.positive
             total.negative[:, at] += found.negative
             np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
+            if found.present is not None and found.missing is not None:
+                total.leave_out(at, np.array(found.n_buckets)[:, np.newaxis] - found.present, found.missing)
         if progress is not None:
             progress(done / len(pieces))
-    return total
+    return total.settled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +92,42 @@ def _stripe(source: Source) -> int:
     return at_once // whole * whole or (whole if whole * row <= MOST_BYTES else at_once)
 
 
-def _parts(block: Block, shift: FloatArray | None) -> Iterator[tuple[slice, Block]]:
-    """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros."""
+def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:
+    """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros or values are missing."""
     n, d = block.shape
-    if isinstance(block, np.ndarray) or shift is None:
+    if isinstance(block, np.ndarray) or (shift is None and not (missing and np.isnan(block.data).any())):
         yield slice(0, d), block
         return
     for columns in cut(d, max(1, AT_ONCE // (8 * n)), 1):
         yield columns, as_dense(block[:, columns])
 
 
-def _counted(block: Block, partition: Partition, shift: FloatArray | None, n_jobs: int | None) -> Counts:
+def _counted(block: Block, partition: Partition, shift: FloatArray | None, missing: bool, n_jobs: int | None) -> Counts:
     if isinstance(block, np.ndarray):
-        return cpu.count_signs(block, partition, shift=shift, n_jobs=n_jobs)
+        return cpu.count_signs(block, partition, shift=shift, missing=missing, n_jobs=n_jobs)
     from sparsemean.kernels import sparse
 
     return sparse.count_signs(block, partition, n_jobs=n_jobs)
 
 
-def not_finite(table: Table, values: Array, first_row: int = 0, first_column: int = 0) -> InputError:
-    """Find the first column of ``values`` that is to blame."""
+def not_finite(
+    table: Table, values: Array, first_row: int = 0, first_column: int = 0, *, missing: bool = False
+) -> InputError:
+    """Find the first column of ``values`` that is to blame; with ``missing`` that is not one with NaN."""
     n, d = values.shape
     width = max(1, SCANNED_AT_ONCE // n)
     for first in range(0, d, width):
-        bad = ~np.isfinite(values[:, first : first + width])
+        piece = values[:, first : first + width]
+        bad = np.isinf(piece) if missing else ~np.isfinite(piece)
         if bad.any():
             column = int(bad.any(axis=0).argmax())
             row = int(bad[:, column].argmax())
             kind = "NaN" if np.isnan(values[row, first + column]) else "infinity"
             where = f"{table.label(first_column + first + column)}, row {first_row + row}"
+            rule = "not contain infinity" if missing else "not contain NaN or infinity"
             advice = "drop or fill such values first"
-            return InputError("X", "not contain NaN or infinity", f"{kind} in {where}", advice)
+            advice += ", or pass missing='omit' to count without them" if kind == "NaN" else ""
+            return InputError("X", rule, f"{kind} in {where}", advice)
     return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", "divide the values by a constant")
 
 
@@ -129,6 +139,7 @@ def map_means(
     *,
     depth: int = 1,
     shift: FloatArray | None = None,
+    missing: bool = False,
     n_jobs: int | None = None,
 ) -> FloatArray:
     """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
@@ -141,11 +152,10 @@ def map_means(
 
     def read_and_work(piece: IntArray) -> FloatArray:
         if isinstance(source, Dense):
-            return work(cpu.level_means(source.values, partition, piece, depth=depth, shift=shift), piece)
-        own = None if shift is None else shift[piece]
-        return work(
-            cpu.level_means(source.take(piece), partition, np.arange(piece.size), depth=depth, shift=own), piece
-        )
+            values, at, own = source.values, piece, shift
+        else:
+            values, at, own = source.take(piece), np.arange(piece.size), None if shift is None else shift[piece]
+        return work(cpu.level_means(values, partition, at, depth=depth, shift=own, missing=missing), piece)
 
     small = columns.size * partition.n_rows < cpu.SMALL or not isinstance(source, Dense)
     return np.concatenate(list(each(read_and_work, pieces, 1 if small else n_threads)), axis=-1)

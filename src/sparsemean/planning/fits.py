@@ -26,6 +26,7 @@ SELECTIONS = {
     "paper": "the paper's rule: no error rate",
 }
 NOISES = ("symmetric", "skewed")
+MISSING = ("raise", "omit")
 
 
 def bad_rows(n: int, contamination: float) -> int:
@@ -54,6 +55,7 @@ def plan_fit(
     init_scale: object = paper.PAPER_ALPHA,
     n_iter: object = None,
     min_selected: object = 0,
+    missing: object = "raise",
     n_units: int | None = None,
 ) -> Plan:
     """Plan a one-sample fit.
@@ -76,6 +78,10 @@ def plan_fit(
     if buckets is not None and noise_name == "skewed":
         name, value = ("selection", rule) if n_buckets is None else ("n_buckets", n_buckets)
         raise InputError(name, "leave the buckets to noise='skewed', which nests its own sizes", repr(value))
+    gaps = one_of(missing, MISSING, argument="missing")
+    if gaps == "omit" and noise_name == "skewed":
+        advice = "skewness does not cancel between sums of unequally many values: fill them first"
+        raise InputError("missing", "be 'raise' with noise='skewed'", repr(missing), advice)
     units = n if n_units is None else n_units
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
@@ -100,6 +106,7 @@ def plan_fit(
         select_at=select_at,
         estimate_at=estimate_at,
         min_selected=min(d, fewest),
+        missing=gaps,
     )
 
 
@@ -118,7 +125,9 @@ def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
     return sizes
 
 
-def pairs_plan(n: int, d: int, *, contamination: object, selection: object, level: object) -> Plan:
+def pairs_plan(
+    n: int, d: int, *, contamination: object, selection: object, level: object, missing: object = "raise"
+) -> Plan:
     """Plan a comparison of two groups of ``n`` rows in all."""
     epsilon = fraction_of_rows(contamination)
     names = [name for name in SELECTIONS if name != "paper"]
@@ -139,4 +148,5 @@ def pairs_plan(n: int, d: int, *, contamination: object, selection: object, leve
         select_at=paper.PAPER_ITERATIONS[0],
         estimate_at=None,
         min_selected=0,
+        missing=one_of(missing, MISSING, argument="missing"),
     )

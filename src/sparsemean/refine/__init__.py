@@ -45,12 +45,16 @@ def refined(
     noise: str,
     random_state: Any,
     progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
 ) -> Located:
-    """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong."""
+    """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong.
+
+    "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
+    """
     if refine == "auto":
         from sparsemean.refine.auto import auto
 
-        return auto(X, contamination, noise, progress)
+        return auto(X, contamination, noise, progress, centre)
     if callable(refine):
         return _called(refine, X, contamination)
     assert isinstance(refine, str)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemean.baselines.descent import spectral_descent
 from sparsemean.baselines.scales import GAUSSIAN
+from sparsemean.present import medians, there
 from sparsemean.records import FloatArray, Located
 from sparsemean.refine.centre import Centre
 from sparsemean.refine.hodges_lehmann import hodges_lehmann, pseudomedian
@@ -34,7 +35,11 @@ FEWEST = 8
 
 
 def auto(
-    X: FloatArray, contamination: float, noise: str = "symmetric", progress: Callable[[float], None] | None = None
+    X: FloatArray,
+    contamination: float,
+    noise: str = "symmetric",
+    progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
 ) -> Located:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
@@ -45,10 +50,17 @@ def auto(
 
     Under skewed noise none of these centres is the mean; there the answer is the weighted mean of spectral descent,
     which needs a finite variance.
+
+    Values that are missing (NaN) speak neither for nor against a row and are in no centre. Where none is there, the
+    feature keeps its ``centre``.
     """
     if noise == "skewed":
         return _mean_by_descent(X, contamination)
-    start = np.array([pseudomedian(column) for column in X.T]) if contamination <= MANY else np.median(X, axis=0)
+    if contamination <= MANY:
+        start = np.array([pseudomedian(x) if (x := there(column)).size else np.nan for column in X.T])
+    else:
+        start = medians(X)
+    start = start if centre is None else np.where(np.isnan(start), centre, start)
     kept = agreeing(X, start, contamination)
     centres = _centres(X if kept.all() else X[kept], start, progress)
     how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
@@ -66,7 +78,7 @@ def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None]
     step = -(-X.shape[0] // COMPARED)
     offered = []
     for column, about in zip(X[::step].T, start, strict=True):
-        offered.append(candidates(column, about))
+        offered.append(candidates(there(column), about))
         if progress is not None:
             progress(len(offered) / (2 * X.shape[1]))
     kinds = choose(offered)
@@ -74,7 +86,7 @@ def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None]
         return [centres[kind] for centres, kind in zip(offered, kinds, strict=True)]
     made = []
     for column, about, kind in zip(X.T, start, kinds, strict=True):
-        wanted, otherwise = candidates(column, about, (kind, 0))
+        wanted, otherwise = candidates(there(column), about, (kind, 0))
         made.append(wanted if wanted.error < np.inf else otherwise)
         if progress is not None:
             progress(0.5 + len(made) / (2 * X.shape[1]))
@@ -92,6 +104,8 @@ def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> l
     >>> [round(c.error, 3) for c in candidates(noise, 0.0)]
     [0.082, 0.068, 0.078]
     """
+    if not x.size:
+        return [Centre(start, np.inf, "nothing left but the start")] * len(kinds)
     away = np.abs(x - start)
     spread = GAUSSIAN * float(np.median(away))
     if x.size < FEWEST or spread == 0:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.baselines.descent import largest_weight, spectral_descent
+from sparsemean.present import filled, medians
 from sparsemean.records import FloatArray
 
 CLIP = 4.0
@@ -25,17 +26,17 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     moving weight between rows. On raw heavy-tailed columns it spends itself on tails; on columns in units of their
     median deviation, clipped, only rows that are off in several columns at once, or far off together in one, are worth
     its while. Rows that lose more than half of the largest weight are left out: as the weights add up to one, at most
-    twice round(share·n) of them.
+    twice round(share·n) of them. What is missing (NaN) counts as lying at the centre.
     """
     n, k = X.shape
     seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
     away = X[:, seen] - centre[seen]
-    unit = np.median(np.abs(away), axis=0)
+    unit = medians(np.abs(away))
     varied = unit > 0
     if not varied.any() or round(share * n) <= FEW * math.sqrt(n):
         return np.ones(n, dtype=bool)
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
-        clipped = np.clip(away[:, varied] / unit[varied], -CLIP, CLIP)
+        clipped = filled(np.clip(away[:, varied] / unit[varied], -CLIP, CLIP), 0.0)
     weights = spectral_descent(clipped, share).weights
     assert weights is not None
     return np.asarray(weights >= largest_weight(n, share) / 2)
