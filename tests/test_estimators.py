@@ -19,7 +19,14 @@ DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
 
 
 @parametrize_with_checks(
-    [SparseMean(), SparseMean.paper(), SparseMean.paper(n_buckets="theory"), SparseMeanDifference()]
+    [
+        SparseMean(),
+        SparseMean(missing="omit"),
+        SparseMean.paper(),
+        SparseMean.paper(n_buckets="theory"),
+        SparseMeanDifference(),
+        SparseMeanDifference(missing="omit"),
+    ]
 )
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean.nulls import FairSigns, Gaussian, mann_whitney, sign_test
+from sparsemean.nulls import FairSigns, Gaussian, RanksOfEach, mann_whitney, mann_whitney_of, sign_test
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 2001])
@@ -74,3 +75,78 @@ def test_least_bounds_what_can_reach_a_p_value(p: float) -> None:
         statistic = np.arange(last, dtype=float)
         values = null.p_values(np.stack((statistic, statistic)), np.array([0, 1]))
         assert (values[:, statistic < null.least(p) - 1e-9] > p).all()
+
+
+def changes(states: tuple[int, int, int], m: int) -> set[tuple[int, int, int]]:
+    """All (above, below, neither) that some change of ``m`` buckets leads to; neither: zero, or nothing there."""
+    reached = {states}
+    for _ in range(m):
+        for now, i, j in list(product(reached, range(3), range(3))):
+            if now[i]:
+                after = list(now)
+                after[i] -= 1
+                after[j] += 1
+                reached.add((after[0], after[1], after[2]))
+    return reached
+
+
+def test_slack_is_the_supremum_over_all_changes_zeros_and_gaps_included() -> None:
+    """Turning a sign is the worst that can be done to a bucket: the formula is met, and met exactly, by exhaustion."""
+
+    def plain(above: int, below: int) -> float:
+        total, most = above + below, max(above, below)
+        tail = sum(comb(total, k) for k in range(most, total + 1)) / 2**total
+        return 1.0 if 2 * most <= total else min(1.0, 2 * tail)
+
+    for J in range(1, 13):
+        for above in range(J + 1):
+            for below in range(J + 1 - above):
+                null = FairSigns(np.array([above + below], dtype=np.int32))
+                for m in range(4):
+                    p = null.p_values(np.array([[float(max(above, below) - m)]]), slice(None))[0, 0]
+                    largest = max(plain(a, b) for a, b, _ in changes((above, below, J - above - below), m))
+                    assert p == pytest.approx(largest, rel=1e-12)
+
+
+def test_ranks_of_several_sizes_come_out_of_one_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(3, 9), (9, 3), (12, 7), (0, 5), (1, 1)]
+    for ranks, (n1, n2) in zip(mann_whitney_of(sizes), sizes, strict=True):
+        assert (ranks.n1, ranks.n2) == (n1, n2)
+        if n1 and n2:
+            np.testing.assert_array_equal(ranks.table, mann_whitney(n1, n2).table)
+    monkeypatch.setattr("sparsemean.nulls.EXACT_ENTRIES", 60)
+    assert [ranks.table is None for ranks in mann_whitney_of(sizes)] == [False, False, True, False, False]
+
+
+def test_slack_of_ranks_bounds_wrong_values_labels_and_gaps() -> None:
+    """Bad rows are x₁ + x₂ of those seen and y₁ + y₂ of the clean ones, in either group or missing in between."""
+    largest = 14
+    sizes = [(a, b) for a in range(largest + 3) for b in range(largest + 3)]
+    tails = {(ranks.n1, ranks.n2): ranks for ranks in mann_whitney_of(sizes)}
+
+    def tail(n1: int, n2: int, u: int) -> float:
+        return float(tails[n1, n2].upper_tail(np.array([float(u)]))[0])
+
+    for n1, n2, m in product(range(3, largest, 2), range(3, largest, 2), (1, 2, 3)):
+        null = RanksOfEach((tails[n1, n2],), np.zeros(1, dtype=np.intp))
+        for u in range((n1 * n2) // 2, n1 * n2 + 1, 3):
+            p = null.p_values(np.array([[u / max(n1, n2) - m]]), slice(None))[0, 0]
+            if p == 1:
+                continue
+            for x1, y1 in product(range(m + 1), repeat=2):
+                for x2 in range(m + 1 - x1):
+                    seen = u - x1 * n2 - x2 * (n1 - x1)
+                    assert 2 * tail(n1 - x1 + y1, n2 - x2 + m - y1, seen) <= p * (1 + 1e-12)
+
+
+def test_each_feature_has_the_null_of_its_own_sizes() -> None:
+    sizes = [(12, 17), (9, 17), (0, 17), (10, 4)]
+    null = RanksOfEach(tuple(mann_whitney_of(sizes)), np.array([0, 1, 2, 3, 1]))
+    u = np.array([150.0, 120.0, 0.0, 38.0, 140.0])
+    most = np.array([17, 17, 17, 10, 17])
+    p = null.p_values((u / most)[:, np.newaxis], slice(None))[:, 0]
+    for value, statistic, (n1, n2) in zip(p, u, [*sizes, sizes[1]], strict=True):
+        expected = mann_whitney(n1, n2).p_values(np.array([statistic]), slice(None))[0] if n1 else 1.0
+        assert value == expected
+    for level in (0.3, 0.01):
+        assert (u / most >= null.least(level))[p <= level].all()

@@ -51,6 +51,7 @@ def compare(
     contamination: Any = 0.05,
     selection_rule: Any = "fwer",
     level: Any = 0.05,
+    missing: Any = "raise",
     n_jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
     argument: str = "y",
@@ -59,26 +60,34 @@ def compare(
     began = time.perf_counter()
     n, d = table.shape
     classes, labels = classes_of(y, n, argument)
-    plan = planning.pairs_plan(n, d, contamination=contamination, selection=selection_rule, level=level)
+    plan = planning.pairs_plan(
+        n, d, contamination=contamination, selection=selection_rule, level=level, missing=missing
+    )
+    omit = plan.missing == "omit"
     sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
     notes = pairs_possible(plan, sizes)
-    evidence, delta, exact = pairs.count(table, labels, n_jobs=n_jobs, progress=progress)
-    chosen = selection.select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n)
+    found = pairs.count(table, labels, missing=omit, n_jobs=n_jobs, progress=progress)
+    omit = found.missing is not None
+    chosen = selection.select(
+        found.evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n
+    )
     support = chosen.support
     mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), rows.none_suspected(n)
     if support.size:
         error = plan.level * support.size / d
-        value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows)
+        value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows, missing=omit)
         mean[support], ends[support] = value, np.column_stack((low, high))
         columns = table.source.take(support)
         judged = rows.between_groups(columns, labels, bad_rows=plan.bad_rows)
-    if not exact:
+    if not found.exact:
         notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
+    notes += remarks.skipped(table, found.tied)
+    notes += [] if found.missing is None else remarks.of_missing(found.missing, n, table)
     estimate = Estimate(
         mean=mean,
         support=support,
         intervals=ends,
-        beta=delta,
+        beta=found.delta,
         bucket_size=np.ones(d, dtype=np.intp),
         skew_safe=np.full(d, -1, dtype=np.intp),
         selection=chosen,
@@ -92,7 +101,7 @@ def compare(
             versions=remarks.versions(),
         ),
         rows=judged,
-        evidence=evidence,
+        evidence=found.evidence,
         labels=labels,
         source=table,
     )

@@ -134,7 +134,7 @@ class Estimate:
         for index, size in enumerate(self.plan.bucket_sizes):
             at = np.flatnonzero(self.bucket_size == size)
             positive, negative = counts.positive[index, at], counts.negative[index, at]
-            entry[at] = path.free_entry(positive, negative, counts.n_buckets[index], **scales)
+            entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
         rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
         if self.plan.selection == "paper" and rest.size:
             entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
@@ -208,7 +208,8 @@ class Estimate:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         bad, error = self.plan.bad_rows, 1.0 - level
         if self.labels is not None:
-            _, low, high = pairs.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad)
+            omit = self.plan.missing == "omit"
+            _, low, high = pairs.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad, missing=omit)
             return np.column_stack((low, high))
         used = intervals.levels_used(self.plan)
         ends = self._map_levels(
@@ -272,7 +273,8 @@ class Estimate:
     ) -> FloatArray:
         """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
         partition = deal(self.plan, self.seed, self.units)
-        return memory.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift)
+        omit = self.plan.missing == "omit"
+        return memory.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:

@@ -34,6 +34,11 @@ class _Selector(SelectorMixin, BaseEstimator):
         self.suspects_: IntArray = result.rows.suspects
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
+        return tags
+
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)
         mask = np.zeros(self.mean_.size, dtype=bool)
@@ -83,6 +88,9 @@ class SparseMean(_Selector):
         way, and so are values that are not refined or are refined on buckets.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about NaN: refuse it, or take a bucket's mean over the values that are there and leave out, for each
+        feature, buckets that have none. The page on guarantees says what is then assumed about why they are missing.
     random_state : None, int, Generator or RandomState, default=None
         Deals the rows into buckets. None draws a seed; ``result_.seed`` has it.
     n_jobs : int, default=None
@@ -130,6 +138,7 @@ class SparseMean(_Selector):
         refine_on: str = "rows",
         screen_rows: bool = True,
         null: Any = 0.0,
+        missing: str = "raise",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -147,6 +156,7 @@ class SparseMean(_Selector):
         self.refine_on = refine_on
         self.screen_rows = screen_rows
         self.null = null
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -178,6 +188,8 @@ class SparseMeanDifference(_Selector):
         As in `SparseMean`.
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about NaN: refuse it, or compare, for each feature, the rows that have a value.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
 
@@ -206,11 +218,13 @@ class SparseMeanDifference(_Selector):
         *,
         selection: str = "fwer",
         level: float = 0.05,
+        missing: str = "raise",
         n_jobs: int | None = None,
     ) -> None:
         self.contamination = contamination
         self.selection = selection
         self.level = level
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
@@ -229,6 +243,7 @@ class SparseMeanDifference(_Selector):
             contamination=self.contamination,
             selection_rule=self.selection,
             level=self.level,
+            missing=self.missing,
             n_jobs=self.n_jobs,
         )
         return self._read(X, result)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
-from sparsemean.nulls import mann_whitney
+from sparsemean.nulls import RanksOfEach, mann_whitney, mann_whitney_of
 from sparsemean.passes.memory import not_finite
 from sparsemean.passes.pieces import column_blocks
-from sparsemean.records import Evidence, FloatArray, IntArray
+from sparsemean.present import there
+from sparsemean.records import CountArray, Evidence, FloatArray, IntArray
 from sparsemean.sources.source import as_dense, cut
 from sparsemean.sources.table import Table
 
@@ -23,10 +24,29 @@ VALUES_AT_ONCE = 2_000_000
 DIFFERENCES_AT_ONCE = 4_000_000
 
 
+class Compared(NamedTuple):
+    """What the pass over two groups learns of every feature."""
+
+    evidence: Evidence
+    delta: FloatArray
+    """Cliff's."""
+    exact: bool
+    """Whether every null distribution is."""
+    tied: IntArray
+    """Features that hold one value only."""
+    missing: CountArray | None = None
+    """Values of each feature that are missing; None where none is."""
+
+
 def count(
-    table: Table, labels: IntArray, *, n_jobs: int | None = None, progress: cpu.Progress | None = None
-) -> tuple[Evidence, FloatArray, bool]:
-    """Return the evidence of Mann and Whitney, Cliff's delta, and whether the null distribution is exact.
+    table: Table,
+    labels: IntArray,
+    *,
+    missing: bool = False,
+    n_jobs: int | None = None,
+    progress: cpu.Progress | None = None,
+) -> Compared:
+    """Return the evidence of Mann and Whitney, from the values that are there where some are ``missing``.
 
     One bad row, in value or label, moves U by at most max(n₁, n₂). Ties count against rejection: U₊ and U₋ leave them
     out, while the null distribution breaks them at random.
@@ -39,27 +59,70 @@ def count(
 
     def work(block: Block) -> IntArray:
         piece = np.asarray(as_dense(block), dtype=np.float64)
-        if not np.isfinite(piece).all():
+        if (np.isinf(piece) if missing else ~np.isfinite(piece)).any():
             raise cpu.NotFiniteError
-        return cpu.compare_groups(piece[rows[1]], piece[rows[0]])
+        groups = piece[rows[1]], piece[rows[0]]
+        sizes = [
+            np.sum(~np.isnan(group), axis=0) if missing else np.full(piece.shape[1], len(group)) for group in groups
+        ]
+        return np.stack((*cpu.compare_groups(*groups), *sizes))
 
-    counted = np.empty((2, d), dtype=np.intp)
+    def compared(block: Block) -> Iterator[tuple[slice, IntArray]]:
+        """Yield what is counted of some columns after the other; without touching zeros where they are left out."""
+        if isinstance(block, np.ndarray) or (missing and np.isnan(block.data).any()):
+            parts = cut(block.shape[1], width, 1)
+            yield from zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True)
+        else:
+            from sparsemean.kernels import sparse
+
+            found = sparse.compare_groups(block, labels, n_jobs=n_jobs)
+            sizes = [np.full(block.shape[1], group.size) for group in (rows[1], rows[0])]
+            yield slice(0, block.shape[1]), np.stack((*found, *sizes))
+
+    counted = np.empty((4, d), dtype=np.intp)
     for columns, block in column_blocks(table.source):
-        parts = cut(columns.stop - columns.start, width, 1)
         try:
-            for part, both in zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True):
+            for part, both in compared(block):
                 counted[:, columns.start + part.start : columns.start + part.stop] = both
                 if progress is not None:
                     progress((columns.start + part.stop) / d)
         except cpu.NotFiniteError:
-            raise not_finite(table, as_dense(block), first_column=columns.start) from None
-    null = mann_whitney(n0, n1)
-    statistic = counted.max(axis=0).astype(np.float64)[np.newaxis]
-    delta = (counted[0] - counted[1]) / (n0 * n1)
-    return Evidence(statistic, (null,), (float(max(n0, n1)),), (1,)), delta, null.table is not None
+            first = _suspect(block, missing)
+            values = as_dense(block[:, first])
+            raise not_finite(table, values, first_column=columns.start + first.start, missing=missing) from None
+    above, below, *sizes = counted
+    n_pairs = np.maximum(sizes[0] * sizes[1], 1)
+    delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
+    gaps = (n - sizes[0] - sizes[1]).astype(np.int32)
+    if gaps.any():
+        null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
+        evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
+        exact = all(ranks.table is not None for ranks in null.nulls)
+        return Compared(evidence, delta, exact, tied, gaps)
+    ranks = mann_whitney(n0, n1)
+    statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
+    evidence = Evidence(statistic, (ranks,), (float(max(n0, n1)),), (1,))
+    return Compared(evidence, delta, ranks.table is not None, tied)
 
 
-def map_differences(
+def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
+    """Return the null of every feature, made once for each pair of group sizes."""
+    codes, which = np.unique(n0 * (int(n1.max()) + 1) + n1, return_inverse=True)
+    pairs = [divmod(int(code), int(n1.max()) + 1) for code in codes]
+    return RanksOfEach(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
+
+
+def map_def _suspect(block: Block, missing: bool) -> slice:
+    """Return the columns to search for a value that is not finite: of a sparse block only the first that has one."""
+    if isinstance(block, np.ndarray):
+        return slice(0, block.shape[1])
+    from sparsemean.kernels import sparse
+
+    first = sparse.first_bad(block, missing=missing)
+    return slice(first, first + 1)
+
+
+differences(
     table: Table, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time."""
@@ -73,22 +136,42 @@ def map_differences(
     return np.concatenate(out, axis=-1)
 
 
-def shifts(table: Table, columns: IntArray, labels: IntArray, *, error: float, bad_rows: int) -> FloatArray:
+def shifts(
+    table: Table, columns: IntArray, labels: IntArray, *, error: float, bad_rows: int, missing: bool = False
+) -> FloatArray:
     """Return rows: the Hodges–Lehmann shift (median difference), and the lower and upper end of its interval.
 
     [D_(l−s), D_(N+1−l+s)] of the N = n₁n₂ ordered differences, l the largest with P(U ≤ l − 1) ≤ error/2 and
-    s = m·max(n₁, n₂); infinite where l − s < 1. The differences are never formed.
+    s = m·max(n₁, n₂); infinite where l − s < 1. The differences are never formed. With ``missing`` n₁ and n₂ are those
+    of the values that are there; where a group has none nothing is known.
     """
     first, second = (np.flatnonzero(labels == g) for g in (0, 1))
-    n0, n1 = first.size, second.size
-    N = n0 * n1
-    # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-    rank = N + 1 - mann_whitney(n0, n1).critical(error) - bad_rows * max(n0, n1)
+    complete = mann_whitney(first.size, second.size)
+    own = _own_critical(table, columns, (first, second), error) if missing else {}
     out = np.empty((3, columns.size))
     for k in range(columns.size):
         values = table.source.take(columns[k : k + 1])[:, 0]
-        a, b = np.sort(values[second]), np.sort(values[first])
+        a, b = np.sort(there(values[second])), np.sort(there(values[first]))
+        N = a.size * b.size
+        if N == 0:
+            out[:, k] = np.nan, -np.inf, np.inf
+            continue
+        # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
+        critical = own[b.size, a.size] if missing else complete.critical(error)
+        rank = N + 1 - critical - bad_rows * max(a.size, b.size)
         out[0, k] = cpu.median_difference(a, b)
         ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
         out[1:, k] = (-np.inf, np.inf) if ends is None else ends
     return out
+
+
+def _own_critical(
+    table: Table, columns: IntArray, groups: tuple[IntArray, ...], error: float
+) -> dict[tuple[int, int], int]:
+    """Return the critical values of U for the group sizes of every column."""
+    pairs = set()
+    for k in range(columns.size):
+        values = table.source.take(columns[k : k + 1])[:, 0]
+        n0, n1 = (there(values[rows]).size for rows in groups)
+        pairs.add((n0, n1))
+    return {(ranks.n1, ranks.n2): ranks.critical(error) for ranks in mann_whitney_of([p for p in pairs if all(p)])}
