@@ -112,7 +112,7 @@ def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
     return RanksOfEach(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
 
 
-def map_def _suspect(block: Block, missing: bool) -> slice:
+def _suspect(block: Block, missing: bool) -> slice:
     """Return the columns to search for a value that is not finite: of a sparse block only the first that has one."""
     if isinstance(block, np.ndarray):
         return slice(0, block.shape[1])
@@ -122,7 +122,7 @@ def map_def _suspect(block: Block, missing: bool) -> slice:
     return slice(first, first + 1)
 
 
-differences(
+def map_differences(
     table: Table, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time."""
