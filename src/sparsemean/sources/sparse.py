@@ -99,13 +99,14 @@ def _viewed(X: Any) -> csr_array | csc_array:
 
 
 def _by_columns(parts: tuple[Array, Array, IntArray], shape: tuple[int, int]) -> csc_array:
-    """Return entries that are in order as an array of SciPy's."""
+    """Return entries that are in order as an array of SciPy's, whose own constructor would copy short views."""
     from scipy.sparse import csc_array
 
-    kind: Any = csc_array
-    made: csc_array = kind(parts, shape=shape)
+    made: Any = csc_array(shape, dtype=parts[0].dtype)
+    made.data, made.indices, made.indptr = parts[0], parts[1], parts[2].astype(parts[1].dtype)
     made.has_canonical_format = True  # else whoever asks has every entry looked at
-    return made
+    found: csc_array = made
+    return found
 
 
 def _in_order(matrix: csr_array | csc_array) -> csr_array | csc_array:
