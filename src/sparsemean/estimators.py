@@ -36,6 +36,7 @@ class _Selector(SelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
         return tags
 
