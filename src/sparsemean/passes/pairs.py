@@ -146,8 +146,10 @@ def shifts(
     of the values that are there; where a group has none nothing is known.
     """
     first, second = (np.flatnonzero(labels == g) for g in (0, 1))
-    complete = mann_whitney(first.size, second.size)
-    own = _own_critical(table, columns, (first, second), error) if missing else {}
+    sizes = (first.size, second.size)
+    critical = {sizes: mann_whitney(*sizes).critical(error)}
+    if missing:
+        critical = _own_critical(table, columns, (first, second), error)
     out = np.empty((3, columns.size))
     for k in range(columns.size):
         values = table.source.take(columns[k : k + 1])[:, 0]
@@ -157,8 +159,7 @@ def shifts(
             out[:, k] = np.nan, -np.inf, np.inf
             continue
         # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-        critical = own[b.size, a.size] if missing else complete.critical(error)
-        rank = N + 1 - critical - bad_rows * max(a.size, b.size)
+        rank = N + 1 - critical[b.size, a.size] - bad_rows * max(a.size, b.size)
         out[0, k] = cpu.median_difference(a, b)
         ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
         out[1:, k] = (-np.inf, np.inf) if ends is None else ends
