@@ -26,6 +26,8 @@ class _Selector(SelectorMixin, BaseEstimator):
     def _read(self, X: Any, result: Estimate) -> Self:
         self.result_ = result
         validate_data(self, X, skip_check_array=True, reset=True)
+        if hasattr(X, "var_names") and result.feature_names is not None:  # AnnData, whose names scikit-learn overlooks
+            self.feature_names_in_ = result.feature_names
         self.mean_: FloatArray = result.mean
         self.support_: IntArray = result.support
         assert result.rows is not None

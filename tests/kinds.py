@@ -1,0 +1,111 @@
+"""The same table as every kind of file and object."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import io, sparse
+
+NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".parquet", ".feather", ".h5ad")
+
+
+def names(d: int) -> list[str]:
+    return [f"feature {i}" for i in range(d)]
+
+
+def frame(X: Any) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=names(X.shape[1]))
+
+
+def anndata_of(X: Any, form: Callable[[Any], Any] = np.asarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import anndata
+
+        cells = pd.DataFrame(index=[f"cell {i}" for i in range(X.shape[0])])
+        return anndata.AnnData(form(X), obs=cells, var=pd.DataFrame(index=names(X.shape[1])))
+
+
+def write_npz_sparse(path: Path, X: Any) -> None:
+    sparse.save_npz(path, sparse.csr_array(X))
+
+
+def write_zarr(path: Path, X: Any) -> None:
+    import zarr
+
+    zarr.create_array(store=path, data=X, chunks=(50, 7))
+
+
+def write_h5(path: Path, X: Any) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("values", data=X, chunks=(64, 5))
+
+
+def write_h5ad(form: Callable[[Any], Any]) -> Callable[[Path, Any], None]:
+    def write(path: Path, X: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anndata_of(X, form).write_h5ad(path)
+
+    return write
+
+
+FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
+    "npy": (".npy", np.save),
+    "npy by columns": (".npy", lambda path, X: np.save(path, np.asfortranarray(X))),
+    "npz": (".npz", lambda path, X: np.savez(path, X)),
+    "npz compressed": (".npz", lambda path, X: np.savez_compressed(path, X)),
+    "npz sparse": (".npz", write_npz_sparse),
+    "csv": (".csv", lambda path, X: frame(X).to_csv(path, index=False)),
+    "csv gz": (".csv.gz", lambda path, X: frame(X).to_csv(path, index=False)),
+    "tsv": (".tsv", lambda path, X: frame(X).to_csv(path, index=False, sep="\t")),
+    "parquet": (".parquet", lambda path, X: frame(X).to_parquet(path, row_group_size=100)),
+    "feather": (".feather", lambda path, X: frame(X).to_feather(path)),
+    "h5ad": (".h5ad", write_h5ad(np.asarray)),
+    "h5ad CSR": (".h5ad", write_h5ad(sparse.csr_matrix)),
+    "h5ad CSC": (".h5ad", write_h5ad(sparse.csc_matrix)),
+    "zarr": (".zarr", write_zarr),
+    "h5": (".h5", write_h5),
+    "mtx": (".mtx", lambda path, X: io.mmwrite(path, sparse.coo_array(X), precision=17)),
+}
+
+
+def written(kind: str, folder: Path, X: Any) -> Path:
+    """Write ``X`` as a kind of file and return its path."""
+    ending, write = FILES[kind]
+    path = folder / f"{kind.replace(' ', '_')}{ending}"
+    write(path, X)
+    return path
+
+
+def as_polars(X: Any) -> Any:
+    import polars
+
+    return polars.DataFrame({name: X[:, i] for i, name in enumerate(names(X.shape[1]))})
+
+
+def as_arrow(X: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.table({name: X[:, i] for i, name in enumerate(names(X.shape[1]))})
+
+
+OBJECTS: dict[str, Callable[[Any], Any]] = {
+    "numpy by columns": np.asfortranarray,
+    "pandas": frame,
+    "pandas of several types": lambda X: frame(X).astype({"feature 0": "Float64"}),
+    "polars": as_polars,
+    "arrow": as_arrow,
+    "CSR": sparse.csr_array,
+    "CSC": sparse.csc_matrix,
+    "COO": sparse.coo_array,
+    "AnnData": anndata_of,
+    "AnnData CSR": lambda X: anndata_of(X, sparse.csr_matrix),
+}
