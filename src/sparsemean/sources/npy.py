@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -39,13 +40,16 @@ def read(path: Path, wanted: Wanted) -> Table:
     """Open a .npy file; object arrays, which would need unpickling, are refused."""
     wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".npy files")
     try:
-        with path.open("rb") as file:
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # files of Python 2 are read all the same
             version = npy_format.read_magic(file)
             read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
             shape, fortran, dtype = read_header(file)
             offset = file.tell()
             size = file.seek(0, 2)
-    except (ValueError, EOFError, SyntaxError, UnicodeDecodeError, TypeError, OverflowError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a header is parsed as Python, which can fail in many ways
         raise _broken(path, str(error)) from error
     if dtype.hasobject:
         raise _broken(path, "an array of Python objects")
