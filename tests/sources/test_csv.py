@@ -1,0 +1,234 @@
+"""Text: the values as written, the names, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean.errors import InputError
+from sparsemean.fitting import fit
+from sparsemean.sources import as_table, csv, heading, open_file
+from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import Wanted
+
+from fuzzed import damaged
+
+rng = np.random.default_rng(0)
+X = rng.standard_t(2, (60, 7)) + 3.0 * (np.arange(7) < 2)
+FRAME = pd.DataFrame(X, columns=list("abcdefg"))
+WHO = [f"s{i}" for i in range(60)]
+
+
+def read(tmp_path: Path, content: str | bytes, name: str = "x.csv", **wanted: Any) -> Table:
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return open_file(tmp_path / name, Wanted(**wanted))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".CSV"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.bool_])
+def test_the_same_numbers_as_the_array(ending: str, kind: type, tmp_path: Path) -> None:
+    values = (X * 10).astype(kind) if kind is not np.bool_ else X > 0
+    frame = pd.DataFrame(values, columns=FRAME.columns)
+    separator = "\t" if ".tsv" in ending else ","
+    frame.to_csv(tmp_path / f"x{ending}", index=False, sep=separator)
+    table = open_file(tmp_path / f"x{ending}")
+    as_written = values.astype(str).astype(np.float64) if kind is np.float32 else values.astype(np.float64)
+    np.testing.assert_array_equal(table.values, as_written)
+    assert list(table.feature_names) == list("abcdefg")
+    ours, theirs = fit(table, random_state=0), fit(as_table(as_written), random_state=0)
+    np.testing.assert_array_equal(ours.support, theirs.support)
+    np.testing.assert_array_equal(ours.p_values, theirs.p_values)
+
+
+def test_lines_that_span_blocks_and_rows_beyond_the_room_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "READ_AT_ONCE", 700)
+    for name in ("x.csv", "x.csv.gz"):
+        FRAME.assign(who=[f'a "{w}",\n' for w in WHO]).to_csv(tmp_path / name, index=False)
+        table = open_file(tmp_path / name, Wanted(id="who"))
+        np.testing.assert_array_equal(table.values, X)
+        assert table.row_names is not None
+        assert table.row_names[59] == 'a "s59",\n'
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_line_ends_blank_lines_spaces_and_quotes(ends: str, tmp_path: Path) -> None:
+    text = ends.join(["", '"a" , b,"c ""d"""', "", '1, "2",3 ', " 4 ,5,6", "  ", "7,8,9"])
+    table = read(tmp_path, "\ufeff" + text)
+    np.testing.assert_array_equal(table.values, [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    assert list(table.feature_names) == ["a", "b", 'c "d"']
+
+
+def test_missing_and_true_and_infinite(tmp_path: Path) -> None:
+    cells = ["", "NA", "NaN", "null", "<NA>", '""', "1.#IND", "True", "FALSE", "inf", "-Infinity", "1e400", "4.9e-324"]
+    values = read(tmp_path, "a,b\n" + "".join(f"{cell},0\n" for cell in cells)).values[:, 0]
+    inf = np.inf
+    np.testing.assert_array_equal(values, [np.nan] * 7 + [1.0, 0.0, inf, -inf, inf, 5e-324])
+
+
+def test_missing_values_are_named_later(tmp_path: Path) -> None:
+    table = read(
+        tmp_path, FRAME.mask((FRAME.index.to_numpy() == 5)[:, None] & (FRAME.columns == "c")).to_csv(index=False)
+    )
+    with pytest.raises(InputError, match=r"NaN in column 2 \('c'\), row 5"):
+        fit(table, random_state=0)
+
+
+def test_id_group_select_and_drop(tmp_path: Path) -> None:
+    frame = FRAME.assign(who=WHO, arm=["x", "y"] * 30, n=range(60))
+    text = frame.to_csv(index=False)
+    table = read(tmp_path, text, id="who", group="arm", drop=("n",))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.row_names is not None
+    assert table.groups is not None
+    assert table.row_names.tolist() == WHO
+    assert table.groups.tolist() == ["x", "y"] * 30
+    table = read(tmp_path, text, group="n", select=("[ab]", "g"))
+    np.testing.assert_array_equal(table.values, X[:, [0, 1, 6]])
+    assert table.groups is not None
+    assert table.groups.dtype == np.int64
+    labels = read(tmp_path, "g,a\n1,1\nNA,2\n,3\n", group="g").groups
+    assert labels is not None
+    assert [str(label) for label in labels] == ["1", "nan", "nan"]
+    assert read(tmp_path, "g,a\n1,5\n2,6\n", id="g", group="g").groups.tolist() == [1, 2]  # type: ignore[union-attr]
+
+
+def test_the_index_that_pandas_writes_names_the_rows(tmp_path: Path) -> None:
+    text = FRAME.set_axis(WHO).assign(k="x").to_csv()
+    table = read(tmp_path, text, drop=("k",))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.row_names is not None
+    assert table.row_names.tolist() == WHO
+    assert table.notes == (heading.UNNAMED_ID,)
+    table = read(tmp_path, text, id="k")
+    np.testing.assert_array_equal(table.values, X)
+    assert table.notes == (heading.UNNAMED_LEFT_OUT,)
+
+
+def test_tables_as_r_writes_them(tmp_path: Path) -> None:
+    table = read(tmp_path, '"a"\t"b"\n"s1"\t1\t2\n"s2"\t3\t4\n', "x.tsv")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    assert table.row_names is not None
+    assert table.row_names.tolist() == ["s1", "s2"]
+
+
+def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,b,\n1,2,\n3,4,\n")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    assert table.notes == (heading.SPARE,)
+    np.testing.assert_array_equal(read(tmp_path, "a,b,\n1,2,\n3,4,5\n").values[:, 2], [np.nan, 5])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "noted"),
+    [("0.5,1\n2,3\n", 2, False), ("1,1\n2,3\n", 2, False), ("0.5,NA\n2,3\n", 2, False), ("1,2\n2,3\n", 1, True)],
+)
+def test_a_first_line_of_measurements_is_a_row(text: str, rows: int, noted: bool, tmp_path: Path) -> None:
+    table = read(tmp_path, text)
+    assert table.shape == (rows, 2)
+    assert (table.feature_names is None) == (rows == 2)
+    assert table.notes == ((heading.NUMBERED,) if noted else ())
+
+
+def test_many_columns(tmp_path: Path) -> None:
+    names = [f"gene {k}" for k in range(20_000)]
+    values = np.arange(60_000).reshape(3, -1) / 7
+    table = read(tmp_path, "\n".join([",".join(names), *(",".join(map(str, row)) for row in values.tolist())]))
+    np.testing.assert_array_equal(table.values, values)
+    assert list(table.feature_names) == names
+
+
+class Piped:
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_standard_input(separator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Piped(FRAME.to_csv(index=False, sep=separator).encode()))
+    np.testing.assert_array_equal(open_file("-").values, X)
+    with pytest.raises(InputError, match=r"got standard input \(nothing in it\)"):
+        open_file("-")
+
+
+TEXT = "FILE must have numeric columns only: got text in column "
+BROKEN = "FILE must be a complete .csv file: got x.csv ("
+BAD = {
+    "text": ("a,city\n1,Paris\n", TEXT + "'city' (row 0: 'Paris'); "
+             "name it with --id or --group, or leave it out with --drop city"),
+    "mixed": ("a,b\n1,2\n2,3 kg\n", TEXT + "'b' (row 1: '3 kg')"),
+    "dates": ("a,day of\n1,2020-01-01\n", TEXT + "'day of' (row 0: "
+              "'2020-01-01'); name it with --id or --group, or leave it out with --drop 'day of'"),
+    "several": ("a,b,c\n1,x,y\n", TEXT + "'b' (row 0: 'x') and 1 more"),
+    "underscore": ("a,b\n1,1_0\n", TEXT + "'b' (row 0: '1_0')"),
+    "nul inside": ("a,b\n1\0,2\n1,2\n1\x005,2\n", BROKEN + "NUL bytes"),
+    "nul later": ("a,b\n1,2\n1\x005,2\n", TEXT + "'a' (row 1: '1\\x005')"),
+    "twice": ("a,b,a\n1,2,3\n", "feature names must differ from each other: got 'a' more than once"),
+    "long": ("a,b\n1,2\n1,2,3,4\n", BROKEN + "row 1 has 4 cell(s) where the first line has 2)"),
+    "short": ("a,b\n1,2\n1\n", BROKEN + "row 1 has 1 cell(s) where the first line has 2)"),
+    "long first": ("a,b\n1,2,3\n4,5,6\n", BROKEN + "row 0 has 3 cell(s)"),
+    "open quote": ('a,b\n1,2\n1,"2\n', BROKEN + "a quote that is never closed in row 1)"),
+    "open header": ('"a,b\n1,2\n', BROKEN + "a quote that is never closed)"),
+    "after quote": ('a,b\n1,"2"3\n', BROKEN + "row 0 has text after a closing quote)"),
+    "empty": ("", BROKEN + "nothing in it)"),
+    "blank": ("\n \n", BROKEN + "nothing in it)"),
+    "header only": ("a,b\n", "FILE must have rows: got x.csv with one line"),
+    "one byte": ("a", "FILE must have rows: got x.csv with one line"),
+    "semicolons": ("a;b\n1;2\n", "FILE must have commas between columns: got x.csv with semicolons"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_text_gets_one_line(kind: str, tmp_path: Path) -> None:
+    content, line = BAD[kind]
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, content)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a,é\n1,2\n".encode("latin-1"), "a,b\n1,2\n".encode("utf-16"), bytes(range(128, 256)) * 4, b"\x00" * 50],
+    ids=["latin-1", "utf-16", "bytes", "zeros"],
+)
+def test_wrong_encodings(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="save it as UTF-8"):
+        read(tmp_path, content)
+
+
+def test_choices_that_make_no_sense(tmp_path: Path) -> None:
+    for wanted, line in (
+        ({"layer": "x"}, "--layer must be left out for text"),
+        ({"id": "z"}, "--id must name a column of the file"),
+        ({"drop": ("a", "b")}, "FILE must have columns left"),
+    ):
+        with pytest.raises(InputError, match=line):
+            read(tmp_path, "a,b\n1,2\n", **wanted)
+    with pytest.raises(InputError, match="--id must name one column of the file: got 'a', 2 of them"):
+        read(tmp_path, "a,b,a\n1,2,3\n", id="a")
+
+
+def test_one_row_and_one_column(tmp_path: Path) -> None:
+    assert read(tmp_path, "a\n1\n").shape == (1, 1)
+    with pytest.raises(InputError, match="at least 4 rows"):
+        fit(read(tmp_path, "a,b\n1,2\n"), random_state=0)
+    assert fit(read(tmp_path, FRAME[["a"]].to_csv(index=False)), random_state=0).support.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz"])
+def test_damaged_text_never_crashes(name: str, tmp_path: Path) -> None:
+    frame = FRAME.round(3).assign(who=WHO)
+    content = frame.to_csv(index=False, sep="\t" if "tsv" in name else ",").encode()
+    content = gzip.compress(content, mtime=0) if name.endswith("gz") else content
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        try:
+            fit(read(tmp_path, damaged(content, rng), name, id="who"), random_state=0)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017
