@@ -1,0 +1,120 @@
+"""NumPy's archives of arrays: mapped where they lie if they are not packed. SciPy keeps sparse matrices in them too."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from sparsemean.errors import InputError
+from sparsemean.sources.npy import Npy
+from sparsemean.sources.opened import Opened
+from sparsemean.sources.source import Array, Dense, Source
+from sparsemean.sources.table import Table, check_matrix
+from sparsemean.sources.wanted import Wanted, shown
+
+SPARSE = {"format.npy", "shape.npy", "data.npy"}
+UNPACKED_AT_ONCE = 16_000_000
+LOCAL_HEADER = 30
+"""Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
+
+
+class Inside(Npy):
+    """An array that lies unpacked in an archive, where values need not begin at whole multiples of their size."""
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Map a stretch of the file, and move it to where compiled loops can read it."""
+        return np.require(super().block(rows, columns), requirements="A")
+
+
+def read(path: Path, wanted: Wanted) -> Table:
+    """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
+    wanted.refuse("id", "group", "select", "drop", "layer", kind=".npz files")
+    opened = Opened(path.name, ".npz file", path.stat().st_size)
+    with opened.reading(), warnings.catch_warnings(), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote
+        members = {info.filename: info for info in archive.infolist()}
+        if wanted.dataset is None and set(members) >= SPARSE:
+            for info in members.values():
+                _check_size(info, opened)
+            return _sparse_table(path)
+        info = members[_name(members, wanted.dataset, opened)]
+        _check_size(info, opened)
+        return Table(_source(path, file, archive, info, opened))
+
+
+def _name(members: dict[str, Any], name: str | None, opened: Opened) -> str:
+    """Return the member that is meant."""
+    arrays = [member for member in members if member.endswith(".npy")]
+    has = f"{opened.name} has {shown([member.removesuffix('.npy') for member in arrays])}"
+    if not arrays:
+        raise opened.broken("no arrays")
+    if name is None and len(arrays) > 1:
+        raise InputError("--dataset", "name one of several arrays", "none", has)
+    if name is not None and f"{name}.npy" not in arrays:
+        raise InputError("--dataset", "name an array of the file", repr(name), has)
+    return arrays[0] if name is None else f"{name}.npy"
+
+
+def _source(path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo, opened: Opened) -> Source:
+    """Return a member as a source, after a look at its header only if it is not packed."""
+    with archive.open(info) as member:
+        version = npy_format.read_magic(member)
+        read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran, dtype = read_header(member)
+        offset = member.tell()
+        if dtype.hasobject:
+            raise opened.broken("an array of Python objects")
+        check_matrix(shape, dtype)
+        if shape[0] * shape[1] * dtype.itemsize != info.file_size - offset:
+            raise opened.broken(f"{info.file_size - offset} bytes where shape {shape} needs others")
+        if info.compress_type == zipfile.ZIP_STORED:
+            start = _start(file, info) + offset
+            if start + info.file_size - offset > opened.size:
+                raise opened.broken("cut short")
+            return Inside(path, start, (shape[0], shape[1]), dtype, fortran)
+        values = _unpacked(member, shape[0] * shape[1], dtype, opened)
+    return Dense(values.reshape(shape, order="F" if fortran else "C"))
+
+
+def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
+    """Return where the bytes of a member begin."""
+    file.seek(info.header_offset)
+    header = file.read(LOCAL_HEADER)
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return info.header_offset + LOCAL_HEADER + lengths
+
+
+def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[Any], opened: Opened) -> Array:
+    """Read the values of a packed member, a stretch at a time; reading to the end checks their sum."""
+    out: Array = np.empty(count, dtype)
+    view, at = out.view(np.uint8), 0
+    while part := member.read(min(UNPACKED_AT_ONCE, view.size - at) or 1):
+        if at + len(part) > view.size:
+            break
+        view[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)
+        at += len(part)
+    if at != view.size:
+        raise opened.broken("cut short")
+    return out
+
+
+def _check_size(info: zipfile.ZipInfo, opened: Opened) -> None:
+    """Refuse a member that so few bytes cannot hold."""
+    if info.compress_size > opened.size:
+        raise opened.broken("cut short")
+    Opened(opened.name, opened.kind, info.compress_size).check_size((info.file_size,), 1)
+
+
+def _sparse_table(path: Path) -> Table:
+    """Return a matrix that `scipy.sparse.save_npz` wrote."""
+    from scipy import sparse as scipy_sparse
+
+    from sparsemean.sources import sparse
+
+    return sparse.from_object(scipy_sparse.load_npz(io.BytesIO(path.read_bytes())))
