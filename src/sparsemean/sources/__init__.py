@@ -12,8 +12,15 @@ from sparsemean.sources.wanted import NOTHING, Wanted
 
 READERS = {
     ".npy": "npy",
+    ".npz": "npz",
     ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
     ".parquet": "parquet",
+    ".feather": "feather",
+    ".mtx": "mtx",
+    ".mtx.gz": "mtx",
     ".h5ad": "h5ad",
     ".h5": "h5",
     ".hdf5": "h5",
@@ -27,6 +34,8 @@ TAKERS = (
     "h5",
     "zarr",
     "frame",
+    "polars",
+    "arrow",
     "sparse",
 )
 """Modules with ``takes(X)`` and ``from_object(X, feature_names)``; NumPy's array is the last resort."""
