@@ -85,10 +85,11 @@ def fit(
     seed = draw_seed(random_state)
     data = Reading(table, deal(plan, seed, units), plan, shift, units, n_jobs, omit)
     counting, refining, again = _parts(progress, (1.0, 0.2 * (method is not None), 0.8 * bool(screen_rows)))
+    data = data.watching(improving.columns_judged_by(data, seed))
     counts = data.count(counting)
     data = replace(data, missing=counts.missing is not None)
     found, chosen, walked = certifying.select(data, counts)
-    data = data.holding(improving.columns_needed(data, chosen.support, seed))
+    data = data.holding(chosen.support)
     chosen, values = certifying.on_support(data, counts, chosen)
     with one_blas_thread():
         judged = improving.screen(data, chosen.support, seed)

@@ -46,15 +46,15 @@ class Judged:
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
 
-def columns_needed(data: Reading, support: IntArray, seed: int) -> IntArray:
-    """Return the columns that are looked at again: the support, and those that rows are judged by."""
-    return np.union1d(support, _sample(data, support, seed)[0]) if data.plan.screen_rows else support
+def columns_judged_by(data: Reading, seed: int) -> IntArray:
+    """Return the columns that rows are judged by where they are off the support: known before anything is read."""
+    return _sample(data, seed)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
 
 
-def _sample(data: Reading, support: IntArray, seed: int) -> tuple[IntArray, np.random.Generator]:
+def _sample(data: Reading, seed: int) -> tuple[IntArray, np.random.Generator]:
     rng = np.random.default_rng((seed, 1))
     most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_units))
-    return data.without(support, most, rng), rng
+    return data.sample(most, rng), rng
 
 
 def screen(data: Reading, support: IntArray, seed: int) -> Judged:
@@ -62,7 +62,8 @@ def screen(data: Reading, support: IntArray, seed: int) -> Judged:
     plan = data.plan
     if not plan.screen_rows:
         return Judged(rows.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
-    columns, rng = _sample(data, support, seed)
+    sampled, rng = _sample(data, seed)
+    columns = np.setdiff1d(sampled, support)
     if columns.size < TOO_FEW:
         why = f"rows were not judged off the support, where there are {columns.size} features"
         return Judged(rows.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)

@@ -76,25 +76,29 @@ class Reading:
         level = self.partition.wanted[-1]
         return self.means(columns, lambda levels, _: levels[level], level + 1)
 
-    def without(self, support: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-        """Return about ``most`` columns off the support, all where there are no more, in runs drawn at random."""
+    def sample(self, most: int, rng: np.random.Generator) -> IntArray:
+        """Return about ``most`` columns, all where there are no more, in runs drawn at random."""
         d = self.plan.n_features
-        off = np.ones(d, dtype=bool)
-        if d > most:
-            strata = np.linspace(0, d - RUN, most // RUN + 1)
-            first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
-            off[:] = False
-            off[(first[:, np.newaxis] + np.arange(RUN)).ravel()] = True
-        off[support] = False
-        return np.flatnonzero(off)
+        if d <= most:
+            return np.arange(d)
+        strata = np.linspace(0, d - RUN, most // RUN + 1)
+        first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
+        return np.unique(first[:, np.newaxis] + np.arange(RUN))
+
+    def watching(self, columns: IntArray) -> Reading:
+        """Return a reading that keeps ``columns`` while everything is read, unless all lies in memory anyway."""
+        source = self.table.source
+        return self if isinstance(source, Dense) else self._of(Held(source, columns))
 
     def holding(self, columns: IntArray) -> Reading:
-        """Return a reading that keeps ``columns``, unless they lie in memory anyway or are too many."""
+        """Return a reading that keeps ``columns`` too, read now; not if they lie in memory anyway or are too many."""
         source = self.table.source
-        if isinstance(source, Dense) or columns.size * self.plan.n_rows > HELD_VALUES:
+        if not isinstance(source, Held) or columns.size * self.plan.n_rows > HELD_VALUES:
             return self
-        held = Held(source, columns, source.take(columns))
-        return replace(self, table=replace(self.table, source=held))
+        return self._of(source.adding(columns))
+
+    def _of(self, source: Held) -> Reading:
+        return replace(self, table=replace(self.table, source=source))
 
     def kept(self, plan: Plan, seed: int, units: IntArray) -> Reading:
         """Return the reading of the rows of some ``units`` only (rows, where there are no groups), dealt anew."""
