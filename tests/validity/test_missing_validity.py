@@ -8,6 +8,8 @@ fixed.
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,24 @@ def test_two_groups(epsilon: float, long_version: bool, claims: Claims) -> None:
         alarms += compare(as_table(X), labels, contamination=epsilon, missing="omit")[0].support.size > 0
     claims.add(f"20 % missing, two groups, ε = {epsilon:g}", f"{alarms} of {runs}", f"≤ {most}", "32000…")
     assert alarms <= most
+
+
+@pytest.mark.parametrize("sizes", [(1,), (1, 2)])
+@pytest.mark.parametrize("below", [0, 3])
+def test_radius_by_exhaustion(sizes: tuple[int, ...], below: int, claims: Claims) -> None:
+    """No replacement of fewer rows than the radius changes sides, values taken away and put in included."""
+    options = {"contamination": 0.0, "bucket_sizes": sizes, "level": 0.1, "random_state": 4, "missing": "omit"}
+    options |= {"screen_rows": False, "refine": None}
+    X = np.abs(np.random.default_rng(3).standard_normal((11, 1))) + 0.1
+    X[:below] *= -1
+    X[[4, 9]] = np.nan
+    plain = sparse_mean(X, **options)
+    radius = int(plain.radius[0])
+    for rows in range(1, min(radius, 3)):
+        for chosen in combinations(range(11), rows):
+            for values in product((-1e3, 0.0, 1e3, np.nan), repeat=rows):
+                other = X.copy()
+                other[list(chosen), 0] = values
+                assert sparse_mean(other, **options).support.size == plain.support.size
+    name = f"20 % missing, radius by exhaustion, sizes {sizes}, {below} of 9 rows below zero"
+    claims.add(name, f"r = {radius}: no change with fewer rows", "never with r − 1", "3")
