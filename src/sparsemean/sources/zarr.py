@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import require
-from sparsemean.sources.chunks import MOST_AT_ONCE, Chunked, check_array
+from sparsemean.sources.chunks import Chunked, check_array
 from sparsemean.sources.inside import is_annotated, is_group, pick
 from sparsemean.sources.opened import Opened
-from sparsemean.sources.source import Source
+from sparsemean.sources.source import AT_ONCE, Source
 from sparsemean.sources.table import Table, check_names
 from sparsemean.sources.wanted import Wanted
 
@@ -21,7 +21,7 @@ class Zarr(Chunked):
     def __init__(self, array: Any, opened: Opened) -> None:
         chunks, (n, d) = array.chunks, array.shape
         shards = getattr(array, "shards", None)
-        if shards is not None and min(shards[0] * d, shards[1] * n) * array.dtype.itemsize <= MOST_AT_ONCE:
+        if shards is not None and min(shards[0] * d, shards[1] * n) * array.dtype.itemsize <= AT_ONCE:
             chunks = shards
         super().__init__(array, chunks, opened)
 

@@ -1,0 +1,33 @@
+"""What every source is held to: the numbers of the array in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsemean.errors import InputError
+from sparsemean.fitting import fit
+from sparsemean.sources import as_table, open_file
+from sparsemean.sources.table import Table
+from sparsemean.sources.wanted import NOTHING, Wanted
+
+
+def same_fit(table: Table, values: Any) -> None:
+    """The table and the array in memory agree in every number that is certified."""
+    expected = fit(as_table(values), random_state=0)
+    found = fit(table, random_state=0)
+    np.testing.assert_array_equal(found.support, expected.support)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    assert expected.support.size >= 3
+
+
+def is_refused(path: Any, wanted: Wanted = NOTHING) -> bool:
+    """Whether a file is refused, in one line, rather than read and fitted."""
+    try:
+        fit(open_file(path, wanted), random_state=0, refine=None, screen_rows=False)
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+        return True
+    return False
