@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pandas as pd
 import pytest
 
 from sparsemean import cli, simulate, sparse_mean
+from sparsemean.comparing import compare
+from sparsemean.sources import as_table
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0).X
 
@@ -31,21 +34,20 @@ def run(*arguments: str | Path, status: int = 0) -> None:
 
 
 def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("fit", csv, "--seed", "3")
+    run("fit", csv, "--id", "user", "--seed", "3")
     out = capsys.readouterr().out
     assert max(len(line) for line in out.splitlines()) <= 80
     assert "data.csv: 300 rows × 30 columns" in out
     for name in ("metric_0", "metric_1", "metric_3"):
         assert name in out
     assert "3 features were selected out of 30" in out
-    assert "left out 1 column(s) that are not numeric: user" in out.replace("\n", " ").replace("  ", " ")
     assert "Seed 3;" in out
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
 def test_out_holds_the_table(ending: str, csv: Path, tmp_path: Path) -> None:
     target = tmp_path / f"out{ending}"
-    run("fit", csv, "--seed", "3", "--out", target, "-q")
+    run("fit", csv, "--id", "user", "--seed", "3", "--out", target, "-q")
     expected = sparse_mean(DATA, random_state=3).table()
     match ending:
         case ".csv":
@@ -58,11 +60,11 @@ def test_out_holds_the_table(ending: str, csv: Path, tmp_path: Path) -> None:
 
 
 def test_json_to_standard_output_and_to_a_file(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("fit", csv, "--seed", "3", "--json")
+    run("fit", csv, "--id", "user", "--seed", "3", "--json")
     printed = json.loads(capsys.readouterr().out)
     assert {row["feature"] for row in printed["selected"]} == {"metric_0", "metric_1", "metric_3"}
     assert (printed["rows"], printed["columns"], printed["seed"]) == (300, 30, 3)
-    run("fit", csv, "--seed", "3", "--json", tmp_path / "out.json", "-q")
+    run("fit", csv, "--id", "user", "--seed", "3", "--json", tmp_path / "out.json", "-q")
     assert json.loads((tmp_path / "out.json").read_text()) == printed
     assert capsys.readouterr().out == ""
 
@@ -81,16 +83,28 @@ def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.Ca
 
 BAD = [
     (["fit", "missing.npy"], "FILE must be an existing file: got"),
-    (["fit", "{csv}", "-e", "0.7"], "contamination must be a number in [0, 0.5): got 0.7"),
+    (["fit", "{csv}", "--id", "user", "-e", "0.7"], "contamination must be a number in [0, 0.5): got 0.7"),
     (["fit", "{csv}", "-e", "lots"], "Invalid value for '-e' / '--contamination': 'lots' is not a valid float."),
-    (["fit", "{csv}", "--n-buckets", "some"], "n_buckets must be 'paper', 'theory' or an integer"),
-    (["fit", "{csv}", "--n-buckets", "-4"], "n_buckets must be 'paper', 'theory' or an integer"),
+    (["fit", "{csv}", "--id", "user", "--n-buckets", "some"], "n_buckets must be 'paper', 'theory' or an integer"),
+    (["fit", "{csv}", "--id", "user", "--n-buckets", "-4"], "n_buckets must be 'paper', 'theory' or an integer"),
     (["fit", "{csv}", "--frobnicate"], "No such option '--frobnicate'."),
-    (["fit", "{csv}", "--out", "x.docx"], "output must end in .csv, .json, .parquet: got 'x.docx'"),
+    (["fit", "{csv}", "--out", "x.docx"], "output must end in .csv, .json, .parquet, .h5ad: got 'x.docx'"),
     (["fit", "{csv}", "--out", "nowhere/x.csv"], "output must be in an existing directory"),
     (["fit", "{csv}", "--out", "{csv}"], "--out must differ from the input"),
     (["fit", "--json", "{csv}", "{csv}"], "--json must be followed by a name that ends in .json"),
-    (["fit", "{csv}", "--jobs", "0"], "n_jobs must be None or a nonzero integer"),
+    (["fit", "{csv}", "--id", "user", "--jobs", "0"], "n_jobs must be None or a nonzero integer"),
+    (["fit", "{csv}"], "FILE must have numeric columns only: got text in column 'user' (row 0: 'u0')"),
+    (["fit", "{csv}", "--id", "name"], "--id must name a column of the file: got 'name'; it has user, metric_0"),
+    (["fit", "{csv}", "--group", "arm"], "--group must name a column of the file: got 'arm'"),
+    (["fit", "{csv}", "--group", "user"], "--group user must have exactly two classes: got 300 class(es)"),
+    (["fit", "{csv}", "--group", "user", "--null", "1"], "--null must be left out with --group: got 1.0"),
+    (["fit", "{csv}", "--id", "user", "--select", "x*"], "--select must name columns of the file: got 'x*'"),
+    (["fit", "{csv}", "--id", "user", "--drop", "*"], "FILE must have columns left to look at: got none of 31"),
+    (["fit", "{csv}", "--layer", "raw"], "--layer must be left out for"),
+    (["fit", "{csv}", "--missing", "impute"], "FILE must have numeric columns only"),
+    (["fit", "{csv}", "--id", "user", "--missing", "impute"], "missing must be"),
+    (["fit", "{csv}", "--out", "x.h5ad"], "--out must end in .h5ad only where the input does: got 'x.h5ad'"),
+    (["fit", "{csv}", "-q", "-v"], "--quiet must be left out with --verbose"),
     (["fit"], "Missing argument 'FILE'."),
     (["frobnicate"], "No such command 'frobnicate'."),
     (["plan", "20", "20000"], "n must be large enough that 2^(1−J) ≤ level/(d·sizes)"),
@@ -119,7 +133,7 @@ def test_an_output_that_existed_is_untouched_on_failure(csv: Path, tmp_path: Pat
     target.write_text("precious")
     damaged = tmp_path / "bad.csv"
     damaged.write_text(csv.read_text().replace("6.", "nan", 1).replace("metric_3", "metric_3", 1) + "u,nan\n")
-    run("fit", damaged, "--out", target, status=2)
+    run("fit", damaged, "--id", "user", "--out", target, status=2)
     assert target.read_text() == "precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "data.csv", "out.csv"]
 
@@ -132,7 +146,7 @@ def test_an_unforeseen_error_is_one_line_and_status_1(
 
     monkeypatch.setattr("sparsemean.fitting.fit", broken)
     monkeypatch.delenv("SPARSEMEAN_DEBUG", raising=False)
-    run("fit", csv, status=1)
+    run("fit", csv, "--id", "user", status=1)
     assert capsys.readouterr().err.startswith("sparsemean: internal error, ZeroDivisionError: oops")
 
 
@@ -141,7 +155,7 @@ def test_interrupt_is_one_line(csv: Path, monkeypatch: pytest.MonkeyPatch, capsy
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sparsemean.fitting.fit", interrupted)
-    run("fit", csv, status=130)
+    run("fit", csv, "--id", "user", status=130)
     assert capsys.readouterr().err.strip() == "sparsemean: interrupted; no file was changed"
 
 
@@ -171,3 +185,62 @@ def test_installed_command_and_version() -> None:
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("sparsemean 0.")
     assert subprocess.run([command], capture_output=True, text=True, check=False).stdout.startswith("Usage: sparsemean")
+
+
+def test_choices_of_columns_and_names_of_rows(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ("--select", "metric_?", "--drop", "metric_3", "--drop", "metric_5")
+    run("fit", csv, "--id", "user", *chosen, "--seed", "3", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["columns"] == 8
+    assert {row["feature"] for row in printed["selected"]} == {"metric_0", "metric_1"}
+    assert printed["suspect_names"] == [f"u{row}" for row in printed["suspects"]]
+
+
+def test_two_groups_of_a_file(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.read_csv(csv)
+    frame["arm"] = np.where(np.arange(300) % 2, "treated", "control")
+    frame.loc[frame.arm == "treated", "metric_7"] += 3
+    frame.to_csv(csv, index=False)
+    run("fit", csv, "--id", "user", "--group", "arm", "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["feature"] for row in printed["selected"]] == ["metric_7"]
+    expected, _ = compare(as_table(frame.drop(columns=["user", "arm"])), frame["arm"])
+    assert printed["selected"][0]["estimate"] == pytest.approx(expected.mean[7], rel=1e-12)
+    assert printed["selected"][0]["estimate"] > 2
+
+
+def test_standard_input_with_gaps(csv: Path) -> None:
+    frame = pd.read_csv(csv)
+    frame.iloc[::7, 4] = np.nan
+    command = [Path(sys.executable).parent / "sparsemean", "fit", "-", "--id", "user", "--seed", "3", "--json"]
+    text = frame.to_csv(index=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "NaN in column 3 ('metric_3'), row 0" in done.stderr
+    done = subprocess.run([*command, "--missing", "omit"], input=text, capture_output=True, text=True, check=True)
+    expected = sparse_mean(frame.iloc[:, 1:], missing="omit", random_state=3)
+    assert [row["feature"] for row in json.loads(done.stdout)["selected"]] == expected.table()["feature"].tolist()
+
+
+def test_a_full_disk_is_one_line_and_leaves_everything_as_it_was(csv: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("precious")
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); from sparsemean.cli import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, "fit", csv, "--id", "user", "--out", target]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sparsemean: output must be written whole: got")
+    assert done.stderr.count("\n") == 1
+    assert target.read_text() == "precious"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "out.csv"]
+
+
+def test_verbose_says_how_it_was_read(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", csv, "--id", "user", "-v")
+    out = capsys.readouterr().out
+    assert "Read along columns, dense, float64" in out
+    assert max(len(line) for line in out.splitlines()) <= 80

@@ -146,6 +146,11 @@ class Estimate:
             return [int(i) for i in features]
         return [str(name) for name in self.feature_names[features]]
 
+    def row_names(self, rows: Iterable[int]) -> list[str | int]:
+        """Return the names of ``rows``, or their numbers where the data are not at hand or have none."""
+        names = None if self.source is None else self.source.row_names
+        return [int(row) if names is None else str(names[row]) for row in rows]
+
     def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
         """Return one row for each selected feature (``all=True``: every feature), strongest first.
 

@@ -34,7 +34,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     except OSError as error:  # a full disk, most often
         temporary.unlink(missing_ok=True)
         why = error.strerror or str(error)
-        raise InputError("output", "be written whole", f"{str(path)!r} ({why})", "what was there is unchanged") from error
+        raise InputError(
+            "output", "be written whole", f"{str(path)!r} ({why})", "what was there is unchanged"
+        ) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

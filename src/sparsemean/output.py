@@ -33,6 +33,7 @@ def check_target(path: Path) -> None:
 def as_json(estimate: Estimate) -> str:
     """Return the selected features and the settings; what is infinite or not known is null."""
     plan = estimate.plan
+    suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     selected = [
         {key: _plain(value) for key, value in row.items()} for row in estimate.table().to_dict(orient="records")
     ]
@@ -49,13 +50,15 @@ def as_json(estimate: Estimate) -> str:
         "screen_rows": plan.screen_rows,
         "refine": plan.refine or None,
         "refine_on": plan.refine_on,
+        "missing": plan.missing,
         "seed": estimate.seed,
         "selected": selected,
         "not_certified": [
             {key: _plain(value) for key, value in row.items()}
             for row in estimate.table(certified=False).to_dict(orient="records")
         ],
-        "suspects": [] if estimate.rows is None else estimate.rows.suspects.tolist(),
+        "suspects": suspects,
+        "suspect_names": estimate.row_names(suspects),
         "summary": estimate.summary(),
         "notes": list(estimate.status.messages),
     }

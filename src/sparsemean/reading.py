@@ -11,7 +11,7 @@ from sparsemean import path
 from sparsemean.partition import deal
 from sparsemean.passes import memory
 from sparsemean.records import Counts, FloatArray, IntArray, Partition, Plan
-from sparsemean.sources.source import Dense, Held
+from sparsemean.sources.source import Held
 from sparsemean.sources.table import Table
 
 RUN = 32
@@ -88,7 +88,7 @@ class Reading:
     def watching(self, columns: IntArray) -> Reading:
         """Return a reading that keeps ``columns`` while everything is read, unless all lies in memory anyway."""
         source = self.table.source
-        return self if isinstance(source, Dense) else self._of(Held(source, columns))
+        return self if source.in_memory else self._of(Held(source, columns))
 
     def holding(self, columns: IntArray) -> Reading:
         """Return a reading that keeps ``columns`` too, read now; not if they lie in memory anyway or are too many."""

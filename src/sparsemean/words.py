@@ -50,10 +50,12 @@ def _rows_and_values(estimate: Estimate) -> list[str]:
 
 
 def _worst(estimate: Estimate) -> str:
-    """Name the worst suspects, counted from 0."""
+    """Name the worst suspects, by number where they have no names."""
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
-    shown = ", ".join(map(str, suspects[:NAMED])) + (", …" if len(suspects) > NAMED else "")
-    return f" (worst rows first, counted from 0: {shown})" if suspects else ""
+    names = estimate.row_names(suspects[:NAMED])
+    shown = ", ".join(map(str, names)) + (", …" if len(suspects) > NAMED else "")
+    counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
+    return f" (worst rows first{counted}: {shown})" if suspects else ""
 
 
 def _capital(sentence: str) -> str:

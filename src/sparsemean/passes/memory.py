@@ -54,7 +54,7 @@ def count(
             try:
                 found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
             except cpu.NotFiniteError:
-                raise not_finite(table, as_dense(values), piece.rows.start, at.start, missing=missing) from None
+                raise not_finite(table, values, piece.rows.start, at.start, missing=missing) from None
             total.positive[:, at] += found.positive
             total.negative[:, at] += found.negative
             np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
@@ -111,9 +111,16 @@ def _counted(block: Block, partition: Partition, shift: FloatArray | None, missi
 
 
 def not_finite(
-    table: Table, values: Array, first_row: int = 0, first_column: int = 0, *, missing: bool = False
+    table: Table, block: Block, first_row: int = 0, first_column: int = 0, *, missing: bool = False
 ) -> InputError:
-    """Find the first column of ``values`` that is to blame; with ``missing`` that is not one with NaN."""
+    """Find the first column of a block that is to blame; with ``missing`` that is not one with NaN."""
+    if isinstance(block, np.ndarray):
+        values: Array = block
+    else:
+        from sparsemean.kernels import sparse
+
+        suspect = sparse.first_bad(block, missing=missing)
+        values, first_column = as_dense(block[:, suspect : suspect + 1]), first_column + suspect
     n, d = values.shape
     width = max(1, SCANNED_AT_ONCE // n)
     for first in range(0, d, width):

@@ -87,9 +87,7 @@ def count(
                 if progress is not None:
                     progress((columns.start + part.stop) / d)
         except cpu.NotFiniteError:
-            first = _suspect(block, missing)
-            values = as_dense(block[:, first])
-            raise not_finite(table, values, first_column=columns.start + first.start, missing=missing) from None
+            raise not_finite(table, block, first_column=columns.start, missing=missing) from None
     above, below, *sizes = counted
     n_pairs = np.maximum(sizes[0] * sizes[1], 1)
     delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
@@ -110,16 +108,6 @@ def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
     codes, which = np.unique(n0 * (int(n1.max()) + 1) + n1, return_inverse=True)
     pairs = [divmod(int(code), int(n1.max()) + 1) for code in codes]
     return RanksOfEach(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
-
-
-def _suspect(block: Block, missing: bool) -> slice:
-    """Return the columns to search for a value that is not finite: of a sparse block only the first that has one."""
-    if isinstance(block, np.ndarray):
-        return slice(0, block.shape[1])
-    from sparsemean.kernels import sparse
-
-    first = sparse.first_bad(block, missing=missing)
-    return slice(first, first + 1)
 
 
 def map_differences(

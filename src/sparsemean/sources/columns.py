@@ -15,6 +15,8 @@ GetColumn = Callable[[int], Array]
 class Columns(Source):
     """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN."""
 
+    in_memory = True
+
     def __init__(self, n: int, d: int, dtype: Any, get: GetColumn) -> None:
         self.shape, self.dtype, self.get = (n, d), np.dtype(dtype), get
 

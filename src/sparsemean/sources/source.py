@@ -38,6 +38,8 @@ class Source(ABC):
         Columns (rows, if read along rows) that lie together: a read of fewer costs as much.
     sparse
         Whether blocks are compressed by columns, their zeros left out.
+    in_memory
+        Whether columns that were read need not be kept, as they lie in memory anyway.
     """
 
     shape: tuple[int, int]
@@ -45,6 +47,7 @@ class Source(ABC):
     along: Along = "columns"
     grain: int = 1
     sparse: bool = False
+    in_memory: bool = False
 
     @abstractmethod
     def block(self, rows: slice, columns: slice) -> Block:
@@ -88,6 +91,8 @@ class Source(ABC):
 class Dense(Source):
     """An array in memory, or mapped into it, where it lies."""
 
+    in_memory = True
+
     def __init__(self, values: Array) -> None:
         self.values, self.dtype = values, values.dtype
         self.shape = (int(values.shape[0]), int(values.shape[1]))
@@ -113,6 +118,7 @@ class Chosen(Source):
         self.source, self.columns = source, columns
         self.shape, self.dtype = (source.shape[0], int(columns.size)), source.dtype
         self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+        self.in_memory = source.in_memory
 
     @property
     def bytes_a_value(self) -> float:

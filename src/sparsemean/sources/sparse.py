@@ -38,6 +38,7 @@ class Sparse(Source):
     """
 
     sparse = True
+    in_memory = True
 
     def __init__(self, X: Any) -> None:
         self.matrix = _in_order(_viewed(X))
