@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +23,7 @@ def n_tests(plan: Plan) -> float:
     return sizes * plan.n_features
 
 
+@lru_cache(maxsize=4096)
 def critical(n_buckets: int, tests: float, level: float) -> int:
     """Return the smallest majority k among J buckets with p ≤ level/tests, by halving; J + 1 if there is none."""
     low, high = 0, n_buckets + 1

@@ -83,6 +83,12 @@ def plan(
     return replace(made, outlook=outlook)
 
 
+def smallest_effect(made: Plan, n: int, contamination: float, power: float) -> float:
+    """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
+    other = replace(made, n_rows=n, n_units=n, bad_rows=fits.bad_rows(n, contamination), contamination=contamination)
+    return min(_row(other, size, power)["effect"] for size in made.bucket_sizes)
+
+
 def _row(made: Plan, size: int, power: float) -> dict[str, float]:
     J, k = limits.majority(made, size)
     return {"size": size, "buckets": J, "majority": k, "effect": _effect(J, k, size, power)}
@@ -102,8 +108,7 @@ def _rows_needed(made: Plan, effect: float, power: float) -> int:
     """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
 
     def found(n: int) -> bool:
-        other = replace(made, n_rows=n, n_units=n, bad_rows=fits.bad_rows(n, made.contamination))
-        return min(_row(other, size, power)["effect"] for size in made.bucket_sizes) <= effect
+        return smallest_effect(made, n, made.contamination, power) <= effect
 
     low, high = fits.MIN_ROWS, fits.MIN_ROWS
     while not found(high):
