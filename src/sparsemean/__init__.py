@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemean import baselines, datasets, simulate, studies
+    from sparsemean import baselines, datasets, plots, simulate, studies
     from sparsemean.errors import InputError
     from sparsemean.estimate import Estimate
     from sparsemean.estimators import SparseMean, SparseMeanDifference
@@ -29,6 +29,7 @@ __all__ = [
     "datasets",
     "load",
     "plan",
+    "plots",
     "simulate",
     "sparse_mean",
     "studies",
@@ -44,7 +45,7 @@ _HOMES = {
     "plan": "planning",
     "sparse_mean": "fitting",
 }
-_ROOMS = {"baselines", "datasets", "simulate", "studies"}
+_ROOMS = {"baselines", "datasets", "plots", "simulate", "studies"}
 
 
 def __getattr__(name: str) -> Any:

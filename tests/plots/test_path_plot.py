@@ -37,7 +37,7 @@ def test_own_axes_few_features_and_nothing_selected() -> None:
     figure, ax = plt.subplots()
     none = sparse_mean(DATA[:, 4:], random_state=0)
     assert none.plot_path(ax=ax, n_iter=50) is ax
-    assert "0 of 26" in ax.get_title(loc="left")
+    assert "0 of 26" in ax.get_title()
     plt.close(figure)
     one = sparse_mean(DATA[:, :1], random_state=0).plot_path()
     plt.close(one.figure)

@@ -8,7 +8,8 @@ import numpy as np
 
 from sparsemean.errors import require
 from sparsemean.planning.paper import DEFAULT_ITERATIONS
-from sparsemean.records import IntArray
+from sparsemean.plots.style import CYCLE, SMALL, axes_for, entitle, settle, shown
+from sparsemean.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
 
 MAX_LABELLED = 10
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES = ("-", "--", ":")
+"""Lines that have the same colour differ in this."""
 
 
 def plot_path(
@@ -35,14 +37,16 @@ def plot_path(
     n_rest
         How many unselected features to draw in grey: those with the largest |β₀|, the nearest to entering.
     """
-    pyplot = require("matplotlib.pyplot", extra="plots", purpose="plotting")
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")
+    require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
     last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
-    for features, selected in ((_strongest_rest(estimate, n_rest), False), (estimate.support, True)):
-        if features.size:
-            _draw(ax, estimate, features, np.abs(estimate.trajectory(features, last, X)), selected)
+    features = np.concatenate((_strongest_rest(estimate, n_rest), estimate.support))
+    size = np.abs(estimate.trajectory(features, last, X))
+    size, k = np.where(size > 0, size, np.nan), estimate.support.size
+    ax = axes_for(ax)
+    ax.set_yscale("log")
+    ax.set_xlim(0, last)
+    ax.plot(np.arange(last + 1), size[:, : features.size - k], color="0.8", linewidth=0.7, zorder=1)
     if plan.selection == "paper":  # elsewhere α is in units of each feature's own
         ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
         ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
@@ -52,13 +56,11 @@ def plot_path(
             "support read", (plan.select_at, 0), xycoords=("data", "axes fraction"), xytext=(4, 6),
             textcoords="offset points", color="0.35", fontsize="small",
         )  # fmt: skip
-    ax.set_yscale("log")
-    ax.set_xlim(0, last)
     ax.set_xlabel("iteration t")
     ax.set_ylabel("|μ̂|, units of the data")
     title = f"{estimate.support.size} of {plan.n_features:,} features selected; grey: the nearest of the rest"
-    ax.set_title(title, loc="left", fontsize="medium")
-    ax.spines[["top", "right"]].set_visible(False)
+    entitle(ax, title)
+    _draw_selected(ax, estimate, size[:, features.size - k :])
     return ax
 
 
@@ -69,27 +71,31 @@ def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
     return np.asarray(rest, dtype=np.intp)
 
 
-def _draw(ax: Axes, estimate: Estimate, features: IntArray, size: Any, selected: bool) -> None:
-    times = np.arange(size.shape[0])
-    size = np.where(size > 0, size, np.nan)
-    if not selected:
-        ax.plot(times, size, color="0.8", linewidth=0.7, zorder=1)
-        return
-    order = np.argsort(estimate.entry_time[features], kind="stable")
-    for rank, k in enumerate(order):
-        ax.plot(times, size[:, k], color=COLOURS[rank % len(COLOURS)], linewidth=1.6, zorder=2)
-    _label(ax, [str(name) for name in estimate.names(features)], size, order[:MAX_LABELLED])
+def _draw_selected(ax: Axes, estimate: Estimate, size: FloatArray) -> None:
+    """Draw the selected features in the order in which they enter, and name the first ones."""
+    order = np.argsort(estimate.entry_time[estimate.support], kind="stable")
+    names = estimate.names(estimate.support)
+    ends = {}
+    for rank, k in enumerate(order.tolist()):
+        colour, dashes = CYCLE[rank % len(CYCLE)], DASHES[rank // len(CYCLE) % len(DASHES)]
+        ax.plot(np.arange(size.shape[0]), size[:, k], color=colour, linestyle=dashes, linewidth=1.6, zorder=2)
+        if rank < MAX_LABELLED and np.isfinite(size[-1, k]):
+            ends[shown(names[k])] = (float(size[-1, k]), colour)
+    _label(ax, ends, size.shape[0] - 1)
 
 
-def _label(ax: Axes, names: list[str], size: Any, order: IntArray) -> None:
-    """Write names at the right end of the lines, kept apart by moving later ones down."""
-    ends = {int(k): float(size[-1, k]) for k in order if np.isfinite(size[-1, k])}
-    ranks = {int(k): rank for rank, k in enumerate(order)}
+def _label(ax: Axes, ends: dict[str, tuple[float, str]], last: int) -> None:
+    """Write names at the right end of the lines, kept apart by moving lower ones down, each tied to its line."""
+    settle(ax)
+    line = 1.25 * SMALL
     lowest = np.inf
-    for k, end in sorted(ends.items(), key=lambda item: -item[1]):
-        place = min(end, lowest)
-        lowest = place / 3.2  # about one line of text on the usual range of ten decades
+    for name, (end, colour) in sorted(ends.items(), key=lambda item: -item[1][0]):
+        height = float(ax.transData.transform((last, end))[1]) * 72 / ax.figure.dpi
+        place = min(height, lowest)
+        lowest = place - line
         ax.annotate(
-            names[k], (size.shape[0] - 1, place), xytext=(4, 0), textcoords="offset points", va="center",
-            fontsize="small", color=COLOURS[ranks[k] % len(COLOURS)], annotation_clip=False,
+            name, (last, end), (14, place - height), textcoords="offset points", va="center", fontsize=SMALL,
+            color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0,
+                        "relpos": (0, 0.5)},
         )  # fmt: skip

@@ -1,0 +1,132 @@
+"""The plot of a plan: the smallest mean that can be found, over the number of rows and the contamination."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemean.checks import fraction_of_rows
+from sparsemean.errors import InputError, require
+from sparsemean.planning.fits import MIN_ROWS
+from sparsemean.planning.outlook import smallest_effect
+from sparsemean.plots.style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle, some
+from sparsemean.records import FloatArray, IntArray, Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CONTAMINATIONS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
+MARKERS = "osv^Dx"
+NUMBERS = 60
+"""Numbers of rows that the curves are computed at."""
+DEFAULT_POWER = 0.8
+
+
+def plot_plan(
+    plan: Plan,
+    ax: Axes | None = None,
+    *,
+    contaminations: Sequence[float] = CONTAMINATIONS,
+    n_range: tuple[int, int] | None = None,
+) -> Axes:
+    """Draw the detectable effect over the number of rows, a curve for each contamination, and the plan's own place.
+
+    Parameters
+    ----------
+    plan
+        What `sparsemean.plan` returns, or the plan of an estimate from one group with symmetric noise.
+    ax
+        Axes to draw on; new ones by default.
+    contaminations
+        Shares of bad rows; six at most.
+    n_range
+        Fewest and most rows drawn; by default a tenth and ten times those of the plan.
+
+    Examples
+    --------
+    >>> import sparsemean as sm
+    >>> from sparsemean.plots import plot_plan
+    >>> ax = plot_plan(sm.plan(2000, 20_000))  # doctest: +SKIP
+    """
+    if not isinstance(plan, Plan) or plan.dealing != "blocks" or plan.noise != "symmetric":
+        rule = "be made by sparsemean.plan, or be that of a certified fit of one group with symmetric noise"
+        raise InputError("plan", rule, f"dealing {plan.dealing!r}" if isinstance(plan, Plan) else type(plan).__name__)
+    shares = [fraction_of_rows(share) for share in contaminations]
+    if not 0 < len(shares) <= len(CYCLE):
+        raise InputError("contaminations", f"be one to {len(CYCLE)} numbers", f"{len(shares)} of them")
+    numbers = _numbers(plan, n_range)
+    power = DEFAULT_POWER if plan.outlook is None else plan.outlook.power
+    curves = np.array([[smallest_effect(plan, int(n), share, power) for n in numbers] for share in shares])
+    ax = axes_for(ax)
+    ax.set(xscale="log", yscale="log", xlim=(numbers[0], numbers[-1]))
+    for k, (share, curve) in enumerate(zip(shares, curves, strict=True)):
+        _draw_curve(ax, numbers, curve, k, f"{100 * share:.3g} % bad" if share else "no bad rows")
+    _draw_nothing(ax, numbers, curves)
+    _draw_own(ax, plan, power)
+    _tick(ax)
+    ax.set_xlabel("number of rows")
+    ax.set_ylabel("smallest mean found, in standard deviations of Gaussian noise")
+    what = f"{some(plan.n_features, 'feature')}, level {plan.level:g}, power {power:g}"
+    entitle(ax, f"What can be found among {what}")
+    return ax
+
+
+def _numbers(plan: Plan, n_range: tuple[int, int] | None) -> IntArray:
+    """Return the numbers of rows to compute at, evenly spread on a logarithmic scale, the plan's own among them."""
+    low, high = (plan.n_units / 10, plan.n_units * 10) if n_range is None else n_range
+    low = max(low, MIN_ROWS)
+    if not np.isfinite(high) or not low < high:
+        raise InputError("n_range", f"be two rising numbers of rows, the larger above {MIN_ROWS}", n_range)
+    spread = np.geomspace(low, high, NUMBERS).round().astype(np.intp)
+    own = [plan.n_units] if low <= plan.n_units <= high else []
+    return np.union1d(spread, np.array(own, dtype=np.intp))
+
+
+def _tick(ax: Axes) -> None:
+    """Write numbers out at 1, 2 and 5 times powers of ten, or at these alone where a decade has little room."""
+    ticker = require("matplotlib.ticker", extra="plots", purpose="plotting")
+    for axis, length, least, form in (
+        (ax.xaxis, ax.bbox.width, 110, "{x:,.0f}"),
+        (ax.yaxis, ax.bbox.height, 45, "{x:g}"),
+    ):
+        decades = float(np.diff(np.log10(axis.get_view_interval()))[0])
+        close = length * 72 / ax.figure.dpi < least * decades
+        axis.set_major_locator(ticker.LogLocator(subs=(1,) if close else (1, 2, 5)))
+        axis.set_major_formatter(ticker.StrMethodFormatter(form))
+        axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _draw_curve(ax: Axes, numbers: IntArray, curve: FloatArray, k: int, label: str) -> None:
+    """Draw one contamination, from the number of rows on at which anything can be found."""
+    there = np.isfinite(curve)
+    label = label if there.any() else f"{label}: nothing here"
+    first = int(np.argmax(there))
+    ax.plot(
+        numbers[there], curve[there], color=CYCLE[k], linewidth=1.6, marker=MARKERS[k], markersize=5,
+        markevery=[0, *range(6 + 2 * k, max(0, numbers.size - first), 12)] if there.any() else None, label=label,
+    )  # fmt: skip
+
+
+def _draw_nothing(ax: Axes, numbers: IntArray, curves: FloatArray) -> None:
+    """Hatch the numbers of rows at which no mean can be found, however large, at the least contamination."""
+    possible = np.asarray(np.isfinite(curves).any(axis=0))
+    first = float(numbers[np.argmax(possible)]) if possible.any() else float(numbers[-1])
+    if possible[0]:
+        return
+    ax.axvspan(float(numbers[0]), first, facecolor="0.95", edgecolor="0.75", hatch="//", linewidth=0, zorder=0)
+    ax.annotate(
+        "too few rows for any mean", (float(np.sqrt(numbers[0] * first)), 0.5), rotation=90, fontsize=SMALL,
+        xycoords=("data", "axes fraction"), ha="center", va="center", color=GUIDE,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+    )  # fmt: skip
+
+
+def _draw_own(ax: Axes, plan: Plan, power: float) -> None:
+    """Mark the plan itself, where it can find anything and lies within the axes."""
+    own = smallest_effect(plan, plan.n_units, plan.contamination, power)
+    left, right = ax.get_xlim()
+    if np.isfinite(own) and left <= plan.n_units <= right:
+        label = f"this plan: {own:.2g}"
+        ax.plot([plan.n_units], [own], "*", color=ALARM, markersize=14, markeredgecolor="white", zorder=4, label=label)

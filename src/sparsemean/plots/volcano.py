@@ -1,0 +1,118 @@
+"""The volcano plot: how far each feature leans to one side, and how small its p-value is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean import path
+from sparsemean.plots.mass import draw_mass
+from sparsemean.plots.style import CHOSEN, GUIDE, axes_for, entitle, rim, some, strongest_first
+from sparsemean.selection import harmonic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sparsemean.estimate import Estimate
+    from sparsemean.records import FloatArray
+
+HIGHEST = 300.0
+"""Smaller p-values than 1e-300, zero among them, are drawn there, as triangles."""
+
+
+def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12) -> Axes:
+    """Draw −log10 p of every feature over its β (Cliff's delta for two groups), the selected ones coloured.
+
+    β is there for every feature, the estimate on the support alone. The p-values allow for the planned bad rows but
+    are not adjusted for the number of features; the line is where the rule of the fit ends.
+
+    Parameters
+    ----------
+    estimate
+        The result of a fit.
+    ax
+        Axes to draw on; new ones by default.
+    labels
+        How many of the strongest selected features to name, where there is room.
+    """
+    ax = axes_for(ax)
+    from sparsemean.plots.labels import label_points
+
+    height = heights(estimate.p_values)
+    selected = strongest_first(estimate, estimate.support)
+    rest = np.ones(height.size, dtype=bool)
+    rest[selected] = False
+    rest[estimate.selection.skipped] = False
+    line = rejection_p(estimate)
+    top = 1.12 * max(float(height.max()), 1.0 if line is None else -float(np.log10(line)))
+    wide = 1.08 * max(0.05, float(np.abs(estimate.beta).max()))
+    ax.set(xlim=(-wide, wide), ylim=(-0.02 * top, top))
+    others = some(int(rest.sum()), "other feature")
+    draw_mass(ax, estimate.beta[rest], height[rest], (-wide, wide, -0.02 * top, top), others)
+    for beyond, marker, label in ((False, "o", "selected"), (True, "^", "selected, p below 1e-300")):
+        at = selected[(height[selected] >= HIGHEST) == beyond]
+        if at.size:
+            ax.plot(
+                estimate.beta[at], height[at], linestyle="", marker=marker, markersize=6, color=CHOSEN,
+                markeredgecolor="white", markeredgewidth=rim(at.size), zorder=3, label=label,
+            )  # fmt: skip
+    left_out = estimate.selection.skipped
+    if left_out.size:
+        label = f"left out, one value only: {left_out.size:,}"
+        ax.plot(estimate.beta[left_out], height[left_out], "x", color=GUIDE, markersize=6, zorder=3, label=label)
+    _draw_rule(ax, estimate, line)
+    ax.set_xlabel(_lean(estimate))
+    ax.set_ylabel("−log10 of the p-value")
+    entitle(ax, f"{selected.size:,} of {some(height.size, 'feature')} selected")
+    named = estimate.names(selected[: 10 * labels])
+    label_points(ax, estimate.beta[selected], height[selected], named, most=labels, colour=CHOSEN)
+    return ax
+
+
+def heights(p_values: FloatArray) -> FloatArray:
+    """Return −log10 p, 0 for p = 1 and at most `HIGHEST`.
+
+    Examples
+    --------
+    >>> heights(np.array([1.0, 0.01, 0.0])).tolist()
+    [0.0, 2.0, 300.0]
+    """
+    return np.asarray(np.abs(np.log10(np.maximum(p_values, 10.0**-HIGHEST))))
+
+
+def rejection_p(estimate: Estimate) -> float | None:
+    """Return a p-value that parts the features the rule rejects from the others; None for the paper's rule.
+
+    With R of d rejected, Holm's next p-value is above level/(d − R) and the R before are not; those of Benjamini and
+    Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
+    """
+    plan = estimate.plan
+    if plan.selection == "paper":
+        return None
+    d = plan.n_features
+    rejected = int(np.sum(estimate.selection.last_slack >= plan.bad_rows))
+    if plan.selection == "fwer":
+        return plan.level / max(1, d - rejected)
+    return plan.level * max(1, rejected) / d / (harmonic(d) if plan.selection == "fdr_by" else 1.0)
+
+
+def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
+    """Draw where the rule ends: a p-value, or the β that the paper's rule asks for."""
+    style: dict[str, Any] = {"color": GUIDE, "linewidth": 1.0, "linestyle": "--", "zorder": 2}
+    if line is not None:
+        ax.axhline(-float(np.log10(line)), label=f"selected from p = {line:.2g}", **style)
+        return
+    plan = estimate.plan
+    beta = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    for side in (-beta, beta) if np.isfinite(beta) else ():
+        ax.axvline(side, label=f"the paper's rule: |β| from {beta:.3f}" if side > 0 else None, **style)
+
+
+def _lean(estimate: Estimate) -> str:
+    """Say what β is."""
+    if estimate.labels is not None:
+        return "Cliff's delta: pairs with the second group larger, less those with it smaller, as a share"
+    null = "zero" if estimate.shift is None else "the null value"
+    what = "bucket means" if max(estimate.plan.bucket_sizes) > 1 else "rows"
+    return f"β: share of {what} above {null} less the share below"
