@@ -14,6 +14,7 @@ EXPECTED = {
     "quickstart.py": "l2 error: 0.",
     "two_groups.py": "04016, 36002, 22010, 26003, 19008",
     "path_plot.py": "",
+    "plots.py": "10 pictures in plots",
     "compare_methods.py": "0.10",
 }
 
