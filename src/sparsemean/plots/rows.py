@@ -44,7 +44,7 @@ def plot_rows(
     """
     if order not in ("rows", "scores"):
         raise InputError("order", "be 'rows' or 'scores'", repr(order))
-    names = _names(estimate, names)
+    _check_names(names, estimate.plan.n_rows)
     ax = axes_for(ax)
     from sparsemean.plots.labels import label_points
 
@@ -63,7 +63,8 @@ def plot_rows(
     _draw(ax, estimate, judged, place)
     entitle(ax, _title(estimate, judged))
     worst = judged.suspects
-    said = [names[i] for i in worst[: 10 * labels].tolist()]
+    first = worst[: 10 * labels].tolist()
+    said = estimate.row_names(first) if names is None else [names[row] for row in first]
     label_points(ax, place[worst], judged.scores[worst], said, most=labels, colour=ALARM)
     return ax
 
@@ -90,16 +91,11 @@ def _draw(ax: Axes, estimate: Estimate, judged: Rows, place: np.ndarray[tuple[in
     ax.axhline(line, color=GUIDE, linewidth=1.0, linestyle="--", zorder=2, label=what)
 
 
-def _names(estimate: Estimate, names: Sequence[object] | None) -> Sequence[object]:
-    n = estimate.plan.n_rows
-    if names is None and estimate.source is not None and estimate.source.row_names is not None:
-        return list(estimate.source.row_names)
-    if names is None:
-        return range(n)
-    if isinstance(names, str) or len(names) != n:
+def _check_names(names: Sequence[object] | None, n: int) -> None:
+    """Refuse names that are not one for each row."""
+    if names is not None and (isinstance(names, str) or len(names) != n):
         received = "one name" if isinstance(names, str) else f"{len(names)} names"
         raise InputError("names", f"have one name for each of the {n} rows", received)
-    return names
 
 
 def _not_judged(estimate: Estimate, judged: Rows) -> str:
