@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 GAP = 1_000_000
 """Bytes between columns that are read along: a read of its own costs as much."""
 
+AT_A_TIME = 4
+"""What is held of a piece while it is counted: the piece, the next one being read, and what either is turned from."""
+
 
 class Compressed(Source):
     """A group of ``data``, ``indices`` and ``indptr``; only ``indptr`` is kept in memory."""
@@ -60,9 +63,10 @@ class Compressed(Source):
 
     @property
     def bytes_a_value(self) -> float:
-        """Bytes of stored values and their indices over the number of all values, at least a little."""
+        """Bytes that a value, stored or not, takes while it is read, on average."""
         n, d = self.shape
-        return max(1e-6, float(self.offsets[-1]) * (self.dtype.itemsize + self.index_type.itemsize) / (n * d))
+        an_entry = self.dtype.itemsize + self.index_type.itemsize
+        return max(1.0, float(self.offsets[-1])) * AT_A_TIME * an_entry / (n * d)
 
     def block(self, rows: slice, columns: slice) -> csc_array:
         """Read some rows of some columns, repeated entries added up."""
