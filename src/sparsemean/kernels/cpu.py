@@ -177,8 +177,13 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
 def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
     depth, levels = partition.depth, partition.levels[: partition.depth]
     negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
+    at = (view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step)
+    if depth == 3 and partition.places is not None:
+        bad = loops.count_quads(*at, partition.places, negative, zero, nearest[0])
+        n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
+        return _tally(partition, columns, n_buckets, negative, zero, nearest[0], bad)
     bad = loops.count_columns(
-        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
+        *at, partition.order,
         np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
         np.empty(partition.n_rows), negative, zero, nearest[0],
     )  # fmt: skip

@@ -254,6 +254,43 @@ def count_columns(
 
 
 @compiled
+def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
+
+    An empty place counts as a zero, as in ``count_places``; ``near`` codes the nearest mean of four places.
+    """
+    bad = False
+    for c in range(neg.shape[1]):
+        at = start + c * across
+        n1 = n2 = n4 = z1 = z2 = z4 = 0
+        nearest = near[c]
+        for quad in range(places.size // 4):
+            rows = places[4 * quad : 4 * quad + 4]
+            xa, xb = element(memory, at, step, rows[0]), element(memory, at, step, rows[1])
+            xc, xd = element(memory, at, step, rows[2]), element(memory, at, step, rows[3])
+            s, t = xa + xb, xc + xd
+            q = s + t
+            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
+            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
+            n2 += (s < 0.0) + (t < 0.0)
+            z2 += (s == 0.0) + (t == 0.0)
+            n4 += q < 0.0
+            z4 += q == 0.0
+            nearest = nearer(q / max(1, present(rows)), nearest)
+            bad |= is_bad(q)
+        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
+        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
+        near[c] = nearest
+    return bad
+
+
+@compiled
+def element(memory: Arr, start: int, step: int, index: int) -> float:
+    """Return an element of a column, 0 for a row that is not there (index < 0)."""
+    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
+
+
+@compiled
 def rows_below(bucket: int, level: int, offsets: Arr, bases: Arr) -> int:
     """Return the number of rows in a bucket of ``level``."""
     first, last = bucket, bucket + 1

@@ -1,8 +1,9 @@
 """Files of 8 GB under a limit of 2 GB of memory: a certified fit beside one plain read.
 
-A process of its own sets the limit on its address space, reads the file once with the library that wrote it, fits it
-without judging rows, and tells both times and the most memory it had in use. The files are written to the folder for
-temporary files, one after the other, and removed.
+A process of its own sets the limit on what it may allocate (address space that is reserved and never used, as pyarrow
+does, is not counted), reads the file once with the library that wrote it, fits it without judging rows, and tells both
+times and the most memory it had in use. The files are written to the folder for temporary files, one after the other,
+and removed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WIDE = 20_000
 BAR = 1.5
 CODE = """
 import resource
-resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
+resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
 from pathlib import Path
 from sparsemean.bench import large, peak
 print(*large.seconds(Path({path!r}), {repeat}), peak.peak_memory() / 1e6)
