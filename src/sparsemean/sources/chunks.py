@@ -10,11 +10,10 @@ import numpy as np
 from sparsemean.partition import BLOCK
 from sparsemean.records import IntArray
 from sparsemean.sources.opened import Opened
-from sparsemean.sources.source import AT_ONCE, Along, Array, Source
+from sparsemean.sources.source import AT_ONCE, Along, Array, Run, Source, runs
 from sparsemean.sources.table import check_matrix
 
 MOST_AT_ONCE = 4 * AT_ONCE
-Run = tuple[slice, slice, IntArray]
 
 
 class Chunked(Source):
@@ -63,25 +62,3 @@ def way_to_read(shape: tuple[int, int], chunks: tuple[int, int], itemsize: int) 
         return "rows", high
     # chunks too large to be read whole are read again rather than held
     return "columns", wide if down <= MOST_AT_ONCE else max(1, min(wide, MOST_AT_ONCE // (n * itemsize)))
-
-
-def runs(columns: IntArray, gap: int, most: int) -> list[Run]:
-    """Return what to read, where it goes and which of it is wanted, for rising ``columns``.
-
-    Those no further apart than ``gap`` are read together, as long as they lie in one stretch of ``most`` columns.
-
-    Examples
-    --------
-    >>> [read for read, _, _ in runs(np.array([1, 3, 8, 9, 11]), 2, 10)]
-    [slice(1, 4, None), slice(8, 10, None), slice(11, 12, None)]
-    """
-    apart = (np.diff(columns) > gap) | (np.diff(columns // most) > 0)
-    pieces = np.split(np.arange(columns.size), np.flatnonzero(apart) + 1) if columns.size else []
-    return [
-        (
-            slice(int(columns[p[0]]), int(columns[p[-1]]) + 1),
-            slice(int(p[0]), int(p[-1]) + 1),
-            columns[p] - columns[p[0]],
-        )
-        for p in pieces
-    ]

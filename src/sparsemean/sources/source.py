@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.generic]
 Along = Literal["rows", "columns"]
+Run = tuple[slice, slice, IntArray]
+"""Columns to read together, where they go, and which of them are wanted."""
 AT_ONCE = 64_000_000
 """Bytes of dense values that are read in one go where the source leaves the choice."""
 
@@ -73,15 +75,9 @@ class Source(ABC):
         n, d = self.shape
         return cut(n, max(1, int(AT_ONCE / (d * self.bytes_a_value))), self.grain if self.along == "rows" else 1)
 
-    def _runs(self, columns: IntArray) -> list[tuple[slice, slice, IntArray]]:
-        """Return what to read, where it goes and which of it is wanted: columns of one grain are read together."""
-        gap = self.grain if self.along == "columns" else 1
-        pieces = np.split(np.arange(columns.size), np.flatnonzero(np.diff(columns) > gap) + 1) if columns.size else []
-        return [
-            (slice(int(columns[p[0]]), int(columns[p[-1]]) + 1), slice(int(p[0]), int(p[-1]) + 1),
-             columns[p] - columns[p[0]])
-            for p in pieces
-        ]  # fmt: skip
+    def _runs(self, columns: IntArray) -> list[Run]:
+        """Return what is read of ``columns`` at once: by default those that are neighbours."""
+        return runs(columns, 1, self.shape[1])
 
     def whole(self) -> Array:
         """Return everything as one dense array: for methods that need it so."""
@@ -192,3 +188,25 @@ def cut(total: int, width: int, grain: int) -> list[slice]:
 def runs_of(columns: IntArray) -> Iterator[IntArray]:
     """Yield stretches of neighbouring columns."""
     yield from (run for run in np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if run.size)
+
+
+def runs(columns: IntArray, gap: int, most: int) -> list[Run]:
+    """Return what to read, where it goes and which of it is wanted, for rising ``columns``.
+
+    Those no further apart than ``gap`` are read together, as long as they lie in one stretch of ``most`` columns.
+
+    Examples
+    --------
+    >>> [read for read, _, _ in runs(np.array([1, 3, 8, 9, 11]), 2, 10)]
+    [slice(1, 4, None), slice(8, 10, None), slice(11, 12, None)]
+    """
+    apart = (np.diff(columns) > gap) | (np.diff(columns // most) > 0)
+    pieces = np.split(np.arange(columns.size), np.flatnonzero(apart) + 1) if columns.size else []
+    return [
+        (
+            slice(int(columns[p[0]]), int(columns[p[-1]]) + 1),
+            slice(int(p[0]), int(p[-1]) + 1),
+            columns[p] - columns[p[0]],
+        )
+        for p in pieces
+    ]
