@@ -105,7 +105,7 @@ class Batches(Source):
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
-        out: Array = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype, order="F")
+        out = self._room(rows.stop - rows.start, columns.stop - columns.start)
         place = {name: k for k, name in enumerate(self.found.names[columns])}
         with self.opened.reading():
             for at, batch in self._complete(self.found.features[columns]):
@@ -114,6 +114,13 @@ class Batches(Source):
                     to = out[first - rows.start : last - rows.start, place[name]]
                     _fill(to, column.slice(first - at, last - first))
         return out
+
+    def _room(self, n: int, d: int) -> Array:
+        """Make room in the memory that Arrow's last piece left: fresh memory costs as much as copying to it."""
+        import pyarrow as pa
+
+        memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
+        return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
 
     def texts(self, column: int | None) -> list[Any] | None:
         """Return a column, of any type, as Python objects."""
