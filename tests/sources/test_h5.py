@@ -8,7 +8,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from agreeing import is_refused, same_fit
 
 from sparsemean.errors import InputError
 from sparsemean.fitting import fit
@@ -18,6 +17,7 @@ from sparsemean.sources.h5 import H5
 from sparsemean.sources.npy import Npy
 from sparsemean.sources.wanted import Wanted
 
+from agreeing import is_refused, same_fit
 from fuzzed import damaged
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from agreeing import is_refused, same_fit
 from scipy import sparse
 
 from sparsemean.comparing import compare
@@ -19,6 +18,7 @@ from sparsemean.errors import InputError
 from sparsemean.sources import as_table, open_file
 from sparsemean.sources.wanted import Wanted
 
+from agreeing import is_refused, same_fit
 from fuzzed import damaged
 
 with warnings.catch_warnings():

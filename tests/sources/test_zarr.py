@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from agreeing import is_refused, same_fit
 
 from sparsemean.errors import InputError
 from sparsemean.sources import as_table, open_file
 from sparsemean.sources.wanted import Wanted
 
+from agreeing import is_refused, same_fit
 from fuzzed import damaged
 
 RNG = np.random.default_rng(0)

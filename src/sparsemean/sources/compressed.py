@@ -8,10 +8,9 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.records import FloatArray, IntArray
-from sparsemean.sources.chunks import runs
 from sparsemean.sources.inside import sparse_format
 from sparsemean.sources.opened import Opened
-from sparsemean.sources.source import AT_ONCE, Array, Source
+from sparsemean.sources.source import AT_ONCE, Array, Source, runs
 from sparsemean.sources.table import check_matrix
 
 if TYPE_CHECKING:
