@@ -286,6 +286,15 @@ class Estimate:
 
         return plot_robustness(self, ax=ax, **options)
 
+    def report(self, path: str | Path, **names: Any) -> None:
+        """Write a page that needs nothing but itself: words, table, linked plots and what is guaranteed in this fit.
+
+        ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups) say what is shown.
+        """
+        from sparsemean.report.writing import write
+
+        write(self, path, **names)
+
     def save(self, path: str | Path) -> None:
         """Write the estimate to one file, without the data; `sparsemean.load` reads it."""
         from sparsemean.storage import save

@@ -1,0 +1,38 @@
+// What every part uses: the data, and elements made without ever parsing text as HTML.
+const data = JSON.parse(document.getElementById("data").textContent);
+const find = (selector, root = document) => root.querySelector(selector);
+const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  for (const child of children || []) {
+    if (child !== null) element.append(child); // a string becomes text, never markup
+  }
+  return element;
+}
+
+const html = (tag, attributes, ...children) => make(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
+
+// null is not known; "inf" and "-inf" are infinite.
+function decoded(values, kind) {
+  if (kind === "name" || kind === "flag") return values;
+  return values.map((value) => (value === null ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value));
+}
+
+const columns = data.columns.map(([key, heading, kind, digits], k) => (
+  { key, heading, kind, digits, values: decoded(data.table[k], kind) }
+));
+const column = Object.fromEntries(columns.map((each) => [each.key, each.values]));
+const count = data.index.length;
+const nameOf = (k) => String(column.feature[k]);
+const nullOf = (k) => (data.null === null ? 0 : data.null[k]);
+const sideOf = (k) => Math.sign(column.beta[k]);
+const unit = data.unit;
+
+function announce(words) {
+  find("#status").textContent = words;
+}

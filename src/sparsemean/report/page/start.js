@@ -1,0 +1,64 @@
+// Put everything to work.
+function startTheme() {
+  const button = find("#theme");
+  const choices = ["auto", "light", "dark"];
+  button.addEventListener("click", () => {
+    const next = choices[(choices.indexOf(find("span", button).textContent) + 1) % 3];
+    find("span", button).textContent = next;
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+  });
+}
+
+function showPicked() {
+  const mark = state.picked;
+  find("#picked").hidden = mark === null;
+  if (mark === null) return;
+  find("#picked-name").textContent = titleOf(mark);
+  find("#picked-facts").textContent = ` ${factsOf(mark).join(" · ")}`;
+}
+
+function markSuspects() {
+  for (const row of all("#suspect-table tr[data-row]")) {
+    const mark = { kind: "row", id: Number(row.dataset.row) };
+    row.classList.toggle("near", same(mark, state.near) || same(mark, state.picked));
+  }
+}
+
+for (const element of all(".needs-script")) element.hidden = false;
+if (count) {
+  startTable();
+  startDownloads();
+  scaleChoice();
+}
+startTheme();
+on("mark", showPicked);
+on("mark", markSuspects);
+find("#unpick").addEventListener("click", () => state.picked !== null && pick(state.picked));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  point(null);
+  if (state.picked !== null) pick(state.picked);
+});
+for (const row of all("#suspect-table tr[data-row]")) {
+  const mark = { kind: "row", id: Number(row.dataset.row) };
+  row.addEventListener("pointerenter", () => point(mark));
+  row.addEventListener("pointerleave", () => point(null));
+  row.addEventListener("click", () => pick(mark));
+}
+
+const selectedWords = `${withCommas(String(data.n_selected))} of ${withCommas(String(data.n_features))} features`;
+plot("volcano", "Effect and evidence", () => `${selectedWords} selected; the other ${withCommas(String(data.volcano.mass.total))} are counted by shading near the bottom.`, drawVolcano);
+plot("path", "When features leave zero", () => `Selected features leave zero one after the other; see the column Enters at.`, drawPath);
+const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
+plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
+plot("rows", "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
+for (const each of plots) each.redraw();
+
+let lastPasses = state.passes.slice();
+on("list", () => {
+  const changed = state.passes.some((value, k) => value !== lastPasses[k]);
+  lastPasses = state.passes.slice();
+  for (const each of plots) if (each === forest || (changed && each.id !== "rows")) each.redraw();
+});
+document.documentElement.dataset.ready = performance.now().toFixed(0); // milliseconds until all can be used

@@ -1,0 +1,41 @@
+// Effect against evidence.
+function evidenceTicks(top, rooted) {
+  if (rooted) return [0, 5, 20, 50, 100, 200, 300].filter((value) => value <= top);
+  if (top > 2.5) return ticks(0, top, 5).filter(Number.isInteger);
+  return [1, 0.5, 0.2, 0.1, 0.05, 0.01].map((p) => (p === 0.01 || p === 0.1 ? Math.round(-Math.log10(p)) : Math.abs(Math.log10(p)))).filter((value) => value <= top);
+}
+
+function drawVolcano(width) {
+  const height = 360;
+  const box = { width, left: 44, right: width - 12, top: 34, bottom: height - 48 };
+  const { mass, bar, rate, highest } = data.volcano;
+  const evidence = (k) => Math.min(highest, -Math.log10(column.p_value[k]));
+  const some = Array.from({ length: count }, (_, k) => k);
+  let top = Math.max(1, bar || 0, mass.total ? mass.y[1] : 0);
+  let wide = mass.total ? Math.max(Math.abs(mass.x[0]), Math.abs(mass.x[1])) : 0.1;
+  for (const k of some) {
+    top = Math.max(top, evidence(k));
+    wide = Math.max(wide, Math.abs(column.beta[k]));
+  }
+  wide = Math.min(1.04, wide * 1.06);
+  const rooted = top > 30;
+  const bend = rooted ? Math.sqrt : (value) => value;
+  const x = linear([-wide, wide], [box.left, box.right]);
+  const plain = linear([0, bend(top * 1.04)], [box.bottom, box.top]);
+  const y = (value) => plain(bend(Math.max(0, value)));
+  const root = canvas(width, height);
+  const heights = evidenceTicks(top, rooted);
+  root.append(axisLeft(box, y, heights, heights.map((value) => (Number.isInteger(value) && value > 0 ? `10${raised(-value)}` : String(Math.round(100 * 10 ** -value) / 100))), `p-value${rooted ? ", square-root scale of its exponent" : ", logarithmic scale"}`));
+  const across = ticks(-wide, wide, width < 420 ? 4 : 8);
+  root.append(massOf(mass, x, y));
+  root.append(axisBelow(box, x, across, tickTexts(across), data.pairs ? `Cliff’s delta, ${short(data.groups[1], 14)} against ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
+  if (bar !== null) {
+    root.append(svg("path", { class: "guide", d: `M${box.left} ${y(bar)}H${box.right}` }));
+    root.append(svg("text", { x: box.left + 4, y: y(bar) + (y(bar) < box.top + 14 ? 15 : -6) }, "selected above"));
+  }
+  for (const value of rate === null ? [] : [-rate, rate]) root.append(svg("path", { class: "guide", d: `M${x(value)} ${box.top}V${box.bottom}` }));
+  const marks = some.map((k) => ({ mark: { kind: "feature", id: k }, x: x(column.beta[k]), y: y(evidence(k)) }));
+  marks.sort((a, b) => a.x - b.x);
+  root.append(colouredDots(marks));
+  return { svg: root, marks: marks.filter(({ mark }) => state.passes[mark.id]), emphasis: ringed(placesOf(marks), width) };
+}
