@@ -55,6 +55,10 @@ IN_FILE = ("id", "group", "select", "drop", "layer", "dataset")
     "--out", type=click.Path(path_type=Path),
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
 )  # fmt: skip
+@click.option(
+    "--report", "page", type=click.Path(path_type=Path), metavar="FILE.html",
+    help="Write a page for the browser: words, table, linked plots.",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
@@ -65,6 +69,7 @@ def fit(
     file: Path,
     json_file: str | None,
     out: Path | None,
+    page: Path | None,
     overwrite: bool,
     quiet: bool,
     verbose: bool,
@@ -86,6 +91,7 @@ def fit(
         raise InputError("--quiet", "be left out with --verbose", "both")
     targets = [target for target in (out, Path(json_file) if json_file not in (None, "-") else None) if target]
     _check_targets(file, targets, json_file, overwrite)
+    _check_page(file, page)
     wanted = Wanted(**{name: options.pop(name) for name in IN_FILE})
     if wanted.group is not None:
         _refuse_one_sample(context)
@@ -98,6 +104,9 @@ def fit(
         estimate = _estimate(table, wanted.group, options, progress)
     for target in targets:
         _write(estimate, file, target, overwrite)
+    if page is not None:
+        _write_page(estimate, table, page, wanted.group, title)
+        targets.append(page)
     if json_file == "-":
         click.echo(as_json(estimate))
     elif not quiet:
@@ -175,3 +184,21 @@ def _write(estimate: Estimate, file: Path, target: Path, overwrite: bool) -> Non
     from sparsemean.output import write
 
     write(estimate, target)
+
+
+def _check_page(file: Path, page: Path | None) -> None:
+    """Refuse a page that cannot be written, before anything is read."""
+    if page is None:
+        return
+    from sparsemean.report.writing import check_target
+
+    check_target(page, "--report")
+    if page.exists() and file.exists() and page.samefile(file):
+        raise InputError("--report", "differ from the input", repr(str(page)), "choose another name")
+
+
+def _write_page(estimate: Estimate, table: Table, page: Path, group: str | None, title: str) -> None:
+    """Write the report, the two groups named as in the file."""
+    groups = None if group is None or table.groups is None else sorted(set(table.groups.tolist()))
+    what = "which features have a mean" if group is None else f"what differs by {group}"
+    estimate.report(page, title=f"{title}: {what}", group_names=groups)
