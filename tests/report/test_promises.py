@@ -1,0 +1,108 @@
+"""What the page promises is what the fit can keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsemean import Estimate, SparseMean, simulate, sparse_mean
+from sparsemean.bunch import Bunch
+from sparsemean.report import settings
+from sparsemean.report.labels import labels_of
+from sparsemean.report.promises import of_fit
+from sparsemean.report.shown import text
+
+RATES = ("not a single selected feature is false", "of the selected features are false")
+
+
+def words(estimate: Estimate) -> tuple[str, str, str]:
+    said = of_fit(estimate)
+    return " ".join(said.guaranteed), " ".join(said.assumed), " ".join(said.not_guaranteed)
+
+
+def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: Estimate) -> None:
+    guaranteed, assumed, rest = words(estimate)
+    assert RATES[0] in guaranteed
+    assert "replaced any 20 of the 400 rows by anything" in guaranteed
+    assert "symmetric about the null value" in assumed
+    assert "kept inside its interval" in rest
+
+
+def test_benjamini_and_hochberg_do_not_promise_anything_under_attack(made: Bunch) -> None:
+    guaranteed, _, rest = words(sparse_mean(made.X, selection="fdr", random_state=0))
+    assert RATES[1] in guaranteed
+    assert "positively dependent" in guaranteed
+    assert "hiding true signals can raise it" in rest
+    guaranteed, _, rest = words(sparse_mean(made.X, selection="fdr_by", random_state=0))
+    assert "replaced any 20 of the 400 rows" in guaranteed
+    assert "hiding" not in rest
+
+
+def test_the_papers_rule_promises_no_error_rate(made: Bunch) -> None:
+    estimate = SparseMean.paper(contamination=0.05, random_state=0).fit(made.X).result_
+    guaranteed, _, rest = words(estimate)
+    assert not any(rate in guaranteed for rate in RATES)
+    assert "no error rate" in rest
+    filled = SparseMean.paper(contamination=0.05, random_state=0, min_selected=30).fit(made.X).result_
+    assert "only fill the support up" in words(filled)[2]
+
+
+def test_skewed_noise_rests_on_a_stated_bound_and_has_no_intervals() -> None:
+    data = simulate.make_contaminated(1000, 20, [3.0], contamination=0.01, random_state=0)
+    guaranteed, assumed, rest = words(sparse_mean(data.X, contamination=0.01, noise="skewed", random_state=0))
+    assert "intervals" not in guaranteed
+    assert "13/16" in assumed
+    assert "there are none" in rest
+
+
+def test_two_groups_compare_distributions(groups: tuple[Estimate, Bunch]) -> None:
+    guaranteed, assumed, rest = words(groups[0])
+    assert "seed" not in guaranteed
+    assert "same distribution in both groups" in assumed
+    assert "median of all differences" in rest
+    assert "suspects may hold a good one" in rest
+
+
+def test_missing_values_subjects_and_no_bad_rows(made: Bunch) -> None:
+    X = made.X.copy()
+    X[::7, 3] = np.nan
+    assert "A value is missing for reasons" in words(sparse_mean(X, missing="omit", random_state=0))[1]
+    grouped = SparseMean(random_state=0).fit(made.X, groups=np.arange(400) // 2).result_
+    assert "Subjects are independent" in words(grouped)[1]
+    assert "of the 200 subjects" in words(grouped)[0]
+    assert "if none of the 400 rows is bad" in words(sparse_mean(made.X, contamination=0, random_state=0))[0]
+
+
+def test_features_after_screening_are_not_promised(attacked: Estimate, nothing: Estimate) -> None:
+    assert "listed apart" in words(attacked)[2]
+    assert "listed apart" not in words(nothing)[2]
+    assert "intervals" not in words(nothing)[0]
+
+
+def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> None:
+    facts = {what: number for number, what in settings.facts(estimate, labels_of(estimate))}
+    assert facts["features selected"] == f"{estimate.support.size} of 40"
+    weakest = estimate.max_contamination[estimate.support].min()
+    assert facts["bad rows survived by every one of them"].split()[0] == f"{100 * weakest:.3g}"
+    assert len(settings.facts(nothing, labels_of(nothing))) == 4
+    said = dict(settings.of_fit(estimate))
+    assert said["Seed"] == "0"
+    assert said["Buckets"] == "rows in a bucket: 1, 2, 4"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "digits", "expected"),
+    [
+        (0.0, "p", None, "< 10⁻³⁰⁷"),
+        (0.04999, "p", None, "0.050"),
+        (9.96e-10, "p", None, "1.0 × 10⁻⁹"),
+        (-1234567.0, "number", 2, "−1.235 × 10⁶"),
+        (12345.6, "number", None, "12,346"),
+        (-0.00012345, "number", None, "−1.234 × 10⁻⁴"),
+        (0.001234, "number", None, "0.001234"),
+        (0.0, "number", None, "0"),
+        ("-inf", "count", None, "−∞"),
+    ],
+)
+def test_numbers_as_shown(value: object, kind: str, digits: int | None, expected: str) -> None:
+    assert text(value, kind, digits) == expected
