@@ -1,4 +1,4 @@
-# Every target sets up what it needs; nothing is installed outside .venv.
+# Every target sets up what it needs; nothing is installed outside .venv, but for the browser of test-browser.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,17 @@ $(VENV)/dev.done: $(VENV)/run.done
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
-.PHONY: demo test lint bench reproduce validate clean
+# Chromium comes from Debian's packages and axe-core from npm, for the tests alone; without them tests are skipped.
+$(VENV)/browser.done: $(VENV)/dev.done
+	$(BIN)/python -m pip install --quiet --group browser
+	@command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; } \
+		|| echo "chromium is not there and could not be installed: the browser tests will be skipped"
+	@command -v npm >/dev/null || apt-get -qq install -y npm || true
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4 \
+		|| echo "axe-core could not be fetched: the tests that need it will be skipped"
+	@if command -v chromium >/dev/null; then touch $@; fi
+
+.PHONY: demo test test-browser lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
 	$(BIN)/sparsemean demo
@@ -27,6 +37,9 @@ lint: $(VENV)/dev.done            ## style and types
 
 test: lint                        ## everything that must hold before a change lands
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
+	$(BIN)/python -m pytest -rs tests/browser
 
 bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
 	$(BIN)/sparsemean bench

@@ -1,0 +1,195 @@
+"""What a reader does with the page: sorts, filters, points, picks and takes the table along."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import Estimate
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
+NAMES = "#table tbody th"
+
+
+def names(page: Any) -> list[str]:
+    return [text.strip() for text in page.locator(NAMES).all_inner_texts()]
+
+
+def place(page: Any, plot: str) -> tuple[float, float]:
+    """Return where the ring of the picked feature is on the screen."""
+    box = page.locator(f"#{plot} .emphasis circle").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_words_and_the_first_rows_are_there_without_scripts(wide: Path, open_page: Any, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(wide.as_uri())
+    without = plain.locator("#table tbody tr").all_inner_texts()
+    assert "Scripts are off" in plain.locator("noscript").inner_text()
+    context.close()
+    assert len(without) == 25
+    shown = open_page(wide).locator("#table tbody tr").all_inner_texts()
+    assert [" ".join(row.split()) for row in shown] == [" ".join(row.split()) for row in without]
+
+
+def test_sorting(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:
+    page, table = open_page(wide), wide_estimate.table()
+    assert names(page) == table["feature"].head(25).tolist()
+    heading = page.locator("th[data-key=estimate]")
+    for direction, ascending in (("descending", False), ("ascending", True)):
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == direction
+        expected = table.sort_values("estimate", ascending=ascending, kind="stable")["feature"].head(25).tolist()
+        assert names(page) == expected
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") is None
+    assert names(page) == table["feature"].head(25).tolist()
+    page.locator("th[data-key=feature]").get_by_role("button").press("Enter")
+    assert names(page) == sorted(table["feature"])[:25]
+
+
+def test_filtering_and_pages(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:
+    page, table = open_page(wide), wide_estimate.table()
+    page.fill("#find", "C_0004")
+    found = table[table["feature"].str.contains("c_0004")]
+    assert names(page) == found["feature"].tolist()
+    expect(page.locator("#shown")).to_contain_text(f"of {len(found)} features that pass the filter")
+    page.fill("#find", "")
+    page.select_option("#side", "-1")
+    page.fill("#least", "30")
+    chosen = table[(table["beta"] < 0) & (table["max_contamination"] >= 0.3)]
+    expect(page.locator("#shown")).to_contain_text(f"of {len(chosen)} features")
+    assert names(page) == chosen["feature"].head(25).tolist()
+    page.get_by_role("button", name="Next").click()
+    assert names(page) == chosen["feature"].iloc[25:50].tolist()
+    assert page.locator("#forest svg .label").count() == len(names(page))
+    page.fill("#find", "nobody is called this")
+    expect(page.locator("#shown")).to_have_text("No feature passes the filter.")
+    expect(page.locator("#forest svg")).to_contain_text("No feature passes the filter.")
+
+
+def test_pointing_shows_a_feature_everywhere(wide: Path, open_page: Any) -> None:
+    page = open_page(wide)
+    first = names(page)[0]
+    page.locator(NAMES).first.locator("button").click()
+    for plot in ("volcano", "path", "robustness"):
+        page.locator(f"#{plot} .area").scroll_into_view_if_needed()
+        x, y = place(page, plot)
+        page.mouse.move(x, y)
+        tip = page.locator(f"#{plot} .tip")
+        expect(tip).to_be_visible()
+        if plot == "volcano":
+            expect(tip.locator("strong")).to_have_text(first)
+            expect(tip).to_contain_text("survives")
+        page.mouse.move(2, 2)
+        expect(tip).to_be_hidden()
+    page.locator("#rows .area").hover(position={"x": 200, "y": 250})
+    expect(page.locator("#rows .tip")).to_contain_text("score")
+
+
+def test_picking_in_a_plot_turns_the_table_to_it(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:
+    page, last = open_page(wide), wide_estimate.table()["feature"].iloc[-1]
+    page.fill("#find", last)
+    page.locator(NAMES).first.locator("button").click()
+    ring = page.locator("#volcano .emphasis circle")
+    at = {axis: float(ring.get_attribute(f"c{axis}")) for axis in "xy"}  # the plot is as wide as it says: no scaling
+    page.locator("#unpick").click()
+    expect(page.locator("#picked")).to_be_hidden()
+    page.fill("#find", "")
+    assert last not in names(page)
+    page.locator("#volcano .area").click(position=at)
+    expect(page.locator("#picked")).to_be_visible()
+    expect(page.locator("#picked-name")).to_have_text(last)
+    assert last in names(page)
+    expect(page.locator("#table tr.picked th")).to_have_text(last)
+    assert page.locator("#table tr.picked button").get_attribute("aria-pressed") == "true"
+    for plot in ("volcano", "robustness"):
+        assert page.locator(f"#{plot} .emphasis circle").count() >= 1
+    assert page.locator("#forest .frame.picked").count() == 1
+    page.keyboard.press("Escape")
+    expect(page.locator("#picked")).to_be_hidden()
+
+
+def test_by_keyboard_alone(two_groups: Path, open_page: Any) -> None:
+    page = open_page(two_groups)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.closest('figure')?.id || document.activeElement.id"))
+        if seen[-1] == "volcano":
+            break
+    assert {"theme", "find", "side", "least", "csv", "json"} <= set(seen)
+    assert seen[-1] == "volcano"
+    tip = page.locator("#volcano .tip")
+    expect(tip).to_be_visible()
+    expect(tip.locator("strong")).to_have_text("38446_at")
+    page.keyboard.press("End")
+    expect(tip.locator("strong")).to_have_text("41214_at")
+    page.keyboard.press("ArrowLeft")
+    expect(tip.locator("strong")).to_have_text("37583_at")
+    expect(page.locator("#status")).to_contain_text("37583_at: shift 1.86")
+    page.keyboard.press("Enter")
+    expect(page.locator("#picked-name")).to_have_text("37583_at")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    page.keyboard.press("Escape")
+    expect(page.locator("#picked")).to_be_hidden()
+
+
+def test_a_suspect_row_is_found_in_the_plot(two_groups: Path, open_page: Any) -> None:
+    page = open_page(two_groups)
+    page.locator("#suspect-table tbody tr").first.click()
+    expect(page.locator("#picked-name")).to_have_text("04016")
+    expect(page.locator("#rows .emphasis text")).to_have_text("04016")
+
+
+def test_downloads_have_every_digit(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:
+    page, table = open_page(wide), wide_estimate.table()
+    with page.expect_download() as started:
+        page.click("#csv")
+    assert started.value.suggested_filename == "wide-features.csv"
+    got = pd.read_csv(StringIO(Path(started.value.path()).read_text(encoding="utf-8")), float_precision="round_trip")
+    pd.testing.assert_frame_equal(got, table, check_dtype=False, check_exact=True)
+    page.fill("#find", "00042")
+    with page.expect_download() as started:
+        page.click("#json")
+    content = json.loads(Path(started.value.path()).read_text(encoding="utf-8"))
+    (row,) = table[table["feature"] == "metric_00042"].to_dict(orient="records")
+    assert content["selected"] == [{key: None if value is pd.NA else value for key, value in row.items()}]
+    assert content["summary"] == wide_estimate.summary()
+
+
+def test_odd_pages_load_and_names_stay_names(odd_pages: dict[str, Path], open_page: Any) -> None:
+    for path in odd_pages.values():
+        page = open_page(path)
+        assert page.locator("figure svg").count() == 5
+        assert "undefined" not in page.inner_text("body")
+        assert "NaN" not in page.inner_text("body")
+    page = open_page(odd_pages["names"])
+    assert "</script><script>alert(1)</script>" in names(page)
+    assert page.evaluate("document.images.length") == 0
+    with page.expect_download() as started:
+        page.click("#csv")
+    saved = pd.read_csv(started.value.path())
+    assert {"</script><script>alert(1)</script>", "'\"&amp;"} <= set(saved["feature"])
+    assert open_page(odd_pages["endless"]).locator("#forest .arrow").count() >= 2
+    assert open_page(odd_pages["nothing"]).locator("#table").count() == 0
+
+
+def test_the_scale_of_the_forest_can_be_chosen(two_groups: Path, open_page: Any) -> None:
+    page = open_page(two_groups)
+    dots = "els => els.map(e => Number(e.getAttribute('cx')))"
+    linear = page.locator("#forest circle").evaluate_all(dots)
+    page.select_option("#scale", "1")
+    bent = page.locator("#forest circle").evaluate_all(dots)
+    assert np.argsort(linear).tolist() == np.argsort(bent).tolist()
+    assert not np.allclose(linear, bent)
