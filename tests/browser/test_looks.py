@@ -14,7 +14,7 @@ SERIOUS = ("serious", "critical")
 
 @pytest.mark.parametrize(("name", "megabytes", "seconds"), [("wide", 3, 2), ("million", 5, 4)])
 def test_size_and_time(
-    name: str, megabytes: float, seconds: float, request: pytest.FixtureRequest, open_page: Any, record_property: Any
+    name: str, megabytes: float, seconds: float, request: pytest.FixtureRequest, open_page: Any
 ) -> None:
     path = request.getfixturevalue(name)
     size = path.stat().st_size / 1e6
@@ -25,7 +25,6 @@ def test_size_and_time(
         page.locator("th[data-key=feature] button").click()
         assert page.locator("th[data-key=feature]").get_attribute("aria-sort") == "ascending"
         taken.append(time.perf_counter() - began)
-    record_property("measured", f"{size:.2f} MB, {min(taken):.2f} s")
     assert size <= megabytes
     assert min(taken) <= seconds, taken
 
@@ -94,7 +93,7 @@ def test_screenshots(name: str, request: pytest.FixtureRequest, open_page: Any, 
             assert target.stat().st_size > 50_000
     page = open_page(path)
     page.pdf(path=pages / f"{name}.pdf", prefer_css_page_size=True, print_background=True)
-    assert (pages / f"{name}.pdf").read_bytes().count(b"/Type /Page\n") <= 10
+    assert 2 <= (pages / f"{name}.pdf").read_bytes().count(b"/Type /Page\n") <= 10
 
 
 def test_printing_shows_the_whole_table(wide: Path, open_page: Any) -> None:
