@@ -26,6 +26,7 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
     assert "replaced any 20 of the 400 rows by anything" in guaranteed
     assert "symmetric about the null value" in assumed
     assert "kept inside its interval" in rest
+    assert "screening touches the values only" in guaranteed
 
 
 def test_benjamini_and_hochberg_do_not_promise_anything_under_attack(made: Bunch) -> None:

@@ -84,6 +84,8 @@ def _guaranteed(estimate: Estimate) -> list[str]:
             f"Radius: a feature stays selected whatever is done to fewer than that many further {unit}. It is a lower "
             "bound."
         )
+    if k and plan.screen_rows:
+        said.append("Selection, p-values, radius and intervals come from all rows: screening touches the values only.")
     return said
 
 
@@ -171,8 +173,6 @@ def _not_guaranteed(estimate: Estimate) -> list[str]:
             f"The {found.features.size:,} feature(s) listed apart, which only the rows left after screening show: "
             "their p-values treat those rows as if nobody had chosen them by looking."
         )
-    if plan.screen_rows and plan.selection != "paper":
-        said.append("Screening touches values only: selection, p-values, radius and intervals come from all rows.")
     said.append(f"Anything, once more {unit} are bad than a feature survives.")
     return said
 
