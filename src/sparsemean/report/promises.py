@@ -85,7 +85,8 @@ def _guaranteed(estimate: Estimate) -> list[str]:
             "bound."
         )
     if k and plan.screen_rows:
-        said.append("Selection, p-values, radius and intervals come from all rows: screening touches the values only.")
+        made = "p-values and radius" if plan.noise == "skewed" else "p-values, radius and intervals"
+        said.append(f"Selection, {made} come from all rows: screening touches the values only.")
     return said
 
 
