@@ -55,10 +55,11 @@ def layout(schema: Any, wanted: Wanted, argument: str = "FILE") -> Layout:
     if wanted.id is None and len(index) == 1 and index[0] != wanted.group:
         wanted = replace(wanted, id=index[0])
     others = [name for name in index if name not in (wanted.id, wanted.group)]
-    features = chosen(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
-    names = check_names([schema.names[column] for column in features], features.size)
+    every, kinds = schema.names, schema.types  # both are made anew whenever they are asked for
+    features = chosen(every, replace(wanted, drop=(*wanted.drop, *others)))
+    names = check_names([every[column] for column in features], features.size)
     assert names is not None
-    types = [schema.types[column] for column in features]
+    types = [kinds[column] for column in features]
     bad = [k for k, kind in enumerate(types) if not is_numeric(kind)]
     if bad:
         raise not_numeric(argument, names[bad].tolist(), _called(types[bad[0]]))
@@ -179,7 +180,8 @@ def _index_columns(schema: Any) -> list[str]:
         said = (schema.pandas_metadata or {}).get("index_columns", [])
     except (ValueError, AttributeError):
         return []
-    return [name for name in said if isinstance(name, str) and name in schema.names] if isinstance(said, list) else []
+    names = set(schema.names)
+    return [name for name in said if isinstance(name, str) and name in names] if isinstance(said, list) else []
 
 
 def _called(kind: Any) -> str:
