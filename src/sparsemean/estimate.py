@@ -87,6 +87,11 @@ class Estimate:
         n, d = self.plan.n_rows, self.plan.n_features
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
+    def _repr_html_(self) -> str:
+        from sparsemean.report.notebook import fragment
+
+        return fragment(self)
+
     @property
     def p_values(self) -> FloatArray:
         """Combined over sizes, valid against any replacement of the planned number of rows, not adjusted for d."""

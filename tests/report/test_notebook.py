@@ -1,0 +1,33 @@
+"""What a notebook shows of an estimate and of an estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean import SparseMean, simulate, sparse_mean
+
+DATA = simulate.make_contaminated(300, 40, [6.0, -5.0, *[3.0] * 14], random_state=0).X
+NAMES = ["<b>bold</b>", *(f"f{i}" for i in range(39))]
+
+
+def test_the_strongest_features_are_shown_with_their_numbers_and_names_stay_text() -> None:
+    result = sparse_mean(DATA, feature_names=NAMES, random_state=0)
+    shown = result._repr_html_()
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
+    assert "<b>" not in shown
+    first = result.table().iloc[0]
+    assert f"{first.estimate:.4g}" in shown
+    assert f"{result.support.size} of 40 features selected from 300 rows" in shown
+    assert "… and 4 more in" in shown
+    assert shown.count("<tr") == 13
+
+
+def test_nothing_selected_is_said() -> None:
+    shown = sparse_mean(np.random.default_rng(0).standard_normal((200, 5)), random_state=0)._repr_html_()
+    assert "0 of 5 features selected" in shown
+    assert "<table" not in shown
+    assert "No feature was selected" in shown
+
+
+def test_the_estimator_shows_itself_as_those_of_scikit_learn_do() -> None:
+    assert "SparseMean" in SparseMean(contamination=0.1)._repr_html_()
