@@ -207,6 +207,8 @@ def test_two_groups_of_a_file(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
     expected, _ = compare(as_table(frame.drop(columns=["user", "arm"])), frame["arm"])
     assert printed["selected"][0]["estimate"] == pytest.approx(expected.mean[7], rel=1e-12)
     assert printed["selected"][0]["estimate"] > 2
+    assert printed["groups"] == ["control", "treated"]
+    assert "Estimates are shifts from control to treated." in printed["summary"]
 
 
 def test_standard_input_with_gaps(csv: Path) -> None:

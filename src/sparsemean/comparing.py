@@ -103,6 +103,7 @@ def compare(
         rows=judged,
         evidence=found.evidence,
         labels=labels,
+        class_names=classes.astype(str),
         source=table,
     )
     return estimate, classes

@@ -54,6 +54,8 @@ class Estimate:
         How far each row contradicts the rest, where that was looked at.
     uncertified : Uncertified or None
         Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
+    labels, class_names
+        The group, 0 or 1, of each row and the names of the two groups; None for one sample.
     source
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -77,6 +79,7 @@ class Estimate:
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
+    class_names: npt.NDArray[np.str_] | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:

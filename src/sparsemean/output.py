@@ -39,6 +39,7 @@ def as_json(estimate: Estimate) -> str:
     ]
     content = {
         "format": FORMAT,
+        "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
         "rows": plan.n_rows,
         "columns": plan.n_features,
         "contamination": plan.contamination,

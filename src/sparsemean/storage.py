@@ -19,7 +19,7 @@ FORMAT = "sparsemean-estimate-3"
 LAZY = ("entry_time", "radius")
 PARTS = {"selection": Selection, "counts": Counts, "rows": Rows, "uncertified": Uncertified}
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels")
+OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names")
 
 
 def save(estimate: Estimate, path: str | Path) -> None:

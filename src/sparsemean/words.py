@@ -30,6 +30,8 @@ def summary(estimate: Estimate) -> str:
     if k and plan.selection != "paper":
         least = int(np.min(estimate.selection.last_slack[estimate.support]))
         sentences.append(f"Every one of them survives at least {least} bad {unit} ({least / plan.n_units:.2%} of all).")
+    if k and estimate.class_names is not None:
+        sentences.append("Estimates are shifts from {} to {}.".format(*estimate.class_names))
     sentences += _rows_and_values(estimate)
     return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
 

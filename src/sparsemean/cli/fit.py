@@ -105,7 +105,7 @@ def fit(
     for target in targets:
         _write(estimate, file, target, overwrite)
     if page is not None:
-        _write_page(estimate, table, page, wanted.group, title)
+        _write_page(estimate, page, wanted.group, title)
         targets.append(page)
     if json_file == "-":
         click.echo(as_json(estimate))
@@ -197,8 +197,7 @@ def _check_page(file: Path, page: Path | None) -> None:
         raise InputError("--report", "differ from the input", repr(str(page)), "choose another name")
 
 
-def _write_page(estimate: Estimate, table: Table, page: Path, group: str | None, title: str) -> None:
-    """Write the report, the two groups named as in the file."""
-    groups = None if group is None or table.groups is None else sorted(set(table.groups.tolist()))
+def _write_page(estimate: Estimate, page: Path, group: str | None, title: str) -> None:
+    """Write the report."""
     what = "which features have a mean" if group is None else f"what differs by {group}"
-    estimate.report(page, title=f"{title}: {what}", group_names=groups)
+    estimate.report(page, title=f"{title}: {what}")

@@ -55,7 +55,9 @@ def labels_of(
     if group_names is not None and (len(group_names) != 2 or not pairs):
         rule = "have the names of the two groups" if pairs else "be left out where there is one group"
         raise InputError("group_names", rule, repr(group_names))
-    first, second = ("first group", "second group") if group_names is None else map(str, group_names)
+    if group_names is None:
+        group_names = ("first group", "second group") if estimate.class_names is None else estimate.class_names.tolist()
+    first, second = map(str, group_names)
     if title is None:
         title = f"What differs between {first} and {second}" if pairs else "Which features have a mean"
     return Labels(
