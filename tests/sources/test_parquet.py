@@ -162,7 +162,7 @@ def test_few_rows(ending: str, tmp_path: Path) -> None:
 
 def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "DECODED_AT_ONCE", 30_000)
-    n, d = 20_000, 40
+    n, d = 50_000, 20
     values = rng.standard_normal((n, d))
     path = write(pa.table({f"m{k}": values[:, k] for k in range(d)}), tmp_path / "x.parquet", row_group_size=500)
     source = open_file(path).source
@@ -179,7 +179,7 @@ def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     np.testing.assert_array_equal(block, values[:, 3:7])
     assert block.flags.f_contiguous  # type: ignore[union-attr]
     assert len(held) > 4
-    assert max(held) < 1.2 * block.nbytes  # type: ignore[union-attr]
+    assert max(held) < 1.5 * block.nbytes  # type: ignore[union-attr]
     assert pa.total_allocated_bytes() - before <= block.nbytes  # type: ignore[union-attr]
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(source)).whole(), values)
 
