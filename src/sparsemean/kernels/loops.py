@@ -257,17 +257,18 @@ def count_columns(
 def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
     """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
 
-    An empty place counts as a zero, as in ``count_places``; ``near`` codes the nearest mean of four places.
+    Empty places stand at the end and count as zeros, as in ``count_places``; ``near`` codes the nearest mean of four.
     """
+    rows = present(places)
     bad = False
     for c in range(neg.shape[1]):
         at = start + c * across
         n1 = n2 = n4 = z1 = z2 = z4 = 0
         nearest = near[c]
-        for quad in range(places.size // 4):
-            rows = places[4 * quad : 4 * quad + 4]
-            xa, xb = element(memory, at, step, rows[0]), element(memory, at, step, rows[1])
-            xc, xd = element(memory, at, step, rows[2]), element(memory, at, step, rows[3])
+        total = 0.0
+        for k in range(0, places.size, 4):
+            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
+            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
             s, t = xa + xb, xc + xd
             q = s + t
             n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
@@ -276,8 +277,9 @@ def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, ne
             z2 += (s == 0.0) + (t == 0.0)
             n4 += q < 0.0
             z4 += q == 0.0
-            nearest = nearer(q / max(1, present(rows)), nearest)
-            bad |= is_bad(q)
+            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
+            total += q - q
+        bad |= total != 0.0
         neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
         zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
         near[c] = nearest
