@@ -1,7 +1,13 @@
-"""Every method on the same made data: heavy-tailed rows, a tenth of which leave the signal out."""
+"""
+Every method on the same data
+=============================
+
+Heavy-tailed rows, a tenth of which leave the signal out. **The data are made.**
+"""
 
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from sparsemean import SparseMean, baselines, simulate
@@ -23,8 +29,14 @@ def main() -> None:
         for name, mean in means.items():
             errors.setdefault(name, []).append(float(np.linalg.norm(mean - data.mean)))
     print(f"l2 error, mean of {RUNS} runs; all but SparseMean are told that four means are not zero")
-    for name, values in sorted(errors.items(), key=lambda item: np.mean(item[1])):
-        print(f"{np.mean(values):8.3f}  {name}")
+    averages = {name: float(np.mean(values)) for name, values in errors.items()}
+    best = sorted(averages, key=averages.__getitem__)
+    for name in best:
+        print(f"{averages[name]:8.3f}  {name}")
+    _, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+    ax.barh(best, [averages[name] for name in best], color=["C3" if name == "SparseMean" else "C0" for name in best])
+    ax.invert_yaxis()
+    ax.set(xscale="log", xlabel=f"l2 error, mean of {RUNS} runs on made data", title="shorter is better")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,11 @@
-"""The picture of the README: signals rise one after the other (data made by `simulate`)."""
+"""
+The picture of the start page
+=============================
+
+Signals rise one after the other, the rest stays down. **The data are made** by `sparsemean.simulate`.
+
+Usage: python path_plot.py [FILE.png]
+"""
 
 import sys
 

@@ -1,4 +1,8 @@
-"""All plots on two problems: the shipped expression data, and an experiment made by `simulate`.
+"""
+Every plot
+==========
+
+All plots on two problems: the shipped expression data, and **made data** that say so in their titles.
 
 Usage: python plots.py [FOLDER]
 """
