@@ -25,7 +25,15 @@ $(VENV)/browser.done: $(VENV)/dev.done
 		|| echo "axe-core could not be fetched: the tests that need it will be skipped"
 	@if command -v chromium >/dev/null; then touch $@; fi
 
-.PHONY: demo test test-browser lint bench reproduce validate clean
+# MathJax draws the formulas of the site; it comes from npm and is copied into the site, which then needs no network.
+MATHJAX := $(VENV)/mathjax/node_modules/mathjax/es5/tex-svg.js
+$(VENV)/docs.done: $(VENV)/run.done
+	@command -v npm >/dev/null || { echo "npm is needed for the formulas of the documentation: install Node.js with npm"; exit 1; }
+	$(BIN)/python -m pip install --quiet --group docs
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/mathjax mathjax@3
+	@touch $@
+
+.PHONY: demo test test-browser docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
 	$(BIN)/sparsemean demo
@@ -41,6 +49,11 @@ test: lint                        ## everything that must hold before a change l
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser
 
+docs: $(VENV)/docs.done            ## the site in docs/_build/html; every example and code block is run
+	$(BIN)/python docs/_extension/check.py blocks docs/*.md
+	MATHJAX=$(abspath $(MATHJAX)) $(BIN)/python -m sphinx -W --keep-going --fresh-env --quiet docs docs/_build/html
+	$(BIN)/python docs/_extension/check.py site docs/_build/html
+
 bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
 	$(BIN)/sparsemean bench
 
@@ -52,4 +65,4 @@ validate: $(VENV)/dev.done        ## the long version of every statistical claim
 		tests/baselines/test_published_baselines.py tests/validity tests/sources/test_every_kind.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,104 @@
+"""Run the Python blocks of the pages, and look through the built site for what it must not have.
+
+Usage: python check.py blocks PAGES… | site FOLDER
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import sys
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+FENCED = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("img", "srcset"), ("iframe", "src"), ("source", "src")}
+OUTSIDE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
+
+
+def run_blocks(pages: list[Path]) -> list[str]:
+    """Run every fenced Python block, a page at a time in a folder of its own; return what went wrong."""
+    faults, began = [], Path.cwd()
+    for page in (page.resolve() for page in pages):
+        text = page.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                faults += _run(page.name, text)
+            finally:
+                os.chdir(began)
+    return faults
+
+
+def _run(name: str, text: str) -> list[str]:
+    """Run the blocks of one page: those with prompts are compared with their output, others must not fail."""
+    example = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    said = io.StringIO()
+    failed = doctest.DocTestRunner(optionflags=OPTIONS).run(example, out=said.write).failed
+    faults = [said.getvalue()] if failed else []
+    plain = [block for _, block in FENCED.findall(text) if ">>>" not in block]
+    for block in plain:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block, name, "exec"), {"__name__": "__main__"})
+    print(f"{name}: {len(example.examples)} prompts and {len(plain)} blocks run")
+    return faults
+
+
+class _Loaded(HTMLParser):
+    """Collects what a page loads, and the anchors of the objects it documents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.ids.add(value)
+            elif value and (tag, name) in LOADS and OUTSIDE.match(value):
+                self.outside.append(f"<{tag} {name}={value}>")
+
+
+def look_through(site: Path) -> list[str]:
+    """Return what pages and styles load from elsewhere, and public names that the API page lacks."""
+    faults, ids = [], set()
+    for page in sorted(site.rglob("*.html")):
+        seen = _Loaded()
+        seen.feed(page.read_text(encoding="utf-8"))
+        faults += [f"{page.relative_to(site)} loads {what}" for what in seen.outside]
+        ids |= seen.ids if page.name == "api.html" else set()
+    for style in sorted(site.rglob("*.css")):
+        text = re.sub(r"/\*.*?\*/", "", style.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found = re.findall(r"(?:url\(|@import\s+)\s*['\"]?((?:https?:)?//[^'\")]+)", text)
+        faults += [f"{style.relative_to(site)} loads {what}" for what in found]
+    faults += [f"api.html lacks {name}" for name in _public() if name not in ids]
+    print(f"{len(list(site.rglob('*.html')))} pages looked through")
+    return faults
+
+
+def _public() -> list[str]:
+    """Return every public name that should be on the API page."""
+    import sparsemean
+
+    rooms = ("baselines", "datasets", "plots", "simulate", "studies")
+    names = [f"sparsemean.{name}" for name in sparsemean.__all__ if name not in rooms]
+    for room in rooms:
+        inside = getattr(sparsemean, room).__all__
+        names += [f"sparsemean.{room}.{name}" for name in inside if name not in ("attacks", "distributions")]
+    return names
+
+
+def main(what: str, *paths: str) -> None:
+    """Do one of the two and exit with 1 where something is wrong."""
+    faults = run_blocks([Path(path) for path in paths]) if what == "blocks" else look_through(Path(paths[0]))
+    sys.exit("\n".join(faults) if faults else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
