@@ -97,5 +97,5 @@ for average in averages:
 #
 # That is also where it ends: once no gradient is large enough to be certified, it stops. More clients, or gradients
 # added up over several rounds, move that floor down; ``sparsemean plan`` says by how much. Against ``mimic``, which
-# tells no lies but only withholds the signal, the two medians come closer to the truth: where nobody lies boldly, certainty
-# costs more than it brings.
+# tells no lies but only withholds the signal, the two medians come closer to the truth: where nobody lies boldly,
+# certainty costs more than it brings.

@@ -7,7 +7,8 @@ Every user has seen the old and the new version of a product for a week each, in
 
 Three things spoil the usual t test: a few whale users are dozens of times as large as the rest, some bots report
 nonsense, and many values are missing. The random order of the two weeks helps: where a version changes nothing, *new
-minus old* is as likely to be +5 as −5. That symmetry is all that `SparseMean` assumes.
+minus old* is as likely to be +5 as −5. That, and users who do not depend on each other, is all that
+`SparseMean` assumes.
 
 **The data of this page are made**, so that the truth is known.
 """
