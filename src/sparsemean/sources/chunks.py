@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from math import lcm
 from typing import Any
 
 import numpy as np
 
-from sparsemean.partition import BLOCK
 from sparsemean.records import IntArray
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.source import AT_ONCE, Along, Array, Run, Source, runs
@@ -24,11 +22,26 @@ class Chunked(Source):
         self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype)
         self.together = max(1, min(int(chunks[1]), self.shape[1]))
         self.along, self.grain = way_to_read(self.shape, chunks, self.dtype.itemsize)
+        self._rest: tuple[int, Array] = (0, np.empty((0, self.shape[1]), dtype=self.dtype))
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Read some rows of some columns."""
         with self.opened.reading():
+            if self.along == "rows" and columns == slice(0, self.shape[1]):
+                return self._stripe(rows)
             return np.asarray(self.array[rows, columns])
+
+    def _stripe(self, rows: slice) -> Array:
+        """Read whole chunks, and keep the rows behind a stripe for the next one, which begins with them."""
+        first, rest = self._rest
+        before = rest[rows.start - first : rows.stop - first] if first <= rows.start else rest[:0]
+        start = rows.start + before.shape[0]
+        if start == rows.stop:
+            return before
+        read = np.asarray(self.array[start : min(self.shape[0], -(-rows.stop // self.grain) * self.grain)])
+        self._rest = (rows.stop, read[rows.stop - start :].copy())
+        wanted = read[: rows.stop - start]
+        return np.concatenate((before, wanted)) if before.size else wanted
 
     def _runs(self, columns: IntArray) -> list[Run]:
         """Read columns of one chunk together, and no more at once than a piece of the matrix."""
@@ -46,7 +59,7 @@ def check_array(array: Any, opened: Opened) -> None:
 def way_to_read(shape: tuple[int, int], chunks: tuple[int, int], itemsize: int) -> tuple[Along, int]:
     """Return the direction in which whole chunks are read with little in memory, and how many lines lie together.
 
-    Columns are preferred, as some passes need all rows of a feature; stripes of rows must also be whole blocks of 64.
+    Columns are preferred, as some passes need all rows of a feature.
 
     Examples
     --------
@@ -55,7 +68,7 @@ def way_to_read(shape: tuple[int, int], chunks: tuple[int, int], itemsize: int) 
     """
     n, d = shape
     high, wide = max(1, min(chunks[0], n)), max(1, min(chunks[1], d))
-    down, across = n * wide * itemsize, min(n, lcm(BLOCK, high)) * d * itemsize
+    down, across = n * wide * itemsize, high * d * itemsize
     if down <= AT_ONCE:
         return "columns", wide
     if across <= AT_ONCE or across < down:
