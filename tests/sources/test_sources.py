@@ -181,3 +181,10 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
     for name in ("missing.npy", "d.npy"):
         with pytest.raises(InputError, match="FILE must be an existing file"):
             open_file(tmp_path / name)
+
+
+def test_the_index_of_a_frame_names_its_rows() -> None:
+    assert as_table(FRAME).row_names is None
+    named = FRAME.set_axis([f"s{i}" for i in range(40)])
+    assert as_table(named).row_names.tolist()[:2] == ["s0", "s1"]
+    assert as_table(named.assign(b=1)).row_names.tolist()[-1] == "s39"
