@@ -87,7 +87,6 @@ class Pieces(Source):
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (source, memory, pieces):
         monkeypatch.setattr(module, "AT_ONCE", 60_000)
-    monkeypatch.setattr(memory, "MOST_BYTES", 120_000)
 
 
 @pytest.mark.usefixtures("small_pieces")

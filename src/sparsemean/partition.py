@@ -107,38 +107,44 @@ def check_sizes(sizes: tuple[int, ...]) -> None:
         raise InputError("bucket_sizes", f"be rising powers of two between 1 and {BLOCK}", repr(tuple(sizes)))
 
 
-def stretches(partition: Partition, at_once: int) -> list[tuple[slice, Partition]] | None:
-    """Cut blocks of 64 into stretches of about ``at_once`` rows: the rows to read and how they are dealt among them.
+def block_spans(partition: Partition) -> tuple[IntArray, IntArray] | None:
+    """Return the first row of every block of 64 and the one behind its last, rising both.
 
-    No bucket of ``deal_blocks`` reaches beyond its block, so that the counts of the stretches add up. None where
-    buckets take rows from anywhere (the paper's dealing, and subjects).
+    None where buckets take rows from anywhere (the paper's dealing, and subjects).
 
     Examples
     --------
-    >>> parts = stretches(deal_blocks(150, (1, 2, 4), seed=0), 64)
-    >>> [(rows.start, rows.stop, part.n_buckets(2)) for rows, part in parts]
-    [(0, 64, 16), (64, 128, 16), (128, 150, 6)]
+    >>> block_spans(deal_blocks(150, (1, 2, 4), seed=0))
+    (array([  0,  64, 128]), array([ 64, 128, 150]))
     """
     if partition.places is None:
         return None
-    width = max(1, at_once // BLOCK) * BLOCK
-    return [_stretch(partition, a, min(a + width, partition.n_rows)) for a in range(0, partition.n_rows, width)]
+    starts = np.arange(0, partition.n_rows, BLOCK)
+    return np.minimum.reduceat(partition.order, starts), np.maximum.reduceat(partition.order, starts) + 1
 
 
-def _stretch(partition: Partition, first: int, last: int) -> tuple[slice, Partition]:
+def stretch(partition: Partition, first_block: int, last_block: int) -> Partition:
+    """Return how the rows of some blocks are dealt, counted from the first of these rows.
+
+    No bucket of ``deal_blocks`` reaches beyond its block, so that the counts of stretches add up.
+
+    Examples
+    --------
+    >>> stretch(deal_blocks(150, (1, 2, 4), seed=0), 2, 3).n_buckets(2)
+    6
+    """
     assert partition.places is not None
-    order = partition.order[first:last]
-    places = partition.places[first : -(-last // BLOCK) * BLOCK]
+    first, last = BLOCK * first_block, min(BLOCK * last_block, partition.n_rows)
+    order, places = partition.order[first:last], partition.places[first : BLOCK * last_block]
     start = int(order.min())
 
     def level(h: int) -> IntArray:
         offsets = partition.levels[h][first >> h : -(-last >> h) + 1]
         return np.asarray(offsets - offsets[0])
 
-    part = replace(
+    return replace(
         partition,
         order=order - start,
         levels=tuple(level(h) for h in range(len(partition.levels))),
         places=np.where(places < 0, -1, places - start),
     )
-    return slice(start, int(order.max()) + 1), part

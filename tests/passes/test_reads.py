@@ -33,6 +33,9 @@ class Spy(Source):
         assert rows.step is None
         assert 0 <= rows.start < rows.stop <= self.shape[0]
         assert 0 <= columns.start < columns.stop <= self.shape[1]
+        if self.along == "rows" and columns == slice(0, self.shape[1]) and self.grain > 1:
+            assert rows.start % self.grain == 0
+            assert rows.stop % self.grain == 0 or rows.stop == self.shape[0]
         self.shapes.append((rows.stop - rows.start, columns.stop - columns.start))
         return self.inner.block(rows, columns)
 
@@ -46,7 +49,6 @@ class Spy(Source):
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (source, memory, pieces):
         monkeypatch.setattr(module, "AT_ONCE", 200_000)
-    monkeypatch.setattr(memory, "MOST_BYTES", 800_000)
     monkeypatch.setattr(pieces, "SWEPT_AT_ONCE", 800_000)
 
 
@@ -55,9 +57,10 @@ def spied(along: Along, grain: int = 1) -> tuple[Table, Spy]:
     return Table(spy), spy
 
 
+@pytest.mark.parametrize("grain", [1, 50, 77, 1000])
 @pytest.mark.parametrize("along", ["rows", "columns"])
-def test_a_certified_fit_reads_once_and_the_support_again(along: Along) -> None:
-    table, spy = spied(along)
+def test_a_certified_fit_reads_once_and_the_support_again(along: Along, grain: int) -> None:
+    table, spy = spied(along, grain)
     found = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
     assert found.support.tolist() == [0, 1, 2, 3]
     assert spy.reads <= 1 + 4 / 200
@@ -99,7 +102,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("along", ["rows", "columns"])
-@pytest.mark.parametrize("grain", [1, 77])
+@pytest.mark.parametrize("grain", [1, 50, 77])
 def test_every_way_of_reading_gives_the_same_answer(along: Along, grain: int, options: dict[str, Any]) -> None:
     options = {"contamination": 0.1, "random_state": 3, **options}
     expected = fit(as_table(DATA.X), **options)

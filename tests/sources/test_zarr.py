@@ -12,8 +12,6 @@ import zarr
 
 from sparsemean.errors import InputError
 from sparsemean.sources import as_table, open_file
-from sparsemean.sources.chunks import Chunked
-from sparsemean.sources.opened import Opened
 from sparsemean.sources.wanted import Wanted
 
 from agreeing import is_refused, same_fit
@@ -64,7 +62,7 @@ def test_every_type(dtype: str, zarr_format: int, tmp_path: Path) -> None:
 def test_stripes_of_rows_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("chunks.AT_ONCE", "source.AT_ONCE"):
         monkeypatch.setattr(f"sparsemean.sources.{name}", 100 * 61 * 8)
-    for name in ("memory.AT_ONCE", "memory.MOST_BYTES"):
+    for name in ("memory.AT_ONCE", "pieces.AT_ONCE"):
         monkeypatch.setattr(f"sparsemean.passes.{name}", 100 * 61 * 8)
     table = open_file(written(tmp_path / "x.zarr", chunks=(32, 61)))
     assert (table.source.along, table.source.grain) == ("rows", 32)
@@ -124,31 +122,3 @@ def test_damaged_folders_get_one_line(layout: str, tmp_path: Path) -> None:
         file.write_bytes(damaged(file.read_bytes(), rng))
         refused += is_refused(path)
     assert refused > 5
-
-
-class Counted:
-    """An array that remembers how many of its rows were asked for."""
-
-    def __init__(self, values: Any) -> None:
-        self.values, self.shape, self.dtype, self.rows = values, values.shape, values.dtype, 0
-
-    def __getitem__(self, key: Any) -> Any:
-        part = self.values[key]
-        self.rows += part.shape[0]
-        return part
-
-
-def test_stripes_that_do_not_end_with_a_chunk_read_no_chunk_twice() -> None:
-    values = np.arange(1000.0 * 3).reshape(1000, 3)
-    array = Counted(values)
-    source = Chunked(array, (150, 3), Opened("x", "array", values.nbytes))
-    source.along, source.grain = "rows", 150
-    for width in (64, 192, 320):
-        array.rows = 0
-        for a in range(0, 1000, width):
-            rows = slice(a, min(a + width, 1000))
-            np.testing.assert_array_equal(source.block(rows, slice(0, 3)), values[rows])
-        assert array.rows == 1000
-    np.testing.assert_array_equal(source.block(slice(500, 700), slice(1, 3)), values[500:700, 1:])
-    np.testing.assert_array_equal(source.block(slice(130, 170), slice(0, 3)), values[130:170])
-    np.testing.assert_array_equal(source.block(slice(10, 20), slice(0, 3)), values[10:20])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +10,9 @@ import numpy as np
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
-from sparsemean.partition import BLOCK, stretches
-from sparsemean.passes.pieces import ahead, column_pieces
+from sparsemean.passes.pieces import pieces_of
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
-from sparsemean.sources.source import AT_ONCE, Array, Dense, Source, as_dense, cut
+from sparsemean.sources.source import AT_ONCE, Array, Dense, as_dense, cut
 from sparsemean.sources.table import Table
 
 if TYPE_CHECKING:
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
 MEANS_AT_ONCE = 1_000_000
 """Bucket means held by a thread while features are walked: 8 MB."""
 SCANNED_AT_ONCE = 4_000_000
-MOST_BYTES = 4 * AT_ONCE
-"""Of a stripe of rows that is made wider than need be, so that what lies together is not read twice."""
 
 
 def count(
@@ -47,49 +42,21 @@ def count(
         except cpu.NotFiniteError:
             raise not_finite(table, source.values, missing=missing) from None
     total = cpu.no_counts(partition, source.shape[1], missing=missing)
-    pieces = _cut(source, partition)
-    for done, (piece, block) in enumerate(ahead(lambda piece: source.block(piece.rows, piece.columns), pieces), 1):
-        for columns, values in _parts(block, shift, missing):
-            at = slice(piece.columns.start + columns.start, piece.columns.start + columns.stop)
+    for piece in pieces_of(source, partition):
+        for columns, values in _parts(piece.values, shift, missing):
+            at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
                 found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
             except cpu.NotFiniteError:
-                raise not_finite(table, values, piece.rows.start, at.start, missing=missing) from None
+                raise not_finite(table, values, piece.first_row, at.start, missing=missing) from None
             total.positive[:, at] += found.positive
             total.negative[:, at] += found.negative
             np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
             if found.present is not None and found.missing is not None:
                 total.leave_out(at, np.array(found.n_buckets)[:, np.newaxis] - found.present, found.missing)
         if progress is not None:
-            progress(done / len(pieces))
+            progress(piece.done)
     return total.settled()
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Some rows of some columns, and how those rows are dealt."""
-
-    rows: slice
-    columns: slice
-    partition: Partition
-
-
-def _cut(source: Source, partition: Partition) -> list[_Piece]:
-    """Cut a source the way it likes to be read, or by columns where buckets take rows from anywhere."""
-    n, d = source.shape
-    if source.along == "rows":
-        parts = stretches(partition, _stripe(source))
-        if parts is not None:
-            return [_Piece(rows, slice(0, d), part) for rows, part in parts]
-    return [_Piece(slice(0, n), columns, partition) for columns in column_pieces(source)]
-
-
-def _stripe(source: Source) -> int:
-    """Return how many rows to read at once: whole blocks, and whole grains where that is not too many."""
-    row = source.shape[1] * source.bytes_a_value
-    at_once = max(BLOCK, int(AT_ONCE / row), min(4 * source.grain, int(MOST_BYTES / row)))
-    whole = lcm(BLOCK, source.grain)
-    return at_once // whole * whole or (whole if whole * row <= MOST_BYTES else at_once)
 
 
 def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from sparsemean.sources.source import AT_ONCE, Dense, Source, cut
+import numpy as np
+
+from sparsemean.partition import BLOCK, block_spans, stretch
+from sparsemean.records import IntArray, Partition
+from sparsemean.sources.source import AT_ONCE, Dense, Source, as_dense, cut
 
 if TYPE_CHECKING:
     from sparsemean.sources.source import Block
@@ -14,6 +19,61 @@ if TYPE_CHECKING:
 SWEPT_AT_ONCE = 4 * AT_ONCE
 """Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Some rows of some columns, how those rows are dealt, and the share of all reading done with it."""
+
+    first_row: int
+    first_column: int
+    values: Block
+    partition: Partition
+    done: float
+
+
+def pieces_of(source: Source, partition: Partition) -> Iterator[Piece]:
+    """Read a source once the way it likes to be read, or by columns where buckets take rows from anywhere."""
+    spans = block_spans(partition) if source.along == "rows" else None
+    if spans is not None:
+        yield from _row_pieces(source, partition, *spans)
+        return
+    n, d = source.shape
+    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
+        yield Piece(0, columns.start, block, partition, columns.stop / d)
+
+
+def _row_pieces(source: Source, partition: Partition, lows: IntArray, highs: IntArray) -> Iterator[Piece]:
+    """Yield whole blocks of 64 rows; a block that two stripes share is put together from their ends."""
+    settled, rest = 0, None
+    everything = slice(0, source.shape[1])
+    for rows, block in ahead(lambda rows: source.block(rows, everything), _stripes(source, lows, highs)):
+        done = rows.stop / source.shape[0]
+        if rest is not None:
+            rest = np.concatenate((rest, as_dense(block[: int(highs[settled]) - rows.start])))
+            if highs[settled] > rows.stop:
+                continue
+            yield Piece(int(lows[settled]), 0, rest, stretch(partition, settled, settled + 1), done)
+            settled, rest = settled + 1, None
+        whole = int(np.searchsorted(highs, rows.stop, side="right"))
+        if whole > settled:
+            first, last = int(lows[settled]), int(highs[whole - 1])
+            values = (
+                block if (first, last) == (rows.start, rows.stop) else block[first - rows.start : last - rows.start]
+            )
+            yield Piece(first, 0, values, stretch(partition, settled, whole), done)
+            settled = whole
+        if settled < lows.size and lows[settled] < rows.stop:
+            rest = as_dense(block[int(lows[settled]) - rows.start :]).copy()
+
+
+def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
+    """Cut the rows into stripes: whole grains, or whole blocks where rows do not lie together."""
+    rows = max(BLOCK, int(AT_ONCE / (source.shape[1] * source.bytes_a_value)))
+    if source.grain > 1:
+        return cut(source.shape[0], rows, source.grain)
+    groups = cut(lows.size, rows // BLOCK, 1)
+    return [slice(int(lows[group.start]), int(highs[group.stop - 1])) for group in groups]
 
 
 def column_pieces(source: Source) -> list[slice]:

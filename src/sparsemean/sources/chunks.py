@@ -22,26 +22,11 @@ class Chunked(Source):
         self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype)
         self.together = max(1, min(int(chunks[1]), self.shape[1]))
         self.along, self.grain = way_to_read(self.shape, chunks, self.dtype.itemsize)
-        self._rest: tuple[int, Array] = (0, np.empty((0, self.shape[1]), dtype=self.dtype))
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Read some rows of some columns."""
         with self.opened.reading():
-            if self.along == "rows" and columns == slice(0, self.shape[1]):
-                return self._stripe(rows)
             return np.asarray(self.array[rows, columns])
-
-    def _stripe(self, rows: slice) -> Array:
-        """Read whole chunks, and keep the rows behind a stripe for the next one, which begins with them."""
-        first, rest = self._rest
-        before = rest[rows.start - first : rows.stop - first] if first <= rows.start else rest[:0]
-        start = rows.start + before.shape[0]
-        if start == rows.stop:
-            return before
-        read = np.asarray(self.array[start : min(self.shape[0], -(-rows.stop // self.grain) * self.grain)])
-        self._rest = (rows.stop, read[rows.stop - start :].copy())
-        wanted = read[: rows.stop - start]
-        return np.concatenate((before, wanted)) if before.size else wanted
 
     def _runs(self, columns: IntArray) -> list[Run]:
         """Read columns of one chunk together, and no more at once than a piece of the matrix."""
