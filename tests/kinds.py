@@ -103,6 +103,7 @@ OBJECTS: dict[str, Callable[[Any], Any]] = {
     "pandas of several types": lambda X: frame(X).astype({"feature 0": "Float64"}),
     "polars": as_polars,
     "arrow": as_arrow,
+    "arrow batch": lambda X: as_arrow(X).to_batches()[0],
     "CSR": sparse.csr_array,
     "CSC": sparse.csc_matrix,
     "COO": sparse.coo_array,

@@ -250,3 +250,11 @@ def test_entry_times_agree_with_the_trajectories() -> None:
 def _means(result: Estimate, X: np.ndarray, feature: int) -> np.ndarray:
     step = int(result.bucket_size[feature])
     return pd.Series(X[:, feature]).groupby(result.bucket_of_row // step).mean().to_numpy()
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NaT])
+def test_rows_without_a_subject_are_refused(gap: object) -> None:
+    labels = np.array(["a", "b"] * 20, dtype=object)
+    labels[3] = gap
+    with pytest.raises(ValueError, match=r"groups must have no missing labels: got .* at row 3"):
+        sparse_mean(DATA[:40], groups=labels)

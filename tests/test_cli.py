@@ -241,6 +241,13 @@ def test_a_full_disk_is_one_line_and_leaves_everything_as_it_was(csv: Path, tmp_
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "out.csv"]
 
 
+def test_an_output_that_is_a_folder_is_refused_before_another_is_written(csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "good.csv").write_text("precious")
+    run("fit", csv, "--id", "user", "--out", tmp_path / "good.csv", "--json", tmp_path / "folder.json", status=2)
+    assert (tmp_path / "good.csv").read_text() == "precious"
+
+
 def test_verbose_says_how_it_was_read(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("fit", csv, "--id", "user", "-v")
     out = capsys.readouterr().out

@@ -244,7 +244,7 @@ def test_one_line_each(options: dict[str, Any], line: str) -> None:
         omit(GAPS, **options)
     assert str(caught.value).startswith(line)
     if options["missing"] == "raise":
-        assert str(caught.value).endswith("or pass missing='omit' to count without them")
+        assert str(caught.value).endswith("or count without them: missing='omit', --missing omit")
 
 
 def test_infinity_is_refused_and_named_beside_gaps() -> None:

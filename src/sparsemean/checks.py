@@ -37,6 +37,11 @@ def fraction_of_rows(value: object) -> float:
     return fraction
 
 
+def is_missing(label: object) -> bool:
+    """Whether a label is None, NaN, NaT or pandas' NA, which does not compare."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
+
+
 def one_number_each(value: object, d: int, *, argument: str) -> npt.NDArray[np.float64] | None:
     """Return a number, or one for each of ``d`` features, as an array; None where all are zero."""
     rule = f"be a finite number or {d} of them, one for each feature"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean import planning, remarks, rows, selection
+from sparsemean.checks import is_missing
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.passes import pairs
@@ -25,7 +27,7 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], I
     if not isinstance(given, list) or len(given) != n or any(isinstance(label, (list, tuple)) for label in given):
         received = f"{len(given)} labels" if isinstance(given, list) and len(given) != n else "another shape"
         raise InputError(argument, f"have one label for each of the {n} rows of X", received)
-    missing = [row for row, label in enumerate(given) if _is_missing(label)]
+    missing = [row for row, label in enumerate(given) if is_missing(label)]
     if missing:
         advice = "drop such rows or give them a label"
         raise InputError(argument, "have no missing labels", f"a missing one at row {missing[0]}", advice)
@@ -37,11 +39,6 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], I
         shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
         raise InputError(argument, "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
     return classes, codes.astype(np.intp)
-
-
-def _is_missing(label: object) -> bool:
-    """Whether a label is None, NaN, NaT or pandas' NA, which does not compare."""
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def compare(
@@ -74,6 +71,7 @@ def compare(
     support = chosen.support
     mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), rows.none_suspected(n)
     if support.size:
+        table = replace(table, source=table.source.keeping(support))
         error = plan.level * support.size / d
         value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows, missing=omit)
         mean[support], ends[support] = value, np.column_stack((low, high))

@@ -20,13 +20,18 @@ from sparsemean.records import FloatArray, IntArray
 from sparsemean.sources import as_table
 
 
+def _is_foreign(X: Any) -> bool:
+    """Whether scikit-learn would not know how to read ``X``."""
+    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow")
+
+
 class _Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
     def _read(self, X: Any, result: Estimate) -> Self:
         self.result_ = result
         validate_data(self, X, skip_check_array=True, reset=True)
-        if hasattr(X, "var_names") and result.feature_names is not None:  # AnnData, whose names scikit-learn overlooks
+        if _is_foreign(X) and result.feature_names is not None:  # names that scikit-learn overlooks
             self.feature_names_in_ = result.feature_names
         self.mean_: FloatArray = result.mean
         self.support_: IntArray = result.support
@@ -41,6 +46,16 @@ class _Selector(SelectorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
         return tags
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected columns of ``X``, which may be of any kind that `fit` takes."""
+        if not _is_foreign(X):
+            return super().transform(X)
+        check_is_fitted(self)
+        table = as_table(X)
+        if table.shape[1] != self.n_features_in_:
+            raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
+        return table.source.take(self.support_)
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)

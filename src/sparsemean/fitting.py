@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean import certifying, improving, planning, remarks
-from sparsemean.checks import one_number_each
+from sparsemean.checks import is_missing, one_number_each
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.kernels.threads import one_blas_thread
@@ -142,8 +142,8 @@ def _units(groups: Any, n: int) -> IntArray | None:
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError("groups", f"have one label for each of the {n} rows", f"shape {labels.shape}")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise InputError("groups", "have no missing labels", f"NaN at row {int(np.isnan(labels).argmax())}")
+    if labels.dtype.kind in "fOMm" and (gaps := [row for row, label in enumerate(labels) if is_missing(label)]):
+        raise InputError("groups", "have no missing labels", f"{labels[gaps[0]]} at row {gaps[0]}")
     _, first, inverse = np.unique(labels.astype(str), return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 

@@ -53,7 +53,7 @@ def columns_judged_by(data: Reading, seed: int) -> IntArray:
 
 def _sample(data: Reading, seed: int) -> tuple[IntArray, np.random.Generator]:
     rng = np.random.default_rng((seed, 1))
-    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_units))
+    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
     return data.sample(most, rng), rng
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ def check_target(path: Path) -> None:
         raise InputError("output", f"end in {', '.join(ENDINGS)}", repr(path.name))
     if not path.parent.is_dir():
         raise InputError("output", "be in an existing directory", repr(str(path)), "make the directory first")
+    if path.is_dir():
+        raise InputError("output", "be a file", f"{str(path)!r}, a directory", "add a file name")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError("output", "be in a writable directory", repr(str(path)))
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="writing .parquet files")
     if path.suffix.lower() == ".h5ad":

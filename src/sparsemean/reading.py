@@ -11,14 +11,11 @@ from sparsemean import path
 from sparsemean.partition import deal
 from sparsemean.passes import memory
 from sparsemean.records import Counts, FloatArray, IntArray, Partition, Plan
-from sparsemean.sources.source import Held
+from sparsemean.sources.source import TAKEN_AT_ONCE, Held
 from sparsemean.sources.table import Table
 
 RUN = 32
 """Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
-
-HELD_VALUES = 32_000_000
-"""Values of columns looked at more than once that are kept: 256 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +88,11 @@ class Reading:
         return self if source.in_memory else self._of(Held(source, columns))
 
     def holding(self, columns: IntArray) -> Reading:
-        """Return a reading that keeps ``columns`` too, read now; not if they lie in memory anyway or are too many."""
+        """Return a reading that keeps ``columns`` too, read now; not if they lie in memory or are too many to hold."""
         source = self.table.source
-        if not isinstance(source, Held) or columns.size * self.plan.n_rows > HELD_VALUES:
+        looked_at_whole = self.plan.refine or self.plan.screen_rows
+        few = columns.size * self.plan.n_rows <= TAKEN_AT_ONCE
+        if not isinstance(source, Held) or not (few or looked_at_whole):
             return self
         return self._of(source.adding(columns))
 

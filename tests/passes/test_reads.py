@@ -130,3 +130,25 @@ def test_the_place_of_a_value_that_is_not_finite_is_named(along: Along) -> None:
     table = replace(Table(Spy(X, along)), feature_names=np.array([f"f{i}" for i in range(200)], dtype=object))
     with pytest.raises(ValueError, match=r"infinity in column 150 \('f150'\), row 700"):
         fit(table, random_state=0)
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
+@pytest.mark.parametrize("gap", [False, True])
+def test_two_groups_read_the_support_once_more(along: Along, gap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "SWEPT_AT_ONCE", 100_000_000)
+    labels = np.arange(1030) % 2
+    X = DATA.X.copy()
+    X[labels == 1, :30] += 5.0
+    if gap:
+        X[5, :60] = np.nan
+    spy = Spy(X, along)
+    found, _ = compare(Table(spy), labels, missing="omit")
+    assert found.support.size >= 30
+    assert spy.reads <= 1 + found.support.size / 200
+
+
+def test_many_selected_columns_are_read_a_good_many_at_a_time() -> None:
+    spy = Spy(np.random.default_rng(0).standard_normal((1000, 300)) + 1.0, "rows")
+    found = fit(Table(spy), random_state=0)
+    assert found.support.size == 300
+    assert spy.reads <= 3

@@ -232,3 +232,15 @@ def test_damaged_text_never_crashes(name: str, tmp_path: Path) -> None:
             fit(read(tmp_path, damaged(content, rng), name, id="who"), random_state=0)
         except InputError as error:
             assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("at_once", [7, 64, 1 << 20])
+def test_an_empty_line_of_one_column_is_a_missing_value(
+    end: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsemean.sources.csv.READ_AT_ONCE", at_once)
+    cells = ["" if i % 5 == 0 else f"{i}.5" for i in range(1, 60)]
+    (tmp_path / "x.csv").write_bytes(end.join(["x", *cells, "7", "", "", ""]).encode())
+    expected = [float(cell) if cell else np.nan for cell in cells]
+    np.testing.assert_array_equal(open_file(tmp_path / "x.csv").values[:, 0], [*expected, 7.0])

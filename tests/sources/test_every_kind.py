@@ -59,6 +59,9 @@ def test_every_object_gives_the_answer_of_the_array(kind: str, values: str, expe
         assert est.result_.table()["feature"].tolist()[0] in {"feature 0", "feature 1", "feature 3"}
         assert est.get_feature_names_out().tolist() == [f"feature {i}" for i in expected[values].support]
     assert est.n_features_in_ == 40
+    kept = est.transform(X)
+    kept = kept.toarray() if hasattr(kept, "toarray") else np.asarray(kept)
+    np.testing.assert_array_equal(kept, INPUTS[values][:, est.support_])
 
 
 @pytest.mark.parametrize("kind", kinds.OBJECTS)

@@ -122,3 +122,11 @@ def test_damaged_folders_get_one_line(layout: str, tmp_path: Path) -> None:
         file.write_bytes(damaged(file.read_bytes(), rng))
         refused += is_refused(path)
     assert refused > 5
+
+
+def test_chunks_that_were_never_written_are_no_damage(tmp_path: Path) -> None:
+    array = zarr.create_array(store=tmp_path / "x.zarr", shape=(6000, 10_000), chunks=(500, 500), dtype="f8")
+    array[:50, :20] = 3.0
+    table = open_file(tmp_path / "x.zarr")
+    assert table.shape == (6000, 10_000)
+    assert table.source.take(np.array([0, 30])).sum() == 150

@@ -98,6 +98,14 @@ def read_cell(text: Arr, i: int, separator: int) -> Any:
 
 
 @compiled
+def only_empty_lines(text: Arr, i: int) -> bool:
+    """Whether nothing but empty lines follows."""
+    while i < text.size and (text[i] == SPACE or text[i] == TAB or text[i] == LINE_FEED or text[i] == RETURN):
+        i += 1
+    return bool(i == text.size)
+
+
+@compiled
 def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr) -> Any:
     """Fill in lines until ``text``, which ends a line, or the room for them ends.
 
@@ -123,8 +131,11 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
         begin = i
         i = past_spaces(text, i, separator)
         if text[i] == LINE_FEED or text[i] == RETURN:
-            i += 1
-            continue
+            if width > 1 or (text[i] == LINE_FEED and i > 0 and text[i - 1] == RETURN):
+                i += 1
+                continue
+            if only_empty_lines(text, i):  # in one column an empty line is a missing value, unless nothing follows
+                return line, begin, n_odd, ALL
         if line == values.shape[0] or n_odd + width > odd.shape[0]:
             return line, begin, n_odd, NO_ROOM
         before = n_odd

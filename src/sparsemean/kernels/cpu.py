@@ -241,7 +241,8 @@ def level_means(
     offsets = partition.levels[0]
     means = [sums / np.diff(offsets)[:, np.newaxis]]
     for above in partition.levels[1:depth]:
-        sums = np.add.reduceat(sums, above[:-1], axis=0)
+        with np.errstate(over="ignore"):  # of sums that nobody has counted
+            sums = np.add.reduceat(sums, above[:-1], axis=0)
         offsets = offsets[above]
         means.append(sums / np.diff(offsets)[:, np.newaxis])
     return means

@@ -100,7 +100,7 @@ def not_finite(
             where = f"{table.label(first_column + first + column)}, row {first_row + row}"
             rule = "not contain infinity" if missing else "not contain NaN or infinity"
             advice = "drop or fill such values first"
-            advice += ", or pass missing='omit' to count without them" if kind == "NaN" else ""
+            advice += ", or count without them: missing='omit', --missing omit" if kind == "NaN" else ""
             return InputError("X", rule, f"{kind} in {where}", advice)
     return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", "divide the values by a constant")
 
@@ -120,16 +120,38 @@ def map_means(
 
     ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
     """
-    n_threads, source = count_threads(n_jobs), table.source
-    at_once = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
-    pieces = [columns[k : k + at_once] for k in range(0, columns.size, at_once)]
+    source = table.source
+    if isinstance(source, Dense):
+        return _map_means(source.values, partition, columns, columns, work, depth, shift, missing, n_jobs)
+    parts = [
+        _map_means(
+            values, partition, np.arange(piece.size), piece, work, depth, None if shift is None else shift[piece],
+            missing, n_jobs,
+        )
+        for piece, values in source.takes_of(columns)
+    ]  # fmt: skip
+    return np.concatenate(parts, axis=-1)
 
-    def read_and_work(piece: IntArray) -> FloatArray:
-        if isinstance(source, Dense):
-            values, at, own = source.values, piece, shift
-        else:
-            values, at, own = source.take(piece), np.arange(piece.size), None if shift is None else shift[piece]
-        return work(cpu.level_means(values, partition, at, depth=depth, shift=own, missing=missing), piece)
 
-    small = columns.size * partition.n_rows < cpu.SMALL or not isinstance(source, Dense)
-    return np.concatenate(list(each(read_and_work, pieces, 1 if small else n_threads)), axis=-1)
+def _map_means(
+    values: Array,
+    partition: Partition,
+    at: IntArray,
+    columns: IntArray,
+    work: Callable[[list[FloatArray], IntArray], FloatArray],
+    depth: int,
+    shift: FloatArray | None,
+    missing: bool,
+    n_jobs: int | None,
+) -> FloatArray:
+    """Work on ``columns``, which stand at the places ``at`` of ``values``, a few on each thread."""
+    n_threads = count_threads(n_jobs)
+    width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
+
+    def read_and_work(part: slice) -> FloatArray:
+        levels = cpu.level_means(values, partition, at[part], depth=depth, shift=shift, missing=missing)
+        return work(levels, columns[part])
+
+    small = columns.size * partition.n_rows < cpu.SMALL
+    parts = each(read_and_work, cut(columns.size, width, 1), 1 if small else n_threads)
+    return np.concatenate(list(parts), axis=-1)

@@ -139,8 +139,7 @@ def shifts(
     if missing:
         critical = _own_critical(table, columns, (first, second), error)
     out = np.empty((3, columns.size))
-    for k in range(columns.size):
-        values = table.source.take(columns[k : k + 1])[:, 0]
+    for k, values in enumerate(_each_column(table, columns)):
         a, b = np.sort(there(values[second])), np.sort(there(values[first]))
         N = a.size * b.size
         if N == 0:
@@ -159,8 +158,12 @@ def _own_critical(
 ) -> dict[tuple[int, int], int]:
     """Return the critical values of U for the group sizes of every column."""
     pairs = set()
-    for k in range(columns.size):
-        values = table.source.take(columns[k : k + 1])[:, 0]
+    for values in _each_column(table, columns):
         n0, n1 = (there(values[rows]).size for rows in groups)
         pairs.add((n0, n1))
     return {(ranks.n1, ranks.n2): ranks.critical(error) for ranks in mann_whitney_of([p for p in pairs if all(p)])}
+
+
+def _each_column(table: Table, columns: IntArray) -> Iterator[FloatArray]:
+    for _, values in table.source.takes_of(columns):
+        yield from values.T

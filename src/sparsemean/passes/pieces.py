@@ -16,7 +16,7 @@ from sparsemean.sources.source import AT_ONCE, Dense, Source, as_dense, cut
 if TYPE_CHECKING:
     from sparsemean.sources.source import Block
 
-SWEPT_AT_ONCE = 4 * AT_ONCE
+SWEPT_AT_ONCE = 8 * AT_ONCE
 """Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
 T = TypeVar("T")
 

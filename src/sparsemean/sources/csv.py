@@ -60,7 +60,7 @@ class _Text:
         while not self.ended:
             self._read_more()
             self._read_lines(found)
-        if self.text:
+        if self.text.strip():
             raise self.opened.broken(f"a quote that is never closed in row {self.rows}")
         if self.rows == 0:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
@@ -109,7 +109,8 @@ class _Text:
 
     def _read_lines(self, found: Heading) -> None:
         """Use up the complete lines of the text."""
-        end = max(self.text.rfind(b"\n"), self.text.rfind(b"\r")) + 1
+        last = len(self.text) - (self.text.endswith(b"\r") and not self.ended)  # its line feed may be still to come
+        end = max(self.text.rfind(b"\n", 0, last), self.text.rfind(b"\r", 0, last)) + 1
         text: npt.NDArray[np.uint8] = np.frombuffer(self.text, dtype=np.uint8, count=end)
         roles, used, how = found.roles, 0, cells.NO_ROOM
         odd = np.empty((4096 + 2 * roles.size, 4), dtype=np.int64)

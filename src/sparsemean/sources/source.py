@@ -24,6 +24,9 @@ Run = tuple[slice, slice, IntArray]
 AT_ONCE = 64_000_000
 """Bytes of dense values that are read in one go where the source leaves the choice."""
 
+TAKEN_AT_ONCE = 32_000_000
+"""Values of chosen columns that are held at once: 256 MB."""
+
 
 class Source(ABC):
     """Rows by features that are read in blocks. Nothing is read before it is asked for, and nothing is kept.
@@ -69,6 +72,17 @@ class Source(ABC):
             for read, at, wanted in runs:
                 out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
         return out
+
+    def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
+        for part in cut(columns.size, max(1, TAKEN_AT_ONCE // self.shape[0]), 1):
+            yield columns[part], self.take(columns[part])
+
+    def keeping(self, columns: IntArray) -> Source:
+        """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
+        if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
+            return self
+        return Held(self, columns, self.take(columns))
 
     def stripes(self) -> list[slice]:
         """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
