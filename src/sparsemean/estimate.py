@@ -294,6 +294,12 @@ class Estimate:
 
         return plot_robustness(self, ax=ax, **options)
 
+    def plot_plan(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw what so many rows can find as contamination grows, and where this fit stands; see `plots.plot_plan`."""
+        from sparsemean.plots.plan import plot_plan
+
+        return plot_plan(self.plan, ax=ax, **options)
+
     def report(self, path: str | Path, **names: Any) -> None:
         """Write a page that needs nothing but itself: words, table, linked plots and what is guaranteed in this fit.
 

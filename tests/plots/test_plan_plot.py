@@ -69,3 +69,10 @@ def test_plans_of_other_kinds_are_refused(groups: Estimate) -> None:
         plot_plan(groups.plan)
     with pytest.raises(InputError, match="got int"):
         plot_plan(5)
+
+
+def test_an_estimate_draws_where_its_own_plan_stands() -> None:
+    X = np.random.default_rng(0).standard_normal((500, 20))
+    ax = sm.sparse_mean(X, contamination=0.1, random_state=0).plot_plan(contaminations=(0.1,))
+    own = next(line.get_xydata()[0] for line in ax.lines if line.get_marker() == "*")
+    np.testing.assert_allclose(own, [500, sm.plan(500, 20, contamination=0.1).detectable_effect])
