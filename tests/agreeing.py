@@ -23,6 +23,14 @@ def same_fit(table: Table, values: Any) -> None:
     assert expected.support.size >= 3
 
 
+def same_values(table: Table, values: Any) -> None:
+    """All values, scattered columns and an inner block are those of the array."""
+    columns = np.array([0, 1, 9, 30, 60])
+    np.testing.assert_array_equal(table.values, values)
+    np.testing.assert_array_equal(table.source.take(columns), values[:, columns])
+    np.testing.assert_array_equal(table.source.block(slice(5, 77), slice(3, 50)), values[5:77, 3:50])
+
+
 def is_refused(path: Any, wanted: Wanted = NOTHING) -> bool:
     """Whether a file is refused, in one line, rather than read and fitted."""
     try:

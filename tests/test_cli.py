@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import cli, simulate, sparse_mean
+from sparsemean import simulate, sparse_mean
 from sparsemean.comparing import compare
 from sparsemean.sources import as_table
+
+from command import expect as run
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0).X
 
@@ -25,12 +27,6 @@ def csv(tmp_path: Path) -> Path:
     frame.insert(0, "user", [f"u{i}" for i in range(300)])
     frame.to_csv(tmp_path / "data.csv", index=False)
     return tmp_path / "data.csv"
-
-
-def run(*arguments: str | Path, status: int = 0) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in arguments])
-    assert (stop.value.code or 0) == status
 
 
 def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:

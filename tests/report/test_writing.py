@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import Estimate, cli
+from sparsemean import Estimate
 from sparsemean.bunch import Bunch
 from sparsemean.errors import InputError, MissingExtraError
+
+from command import expect as run
 
 VOID = {"meta", "link", "input"}
 
@@ -157,12 +159,6 @@ def csv(made: Bunch, tmp_path: Path) -> Path:
     frame.insert(0, "user", [f"user {k}" for k in range(400)])
     frame.to_csv(tmp_path / "data.csv", index=False)
     return tmp_path / "data.csv"
-
-
-def run(*arguments: str | Path, status: int = 0) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in arguments])
-    assert (stop.value.code or 0) == status
 
 
 def test_the_command_line_writes_the_page(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean import SparseMean, SparseMeanDifference, cli, simulate
+from sparsemean import SparseMean, SparseMeanDifference, simulate
 from sparsemean.estimate import Estimate
 from sparsemean.fitting import fit
 from sparsemean.sources import as_table, open_file
 
 import kinds
+from command import run
 from conftest import Claims
 from fuzzed import damaged
 
@@ -44,7 +45,11 @@ def test_every_file_gives_the_answer_of_the_array(
 ) -> None:
     path = kinds.written(kind, tmp_path, INPUTS[values])
     table = open_file(path)
-    assert_same(fit(table, contamination=0.1, random_state=0), expected[values])
+    found = fit(table, contamination=0.1, random_state=0)
+    assert_same(found, expected[values])
+    for ask in ("interval", "trajectory"):  # features in any order, one of them twice
+        asked = [getattr(result, ask)([7, 2, 30, 2]) for result in (found, expected[values])]
+        np.testing.assert_allclose(*asked, rtol=1e-12)
     if path.name.endswith(kinds.NAMES_KEPT):
         assert table.feature_names.tolist() == kinds.names(40)
 
@@ -74,13 +79,6 @@ def test_two_groups_of_every_object(kind: str) -> None:
     assert found.support_.tolist() == [0, 1, 2]
 
 
-def run(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["fit", str(path), "--seed", "0", *more])
-    said = capsys.readouterr()
-    return int(stop.value.code or 0), said.err
-
-
 @pytest.mark.parametrize("kind", kinds.FILES)
 def test_fuzzed_files_end_in_an_answer_or_in_one_line(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], long_version: bool, claims: Claims
@@ -91,7 +89,8 @@ def test_fuzzed_files_end_in_an_answer_or_in_one_line(
     for trial in range(trials):
         target = tmp_path / f"damaged{trial}{kinds.FILES[kind][0]}"
         _damage(whole, target, rng)
-        status, said = run(target, capsys, *(("--missing", "omit") if trial % 2 else ()))
+        status = run("fit", target, "--seed", "0", *(("--missing", "omit") if trial % 2 else ()))
+        said = capsys.readouterr().err
         assert status in (0, 2), (trial, said)
         assert said.count("\n") == (status == 2), said
         assert "internal error" not in said

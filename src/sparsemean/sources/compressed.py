@@ -73,7 +73,7 @@ class Compressed(Source):
         made.sum_duplicates()
         return made
 
-    def take(self, columns: IntArray) -> FloatArray:
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of rising ``columns``: rows are read once, however many columns are wanted."""
         n, d = self.shape
         out = np.empty((n, columns.size), order="F")

@@ -64,6 +64,13 @@ class Source(ABC):
         return float(self.dtype.itemsize)
 
     def take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of ``columns``, in any order, as a dense float64 array."""
+        if (np.diff(columns) > 0).all():
+            return self._take(columns)
+        rising, back = np.unique(columns, return_inverse=True)
+        return self._take(rising)[:, back]
+
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of rising ``columns`` as a dense float64 array."""
         n = self.shape[0]
         out = np.empty((n, columns.size), order="F")
@@ -111,9 +118,9 @@ class Dense(Source):
         """Return a view."""
         return self.values[rows, columns]
 
-    def take(self, columns: IntArray) -> FloatArray:
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
-        read = [self.values[:, run[0] : run[-1] + 1] for run in runs_of(columns)]
+        read = [self.values[:, part] for part, _, _ in self._runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 
     def whole(self) -> Array:
@@ -142,7 +149,7 @@ class Chosen(Source):
         read = self.source.block(rows, slice(first, last))
         return read if last - first == wanted.size else read[:, wanted - first]
 
-    def take(self, columns: IntArray) -> FloatArray:
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of some of the chosen columns."""
         return self.source.take(self.columns[columns])
 
@@ -172,7 +179,7 @@ class Held(Source):
             self.lacking -= (rows.stop - rows.start) * int(last - first)
         return read
 
-    def take(self, columns: IntArray) -> FloatArray:
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return columns, from memory where all of them are held."""
         if self.lacking or not np.isin(columns, self.columns).all():
             return self.source.take(columns)
@@ -197,11 +204,6 @@ def cut(total: int, width: int, grain: int) -> list[slice]:
     """Cut range(total) into pieces of about ``width``, whole grains each; the last one may be shorter."""
     width = max(grain, width // grain * grain)
     return [slice(a, min(a + width, total)) for a in range(0, total, width)]
-
-
-def runs_of(columns: IntArray) -> Iterator[IntArray]:
-    """Yield stretches of neighbouring columns."""
-    yield from (run for run in np.split(columns, np.flatnonzero(np.diff(columns) != 1) + 1) if run.size)
 
 
 def runs(columns: IntArray, gap: int, most: int) -> list[Run]:

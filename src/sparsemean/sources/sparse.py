@@ -67,7 +67,7 @@ class Sparse(Source):
         entries = slice(int(ends[0]), int(ends[-1]))
         return matrix.data[entries], matrix.indices[entries], np.asarray(ends - ends[0], dtype=np.intp)
 
-    def take(self, columns: IntArray) -> FloatArray:
+    def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of rising ``columns`` as a dense float64 array."""
         n, matrix = self.shape[0], self.matrix
         if self.along == "rows":
