@@ -66,10 +66,7 @@ def fit(
 ) -> Estimate:
     """Fit a table; ``options`` are those of `planning.plan_fit`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
-    if unknown := sorted(set(options) - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs"}
-        raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
+    _check_known(options)
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
     method, n, d = check(refine), *table.shape
@@ -133,6 +130,14 @@ def fit(
         units=units,
         source=table,
     )
+
+
+def _check_known(options: dict[str, Any]) -> None:
+    """Refuse an option that no part of a fit has."""
+    known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
+    if unknown := sorted(set(options) - known):
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs"}
+        raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
 
 
 def _units(groups: Any, n: int) -> IntArray | None:
