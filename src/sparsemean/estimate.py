@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean import intervals, path, selection
+from sparsemean import intervals, passes, path, selection
 from sparsemean.checks import integer
 from sparsemean.errors import InputError
 from sparsemean.partition import deal
-from sparsemean.passes import memory, pairs
 from sparsemean.planning.paper import DEFAULT_ITERATIONS
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status, Uncertified
 from sparsemean.sources import as_table
@@ -221,6 +220,8 @@ class Estimate:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         bad, error = self.plan.bad_rows, 1.0 - level
         if self.labels is not None:
+            from sparsemean.passes import pairs
+
             omit = self.plan.missing == "omit"
             _, low, high = pairs.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad, missing=omit)
             return np.column_stack((low, high))
@@ -256,6 +257,8 @@ class Estimate:
             return np.asarray(unit * path.walk(means / unit, alpha=alpha, eta=eta, times=range(last + 1)))
 
         if self.labels is not None:
+            from sparsemean.passes import pairs
+
             return pairs.map_differences(self._rows(X), columns, self.labels, work)
         out = np.empty((last + 1, columns.size))
         for size in np.unique(self.bucket_size[columns]):
@@ -320,13 +323,11 @@ class Estimate:
     ) -> FloatArray:
         return self._map_levels(columns, lambda levels, _: work(levels[level]), level + 1, X)
 
-    def _map_levels(
-        self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int, X: Any
-    ) -> FloatArray:
+    def _map_levels(self, columns: IntArray, work: passes.Work, depth: int, X: Any) -> FloatArray:
         """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
         partition = deal(self.plan, self.seed, self.units)
         omit = self.plan.missing == "omit"
-        return memory.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
+        return passes.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:

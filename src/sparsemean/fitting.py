@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,7 @@ from sparsemean.kernels.threads import one_blas_thread
 from sparsemean.partition import deal
 from sparsemean.randomness import draw_seed
 from sparsemean.reading import Reading
-from sparsemean.records import Counts, FloatArray, IntArray, Selection, Status, Uncertified
+from sparsemean.records import Counts, FloatArray, IntArray, Plan, Selection, Status, Uncertified
 from sparsemean.refine import Refinement, check, name_of
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
@@ -51,54 +51,89 @@ def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **para
     return fit(as_table(X, feature_names), groups=groups, **params)
 
 
-def fit(
-    table: Table,
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What a user asked for, checked; ``options`` are those of `planning.plan_fit`, for a plan of fewer rows."""
+
+    plan: Plan
+    method: Refinement
+    shift: FloatArray | None
+    options: dict[str, Any]
+
+
+def ask(
+    n: int,
+    d: int,
     *,
-    groups: Any = None,
+    n_units: int | None = None,
     null: Any = 0.0,
     refine: Any = "auto",
     refine_on: Any = "rows",
     screen_rows: Any = True,
+    **options: Any,
+) -> Asked:
+    """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
+    _check_known(options)
+    if not isinstance(screen_rows, (bool, np.bool_)):
+        raise InputError("screen_rows", "be True or False", repr(screen_rows))
+    method = check(refine)
+    plan = replace(
+        planning.plan_fit(n, d, n_units=n_units, **options),
+        screen_rows=bool(screen_rows),
+        refine=name_of(method),
+        refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
+    )
+    return Asked(plan, method, one_number_each(null, d, argument="null"), options)
+
+
+def fit(
+    table: Table,
+    *,
+    groups: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
-    """Fit a table; ``options`` are those of `planning.plan_fit`, ``progress`` is told the share of the reading done."""
+    """Fit a table; ``options`` are those of `ask`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    _check_known(options)
-    if not isinstance(screen_rows, (bool, np.bool_)):
-        raise InputError("screen_rows", "be True or False", repr(screen_rows))
-    method, n, d = check(refine), *table.shape
-    units = _units(groups, n)
-    plan = replace(
-        planning.plan_fit(n, d, n_units=None if units is None else int(units.max()) + 1, **options),
-        screen_rows=bool(screen_rows),
-        refine=name_of(method),
-        refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
-    )
-    omit = plan.missing == "omit"
-    shift = one_number_each(null, d, argument="null")
-    seed = draw_seed(random_state)
-    data = Reading(table, deal(plan, seed, units), plan, shift, units, n_jobs, omit)
-    counting, refining, again = _parts(progress, (1.0, 0.2 * (method is not None), 0.8 * bool(screen_rows)))
-    data = data.watching(improving.columns_judged_by(data, seed))
-    counts = data.count(counting)
-    data = replace(data, missing=counts.missing is not None)
+    units = _units(groups, table.shape[0])
+    asked = ask(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
+    plan, seed = asked.plan, draw_seed(random_state)
+    data = Reading(table, deal(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
+    shares = (1.0, 0.2 * (asked.method is not None), 0.8 * plan.screen_rows)
+    counting, refining, again = _parts(progress, shares)
+    counts, data = data.counted(improving.columns_judged_by(data, seed), counting)
+    made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
+    return replace(made, source=table)
+
+
+def concluded(
+    data: Reading,
+    counts: Counts,
+    asked: Asked,
+    seed: int,
+    *,
+    began: float,
+    refining: Progress | None = None,
+    again: Progress | None = None,
+    look_again: bool = True,
+) -> Estimate:
+    """Make an estimate of counts, and of the few columns that are read once more; it keeps no handle on the data.
+
+    With ``look_again`` everything is counted again without the rows that were rejected, where any were.
+    """
+    plan, table, d = asked.plan, data.table, asked.plan.n_features
     found, chosen, walked = certifying.select(data, counts)
     data = data.holding(chosen.support)
     chosen, values = certifying.on_support(data, counts, chosen)
     with one_blas_thread():
         judged = improving.screen(data, chosen.support, seed)
-        improved = improving.improve(data, judged, chosen.support, values, method, seed, refining)
+        improved = improving.improve(data, judged, chosen.support, values, asked.method, seed, refining)
         judged = improving.screen_on_support(data, judged, chosen.support, improved.mean, seed)
-    extra = _uncertified(data, judged, chosen, method, options, seed, again)
+    extra = _uncertified(data, judged, chosen, asked, seed, again) if look_again else None
     status = Status(
-        messages=(
-            *table.notes,
-            *remarks.of_fit(plan, counts, chosen, values.constant, table),
-            *improved.notes,
-        ),
+        messages=(*table.notes, *remarks.of_fit(plan, counts, chosen, values.constant, table), *improved.notes),
         screening=judged.how,
         refinement=improved.how,
         iterations=improved.iterations,
@@ -126,9 +161,8 @@ def fit(
         uncertified=extra,
         counts=counts,
         evidence=found,
-        shift=shift,
-        units=units,
-        source=table,
+        shift=asked.shift,
+        units=data.units,
     )
 
 
@@ -179,8 +213,7 @@ def _uncertified(
     data: Reading,
     judged: improving.Judged,
     chosen: Selection,
-    method: Refinement,
-    options: dict[str, Any],
+    asked: Asked,
     seed: int,
     progress: Progress | None,
 ) -> Uncertified | None:
@@ -189,14 +222,14 @@ def _uncertified(
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
     rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    again_with = {**options, "contamination": judged.share(data.plan)}
-    if isinstance(options.get("n_buckets"), (int, np.integer)):
-        again_with["n_buckets"] = min(options["n_buckets"], rows)
+    again_with = {**asked.options, "contamination": judged.share(data.plan)}
+    if isinstance(again_with.get("n_buckets"), (int, np.integer)):
+        again_with["n_buckets"] = min(again_with["n_buckets"], rows)
     units = None if data.units is None else kept.size
     plan = planning.plan_fit(rows, data.plan.n_features, n_units=units, **again_with)
     again = data.kept(plan, seed, kept)
     _, found, _ = certifying.select(again, again.count(progress))
     features = np.setdiff1d(found.support, np.concatenate((chosen.support, chosen.skipped)))
-    located = improving.located(data, judged, features, method, seed)
+    located = improving.located(data, judged, features, asked.method, seed)
     offset = 0.0 if data.shift is None else data.shift[features]
     return Uncertified(features, located.mean + offset, found.p_adjusted[features])

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean import path
+from sparsemean import passes, path
 from sparsemean.partition import deal
-from sparsemean.passes import memory
 from sparsemean.records import Counts, FloatArray, IntArray, Partition, Plan
 from sparsemean.sources.source import TAKEN_AT_ONCE, Held
 from sparsemean.sources.table import Table
@@ -33,15 +32,26 @@ class Reading:
 
     def count(self, progress: Callable[[float], None] | None = None) -> Counts:
         """Read every value once and count signs."""
-        return memory.count(
-            self.table, self.partition, shift=self.shift, missing=self.missing, n_jobs=self.n_jobs, progress=progress
-        )
+        return self._count(None, progress)[0]
 
-    def means(
-        self, columns: IntArray, work: Callable[[list[FloatArray], IntArray], FloatArray], depth: int = 1
-    ) -> FloatArray:
+    def counted(self, columns: IntArray, progress: Callable[[float], None] | None = None) -> tuple[Counts, Reading]:
+        """Count signs, and return a reading that kept ``columns`` as they came by unless all lies in memory anyway."""
+        source = self.table.source
+        counts, kept = self._count(None if source.in_memory else columns, progress)
+        data = self if kept is None else self._of(Held(source, columns, kept))
+        return counts, replace(data, missing=counts.missing is not None)
+
+    def _count(
+        self, keep: IntArray | None, progress: Callable[[float], None] | None
+    ) -> tuple[Counts, FloatArray | None]:
+        return passes.count(
+            self.table, self.partition, keep=keep, shift=self.shift, missing=self.missing, n_jobs=self.n_jobs,
+            progress=progress,
+        )  # fmt: skip
+
+    def means(self, columns: IntArray, work: passes.Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
-        return memory.map_means(
+        return passes.map_means(
             self.table, self.partition, columns, work, depth=depth, shift=self.shift, missing=self.missing,
             n_jobs=self.n_jobs,
         )  # fmt: skip
@@ -81,11 +91,6 @@ class Reading:
         strata = np.linspace(0, d - RUN, most // RUN + 1)
         first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
         return np.unique(first[:, np.newaxis] + np.arange(RUN))
-
-    def watching(self, columns: IntArray) -> Reading:
-        """Return a reading that keeps ``columns`` while everything is read, unless all lies in memory anyway."""
-        source = self.table.source
-        return self if source.in_memory else self._of(Held(source, columns))
 
     def holding(self, columns: IntArray) -> Reading:
         """Return a reading that keeps ``columns`` too, read now; not if they lie in memory or are too many to hold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
 from sparsemean.kernels.threads import count_threads, each
-from sparsemean.passes.pieces import pieces_of
+from sparsemean.passes import Work
+from sparsemean.passes.pieces import Piece, pieces_of
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.source import AT_ONCE, Array, Dense, as_dense, cut
 from sparsemean.sources.table import Table
@@ -27,22 +28,29 @@ def count(
     table: Table,
     partition: Partition,
     *,
+    keep: IntArray | None = None,
     shift: FloatArray | None = None,
     missing: bool = False,
     n_jobs: int | None = None,
     progress: cpu.Progress | None = None,
-) -> Counts:
-    """Read every value once and return the sign counts of all wanted sizes; with ``missing`` NaN is left out."""
+) -> tuple[Counts, FloatArray | None]:
+    """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came by.
+
+    With ``missing`` NaN is left out.
+    """
     source = table.source
     if isinstance(source, Dense):
         try:
-            return cpu.count_signs(
+            counts = cpu.count_signs(
                 source.values, partition, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress
             )
         except cpu.NotFiniteError:
             raise not_finite(table, source.values, missing=missing) from None
+        return counts, None if keep is None else source.take(keep)
     total = cpu.no_counts(partition, source.shape[1], missing=missing)
+    kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
     for piece in pieces_of(source, partition):
+        _keep(kept, keep, piece)
         for columns, values in _parts(piece.values, shift, missing):
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
@@ -56,7 +64,18 @@ def count(
                 total.leave_out(at, np.array(found.n_buckets)[:, np.newaxis] - found.present, found.missing)
         if progress is not None:
             progress(piece.done)
-    return total.settled()
+    return total.settled(), kept
+
+
+def _keep(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
+    """Copy what is wanted of a piece."""
+    if kept is None or columns is None:
+        return
+    n, d = piece.values.shape
+    first, last = np.searchsorted(columns, [piece.first_column, piece.first_column + d])
+    if last > first:
+        rows = slice(piece.first_row, piece.first_row + n)
+        kept[rows, first:last] = as_dense(piece.values[:, columns[first:last] - piece.first_column])
 
 
 def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:
@@ -109,7 +128,7 @@ def map_means(
     table: Table,
     partition: Partition,
     columns: IntArray,
-    work: Callable[[list[FloatArray], IntArray], FloatArray],
+    work: Work,
     *,
     depth: int = 1,
     shift: FloatArray | None = None,
@@ -138,7 +157,7 @@ def _map_means(
     partition: Partition,
     at: IntArray,
     columns: IntArray,
-    work: Callable[[list[FloatArray], IntArray], FloatArray],
+    work: Work,
     depth: int,
     shift: FloatArray | None,
     missing: bool,

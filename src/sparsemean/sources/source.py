@@ -45,6 +45,8 @@ class Source(ABC):
         Whether blocks are compressed by columns, their zeros left out.
     in_memory
         Whether columns that were read need not be kept, as they lie in memory anyway.
+    road
+        The module of ``passes`` that goes over it.
     """
 
     shape: tuple[int, int]
@@ -53,6 +55,7 @@ class Source(ABC):
     grain: int = 1
     sparse: bool = False
     in_memory: bool = False
+    road: str = "memory"
 
     @abstractmethod
     def block(self, rows: slice, columns: slice) -> Block:
@@ -155,15 +158,12 @@ class Chosen(Source):
 
 
 class Held(Source):
-    """Another source, some of whose columns are kept as they come by and are not read again."""
+    """Another source, some of whose columns were kept when they came by and are not read again."""
 
-    def __init__(self, source: Source, columns: IntArray, values: FloatArray | None = None) -> None:
-        self.source, self.columns = source, columns
-        self.shape, self.dtype = source.shape, source.dtype
+    def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
+        self.source, self.columns, self.values = source, columns, values
+        self.shape, self.dtype, self.road = source.shape, source.dtype, source.road
         self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
-        size = (source.shape[0], columns.size)
-        self.values = np.empty(size, order="F") if values is None else values
-        self.lacking = size[0] * size[1] if values is None else 0
 
     @property
     def bytes_a_value(self) -> float:
@@ -171,24 +171,17 @@ class Held(Source):
         return self.source.bytes_a_value
 
     def block(self, rows: slice, columns: slice) -> Block:
-        """Read a block, and keep what is wanted of it until everything wanted has come by."""
-        read = self.source.block(rows, columns)
-        first, last = np.searchsorted(self.columns, [columns.start, columns.stop])
-        if self.lacking and last > first:
-            self.values[rows, first:last] = as_dense(read[:, self.columns[first:last] - columns.start])
-            self.lacking -= (rows.stop - rows.start) * int(last - first)
-        return read
+        """Read a block."""
+        return self.source.block(rows, columns)
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return columns, from memory where all of them are held."""
-        if self.lacking or not np.isin(columns, self.columns).all():
+        if not np.isin(columns, self.columns).all():
             return self.source.take(columns)
         return self.values[:, np.searchsorted(self.columns, columns)]
 
     def adding(self, columns: IntArray) -> Held:
         """Return the same with more columns, read now."""
-        if self.lacking:
-            return Held(self.source, columns, self.source.take(columns))
         new = np.setdiff1d(columns, self.columns)
         order = np.argsort(together := np.concatenate((self.columns, new)))
         values = np.concatenate((self.values, self.source.take(new)), axis=1)
