@@ -60,12 +60,15 @@ def block_positions(first_row: int, n: int, seed: int) -> IntArray:
     return np.asarray(places[start : start + n], dtype=np.intp)
 
 
-def deal_blocks(n: int, sizes: tuple[int, ...], seed: int, *, units: IntArray | None = None) -> Partition:
-    """Deal rows 0 … n−1 inside blocks of 64 and nest the buckets of ``sizes`` (powers of two up to 64).
+def deal_blocks(
+    n: int, sizes: tuple[int, ...], seed: int, *, first_row: int = 0, units: IntArray | None = None
+) -> Partition:
+    """Deal rows ``first_row`` … ``first_row + n − 1`` inside blocks of 64 and nest the buckets of ``sizes``.
 
-    A last block of fewer rows is closed up, so that every bucket but the last is full. Levels above the largest size
-    wanted are there for whoever looks at a few features more closely. With ``units`` it is the units that are dealt,
-    numbered 0, 1, …, each with all its rows.
+    Sizes are powers of two up to 64. Rows are counted from the first of them, which must be the first of a block unless
+    all lie in one. A last block of fewer rows is closed up, so that every bucket but the last is full. Levels above the
+    largest size wanted are there for whoever looks at a few features more closely. With ``units`` it is the units that
+    are dealt, numbered 0, 1, …, each with all its rows.
 
     Examples
     --------
@@ -73,9 +76,16 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int, *, units: IntArray | 
     >>> [partition.n_buckets(level) for level in partition.wanted]
     [130, 65, 33]
     """
-    check_sizes(sizes)
+    assert first_row % BLOCK == 0 or first_row // BLOCK == (first_row + n - 1) // BLOCK
     n_units = n if units is None else int(units.max()) + 1
-    order = np.argsort(block_positions(0, n_units, seed), kind="stable")
+    return deal_places(block_positions(first_row, n_units, seed), sizes, units=units)
+
+
+def deal_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:
+    """Deal rows (units) into buckets in the order of their ``positions``, all blocks full but the last."""
+    check_sizes(sizes)
+    n_units = positions.size
+    order = np.argsort(positions, kind="stable")
     places = np.empty(n_units, dtype=np.intp)
     places[order] = bucket = np.arange(n_units)
     unit_at = np.full(-(-n_units // BLOCK) * BLOCK, -1, dtype=np.intp)
@@ -83,7 +93,7 @@ def deal_blocks(n: int, sizes: tuple[int, ...], seed: int, *, units: IntArray | 
     first_level = np.arange(n_units + 1)
     if units is not None:
         order = np.argsort(places[units], kind="stable")
-        first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), n)
+        first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), units.size)
     levels: list[IntArray] = [first_level]
     for _ in range(1, BLOCK.bit_length()):
         bucket = bucket // 2

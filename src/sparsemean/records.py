@@ -164,10 +164,76 @@ class Counts:
         self.present[:, columns] -= empty
         self.missing[columns] += missing
 
+    def plus(self, other: Counts) -> Counts:
+        """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes."""
+        gaps = self.missing is not None or other.missing is not None
+        both = (self, other)
+        return Counts(
+            positive=self.positive + other.positive,
+            negative=self.negative + other.negative,
+            nearest=np.minimum(self.nearest, other.nearest),
+            n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
+            present=sum((c._everywhere() for c in both), np.zeros_like(self.positive)) if gaps else None,
+            missing=sum((c.missing for c in both if c.missing is not None), np.zeros_like(self.positive[0]))
+            if gaps
+            else None,
+        )
+
+    def _everywhere(self) -> CountArray:
+        """Return the number of buckets that count, for every size and feature."""
+        if self.present is not None:
+            return self.present
+        return np.broadcast_to(np.array(self.n_buckets, dtype=np.int32)[:, np.newaxis], self.positive.shape)
+
     def settled(self) -> Counts:
         """Return the same without ``present`` and ``missing`` where nothing was missing after all."""
         complete = self.missing is not None and not self.missing.any()
         return replace(self, present=None, missing=None) if complete else self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loose:
+    """Rows, as they are, of a block of 64 whose other rows have not been seen."""
+
+    first_row: int
+    values: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """What is known of some rows, by their number among all rows: counts that add up to those of one pass.
+
+    Attributes
+    ----------
+    seed, sizes
+        How rows are dealt into buckets.
+    missing, shift
+        Whether NaN is left out, and what was taken from every feature first.
+    counts
+        Of blocks of 64 rows that are complete, or were closed with what they had.
+    ranges
+        First row and the one behind the last of every stretch that was seen, rising and apart.
+    loose
+        Rows whose block is not complete yet, by rising number.
+    """
+
+    seed: int
+    sizes: tuple[int, ...]
+    missing: bool
+    shift: FloatArray | None
+    counts: Counts
+    ranges: tuple[tuple[int, int], ...]
+    loose: tuple[Loose, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows seen."""
+        return sum(last - first for first, last in self.ranges)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.counts.nearest.size)
 
 
 class Null(Protocol):
