@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.records import IntArray, Partition, Plan
+from sparsemean.records import IntArray, Partition, Plan, Ranges
 
 BLOCK = 64
 
@@ -22,6 +22,8 @@ def deal(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
     if plan.dealing == "paper":
         assert plan.n_buckets is not None
         return deal_paper(plan.n_rows, plan.n_buckets, seed)
+    if plan.ranges:
+        return deal_ranges(plan.ranges, plan.sealed, plan.bucket_sizes, seed)
     return deal_blocks(plan.n_rows, plan.bucket_sizes, seed, units=units)
 
 
@@ -78,7 +80,8 @@ def deal_blocks(
     """
     assert first_row % BLOCK == 0 or first_row // BLOCK == (first_row + n - 1) // BLOCK
     n_units = n if units is None else int(units.max()) + 1
-    return deal_places(block_positions(first_row, n_units, seed), sizes, units=units)
+    dealt = deal_places(block_positions(first_row, n_units, seed), sizes, units=units)
+    return replace(dealt, seed=seed) if first_row == 0 and units is None else dealt
 
 
 def deal_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:
@@ -94,19 +97,61 @@ def deal_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray 
     if units is not None:
         order = np.argsort(places[units], kind="stable")
         first_level = np.append(np.flatnonzero(np.diff(places[units][order], prepend=-1)), units.size)
-    levels: list[IntArray] = [first_level]
+    return Partition(
+        order=order,
+        levels=(first_level, *_levels_above(bucket)),
+        sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
+        wanted=tuple(size.bit_length() - 1 for size in sizes),
+        bucket_of_row=(places if units is None else places[units]) // min(sizes),
+        places=unit_at if units is None else None,
+    )
+
+
+def _levels_above(bucket: IntArray) -> list[IntArray]:
+    """Return the offsets of all levels but the finest, given the rising numbers of the finest buckets."""
+    levels: list[IntArray] = []
     for _ in range(1, BLOCK.bit_length()):
         bucket = bucket // 2
         first = np.flatnonzero(np.diff(bucket, prepend=-1))
         levels.append(np.append(first, bucket.size))
         bucket = bucket[first]
+    return levels
+
+
+def deal_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: int) -> Partition:
+    """Deal rows with the numbers in ``ranges``, the parts of blocks in ``sealed`` apart from the other rows there.
+
+    Rows are counted in the order of their numbers. Every block, or part of one, is closed up: its last buckets may be
+    smaller, and no bucket reaches beyond it.
+
+    Examples
+    --------
+    >>> partition = deal_ranges(((0, 70), (128, 133)), ((64, 67),), (1, 2, 4), seed=0)
+    >>> [partition.n_buckets(level) for level in partition.wanted]
+    [75, 39, 20]
+    """
+    check_sizes(sizes)
+    number = np.concatenate([np.arange(first, last) for first, last in ranges])
+    position = np.concatenate([block_positions(first, last - first, seed) for first, last in ranges])
+    part = np.zeros(number.size, dtype=np.intp)
+    if sealed:
+        firsts, lasts = np.array(sealed, dtype=np.intp).T
+        at = np.searchsorted(firsts, number, side="right") - 1
+        part = np.where((at >= 0) & (number < lasts[at]), at + 1, 0)
+    block = number // BLOCK
+    order = np.lexsort((position, part, block))
+    new = (np.diff(block[order], prepend=-1) != 0) | (np.diff(part[order], prepend=-1) != 0)
+    start = np.flatnonzero(new)
+    group = np.cumsum(new) - 1
+    bucket = BLOCK * group + np.arange(number.size) - start[group]
+    places = np.empty(number.size, dtype=np.intp)
+    places[order] = bucket
     return Partition(
         order=order,
-        levels=tuple(levels),
+        levels=(np.arange(number.size + 1), *_levels_above(bucket)),
         sizes=tuple(1 << h for h in range(BLOCK.bit_length())),
         wanted=tuple(size.bit_length() - 1 for size in sizes),
-        bucket_of_row=(places if units is None else places[units]) // min(sizes),
-        places=unit_at if units is None else None,
+        bucket_of_row=places // min(sizes),
     )
 
 
@@ -157,4 +202,5 @@ def stretch(partition: Partition, first_block: int, last_block: int) -> Partitio
         order=order - start,
         levels=tuple(level(h) for h in range(len(partition.levels))),
         places=np.where(places < 0, -1, places - start),
+        seed=None,
     )

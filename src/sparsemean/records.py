@@ -11,6 +11,8 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
+Ranges = tuple[tuple[int, int], ...]
+"""First number and the one behind the last of every stretch, rising and apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class Plan:
         ``"raise"``: NaN is refused; ``"omit"``: it is a value that is not there.
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
+    ranges, sealed
+        Numbers of the rows, and parts of blocks of 64 that were dealt apart, as in `Sketch`; empty where rows have the
+        numbers 0, 1, … and all blocks were dealt whole.
     """
 
     n_rows: int
@@ -72,6 +77,8 @@ class Plan:
     refine_on: str = "rows"
     missing: str = "raise"
     outlook: Outlook | None = None
+    ranges: Ranges = ()
+    sealed: Ranges = ()
 
     @property
     def detectable_effect(self) -> float | None:
@@ -113,6 +120,8 @@ class Partition:
     bucket_of_row: IntArray
     places: IntArray | None = None
     """For blocks of 64: the row at every place of every block, −1 at a place that is empty."""
+    seed: int | None = None
+    """What deals all rows in blocks of 64, each by its number among them; None where it takes more to deal them."""
 
     @property
     def n_rows(self) -> int:
@@ -179,6 +188,31 @@ class Counts:
             else None,
         )
 
+    def taking_in(self, other: Counts) -> Counts:
+        """Return what `plus` does, in the arrays of these counts, which are no longer of use: for very many of them."""
+        if (self.missing is None) != (other.missing is None):
+            return self.plus(other)
+        np.add(self.positive, other.positive, out=self.positive)
+        np.add(self.negative, other.negative, out=self.negative)
+        np.minimum(self.nearest, other.nearest, out=self.nearest)
+        if self.present is not None and self.missing is not None:
+            np.add(self.present, other._everywhere(), out=self.present)
+            np.add(self.missing, 0 if other.missing is None else other.missing, out=self.missing)
+        return replace(self, n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)))
+
+    def of_sizes(self, indices: tuple[int, ...]) -> Counts:
+        """Return the counts of some of the sizes; ``nearest``, which is that of the largest, is NaN without it."""
+        at = list(indices)
+        last = at[-1] == len(self.n_buckets) - 1
+        return replace(
+            self,
+            positive=self.positive[at],
+            negative=self.negative[at],
+            nearest=self.nearest if last else np.full(self.nearest.size, np.nan),
+            n_buckets=tuple(self.n_buckets[k] for k in at),
+            present=None if self.present is None else self.present[at],
+        )
+
     def _everywhere(self) -> CountArray:
         """Return the number of buckets that count, for every size and feature."""
         if self.present is not None:
@@ -200,6 +234,14 @@ class Loose:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Same:
+    """Features, rising, all of whose values are one and the same, other than the null value; and that value."""
+
+    features: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    values: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
     """What is known of some rows, by their number among all rows: counts that add up to those of one pass.
 
@@ -215,6 +257,10 @@ class Sketch:
         First row and the one behind the last of every stretch that was seen, rising and apart.
     loose
         Rows whose block is not complete yet, by rising number.
+    sealed
+        Parts of blocks that were closed before the block was complete: they were dealt apart from its other rows.
+    same
+        Features that hold one value only, in the rows that are counted.
     """
 
     seed: int
@@ -222,8 +268,10 @@ class Sketch:
     missing: bool
     shift: FloatArray | None
     counts: Counts
-    ranges: tuple[tuple[int, int], ...]
+    ranges: Ranges
     loose: tuple[Loose, ...] = ()
+    sealed: Ranges = ()
+    same: Same = field(default_factory=Same)
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,8 @@ import numpy as np
 from sparsemean import passes
 from sparsemean.errors import InputError
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
-from sparsemean.records import Counts, FloatArray, Loose, Partition, Sketch
+from sparsemean.passes.same import same_in, same_in_both
+from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Sketch
 from sparsemean.sources.source import Dense, as_dense
 from sparsemean.sources.table import Table
 
@@ -43,61 +44,104 @@ def sketch(
     last = first_row + table.shape[0]
     start = min(-(-first_row // BLOCK) * BLOCK, last)
     stop = last if sealed else max(last // BLOCK * BLOCK, start)
-    counts, loose = _nothing(table.shape[1], sizes), list[Loose]()
+    none = _nothing(table.shape[1], sizes)
+    told = Sketch(
+        seed, sizes, missing, shift, none, ((first_row, last),), sealed=_ends(first_row, last) if sealed else ()
+    )
+    loose = list[Loose]()
     for a, b, together in ((first_row, start, sealed), (start, stop, True), (stop, last, False)):
         if a < b and together:
             dealt = deal_blocks(b - a, sizes, seed, first_row=a).of_rows(np.arange(a - first_row, b - first_row))
             counted, _ = passes.count(
                 table, dealt, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress if a == start else None
             )
-            counts = counts.plus(counted)
+            told = replace(told, counts=told.counts.plus(counted) if told.counts.n_buckets[0] else counted)
         elif a < b:
             loose.append(_loose(table, a, b, first_row, missing))
-    return Sketch(seed, sizes, missing, shift, counts, ((first_row, last),), tuple(loose))
+    same = same_in(table.source, told.counts) if told.counts.n_buckets[0] else Same()
+    return replace(told, loose=tuple(loose), same=same)
 
 
 def merged(sketches: Iterable[Sketch]) -> Sketch:
     """Return what all of them tell together; none may have seen a row of another.
 
-    Settings are those of the first: whoever has sketches from elsewhere compares them before.
+    They are taken one after the other, so that an iterator need never have two. Settings are those of the first:
+    whoever has sketches from elsewhere compares them before.
     """
-    first, *others = sketches
-    ranges = sorted(span for one in (first, *others) for span in one.ranges)
+    coming = iter(sketches)
+    total, own = next(coming), False
+    for other in coming:
+        total, own = _plus(total, other, own=own)
+    return total
+
+
+def closed(sketch: Sketch) -> Sketch:
+    """Close all blocks with the rows they have: nothing more will come."""
+    return _completed(sketch, lambda rows: True)[0]  # noqa: ARG005
+
+
+def check_apart(ranges: Iterable[tuple[int, int]]) -> None:
+    """Refuse ranges of rows that overlap, and more rows than can be counted."""
+    ranges = sorted(ranges)
     for (a, b), (c, d) in pairwise(ranges):
         if c < b:
             rule = "have no rows in common"
             raise InputError("sketches", rule, f"rows {c} to {min(b, d) - 1} twice ({a}–{b - 1} and {c}–{d - 1})")
     if sum(b - a for a, b in ranges) > MOST_ROWS:
         raise InputError("sketches", f"have at most {MOST_ROWS:,} rows together", sum(b - a for a, b in ranges))
-    counts = first.counts
-    for other in others:
-        counts = counts.plus(other.counts)
-    everything = sorted((part for one in (first, *others) for part in one.loose), key=lambda part: part.first_row)
-    together = replace(first, counts=counts, ranges=_joined(ranges), loose=tuple(everything))
-    return _completed(together, lambda rows: rows == BLOCK)
 
 
-def closed(sketch: Sketch) -> Sketch:
-    """Close all blocks with the rows they have: nothing more will come."""
-    return _completed(sketch, lambda rows: True)  # noqa: ARG005
+def _plus(total: Sketch, other: Sketch, *, own: bool) -> tuple[Sketch, bool]:
+    """Add one more; whether the arrays of ``total`` are its own, to be written to, comes in and goes out."""
+    ranges = sorted((*total.ranges, *other.ranges))
+    check_apart(ranges)
+    same, counts = total.same, total.counts
+    if other.counts.n_buckets[0]:
+        same = same_in_both(same, counts, other.same, other.counts)
+        counts = counts.taking_in(other.counts) if own else counts.plus(other.counts)
+        own = True
+    together = replace(
+        total,
+        counts=counts,
+        same=same,
+        ranges=_joined(ranges),
+        loose=tuple(sorted((*total.loose, *other.loose), key=lambda part: part.first_row)),
+        sealed=tuple(sorted((*total.sealed, *other.sealed))),
+    )
+    made, counted = _completed(together, lambda rows: rows == BLOCK)
+    return made, own or counted
 
 
-def _completed(sketch: Sketch, complete: Callable[[int], bool]) -> Sketch:
-    """Count the blocks whose number of loose rows is enough; the others stay loose."""
-    counts, left = sketch.counts, list[Loose]()
+def _completed(sketch: Sketch, complete: Callable[[int], bool]) -> tuple[Sketch, bool]:
+    """Count the blocks whose number of loose rows is enough, the others stay loose; and say whether there was one."""
+    left, made, counted = list[Loose](), sketch, False
     for _, parts in groupby(sketch.loose, key=lambda part: part.first_row // BLOCK):
         rows = list(parts)
         if not complete(sum(part.values.shape[0] for part in rows)):
             left += rows
             continue
         positions = np.concatenate([block_positions(p.first_row, p.values.shape[0], sketch.seed) for p in rows])
-        values = np.concatenate([part.values for part in rows])
-        counts = counts.plus(_counted(values, deal_places(positions, sketch.sizes), sketch))
-    return replace(sketch, counts=counts, loose=tuple(left))
+        source = Dense(np.concatenate([part.values for part in rows]))
+        counts, _ = passes.count(
+            Table(source), deal_places(positions, sketch.sizes), shift=sketch.shift, missing=sketch.missing
+        )
+        same = same_in_both(made.same, made.counts, same_in(source, counts), counts)
+        made, counted = replace(made, counts=made.counts.plus(counts), same=same), True
+    return replace(made, loose=tuple(left)), counted
 
 
-def _counted(values: np.ndarray[tuple[int, int], np.dtype[np.generic]], dealt: Partition, sketch: Sketch) -> Counts:
-    return passes.count(Table(Dense(values)), dealt, shift=sketch.shift, missing=sketch.missing)[0]
+def _ends(first: int, last: int) -> Ranges:
+    """Return the parts of blocks at both ends of a stretch of rows.
+
+    Examples
+    --------
+    >>> _ends(10, 200), _ends(64, 128), _ends(70, 80)
+    (((10, 64), (192, 200)), (), ((70, 80),))
+    """
+    if first // BLOCK == (last - 1) // BLOCK:
+        return ((first, last),) if last - first < BLOCK else ()
+    ends = ((first, -(-first // BLOCK) * BLOCK), (last // BLOCK * BLOCK, last))
+    return tuple((a, b) for a, b in ends if a < b)
 
 
 def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> Loose:
@@ -113,11 +157,12 @@ def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> L
 
 
 def _nothing(d: int, sizes: tuple[int, ...]) -> Counts:
-    zeros = np.zeros((len(sizes), d), dtype=np.int32)
-    return Counts(zeros, zeros, np.full(d, np.inf), (0,) * len(sizes))
+    """Return the counts of no row, which take no memory."""
+    zeros = np.broadcast_to(np.zeros((), dtype=np.int32), (len(sizes), d))
+    return Counts(zeros, zeros, np.broadcast_to(np.full((), np.inf), d), (0,) * len(sizes))
 
 
-def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _joined(ranges: list[tuple[int, int]]) -> Ranges:
     """Return neighbouring ranges as one.
 
     Examples
