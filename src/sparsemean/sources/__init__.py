@@ -33,6 +33,7 @@ TAKERS = (
     "anndata",
     "h5",
     "zarr",
+    "dask",
     "frame",
     "polars",
     "arrow",
