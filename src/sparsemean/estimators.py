@@ -22,7 +22,7 @@ from sparsemean.sources import as_table
 
 def _is_foreign(X: Any) -> bool:
     """Whether scikit-learn would not know how to read ``X``."""
-    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow")
+    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask")
 
 
 class _Selector(SelectorMixin, BaseEstimator):
@@ -55,7 +55,7 @@ class _Selector(SelectorMixin, BaseEstimator):
         table = as_table(X)
         if table.shape[1] != self.n_features_in_:
             raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
-        return table.source.take(self.support_)
+        return table.source.select(self.support_)
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)

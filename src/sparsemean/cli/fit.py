@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,14 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
     from sparsemean.sources.table import Table
+    from sparsemean.sources.wanted import Wanted
 
 ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed")
 """Options that mean nothing where two groups are compared."""
 IN_FILE = ("id", "group", "select", "drop", "layer", "dataset")
 """Options that say what of the file is meant."""
+ELSEWHERE = ("dask", "workers", "worker_memory")
+"""Options that say who reads and counts."""
 
 
 @click.command(short_help="Which features of a file have a mean or differ.")
@@ -47,6 +51,12 @@ IN_FILE = ("id", "group", "select", "drop", "layer", "dataset")
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
 @click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
+@click.option(
+    "--dask", metavar="WHERE", default=None,
+    help="Let workers read and count: local, or the address of a scheduler, tcp://host:port.",
+)  # fmt: skip
+@click.option("--workers", type=int, default=None, help="Workers of --dask local [default: one a core].")
+@click.option("--worker-memory", metavar="SIZE", default=None, help="Memory of each, such as 1GB.")
 @click.option(
     "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
     help="Write JSON to FILE.json, or in place of the table if no file is named.",
@@ -96,17 +106,19 @@ def fit(
     if wanted.group is not None:
         _refuse_one_sample(context)
     title = "standard input" if str(file) == "-" else file.name
+    elsewhere = {name: options.pop(name) for name in ELSEWHERE}
     began = time.perf_counter()
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
-    with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
-        estimate = _estimate(table, wanted.group, options, progress)
-    for target in targets:
-        _write(estimate, file, target, overwrite)
-    if page is not None:
-        _write_page(estimate, page, wanted.group, title)
-        targets.append(page)
+    with _spread(table, file, wanted, quiet, **elsewhere) as table:
+        with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
+            estimate = _estimate(table, wanted.group, options, progress)
+        for target in targets:
+            _write(estimate, file, target, overwrite)
+        if page is not None:
+            _write_page(estimate, page, wanted.group, title)
+            targets.append(page)
     if json_file == "-":
         click.echo(as_json(estimate))
     elif not quiet:
@@ -115,6 +127,36 @@ def fit(
             details(estimate, table, opened)
         for target in targets:
             click.echo(f"Written: {target}")
+
+
+@contextlib.contextmanager
+def _spread(
+    table: Table,
+    file: Path,
+    wanted: Wanted,
+    quiet: bool,
+    *,
+    dask: str | None,
+    workers: int | None,
+    worker_memory: str | None,
+) -> Iterator[Table]:
+    """Yield the table as it is, or as one that workers read as long as the block lasts."""
+    if dask is None:
+        for flag, value in (("--workers", workers), ("--worker-memory", worker_memory)):
+            if value is not None:
+                raise InputError(flag, "come with --dask local", value)
+        yield table
+        return
+    if str(file) == "-":
+        raise InputError("--dask", "be left out for standard input, which no worker can read", dask)
+    from sparsemean.clusters.starting import working
+    from sparsemean.sources.spread import spread
+
+    table = spread(table, file, wanted)
+    with contextlib.ExitStack() as stack:
+        with waiting("Starting workers" if dask == "local" else f"Asking {dask}", quiet):
+            stack.enter_context(working(dask, workers=workers, memory=worker_memory))
+        yield table
 
 
 def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate:

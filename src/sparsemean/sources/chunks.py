@@ -28,7 +28,7 @@ class Chunked(Source):
         with self.opened.reading():
             return np.asarray(self.array[rows, columns])
 
-    def _runs(self, columns: IntArray) -> list[Run]:
+    def runs(self, columns: IntArray) -> list[Run]:
         """Read columns of one chunk together, and no more at once than a piece of the matrix."""
         n, d = self.shape
         at_once = AT_ONCE // (n * self.dtype.itemsize) // self.together * self.together

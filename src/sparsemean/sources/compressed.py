@@ -10,7 +10,7 @@ from sparsemean.errors import InputError
 from sparsemean.records import FloatArray, IntArray
 from sparsemean.sources.inside import sparse_format
 from sparsemean.sources.opened import Opened
-from sparsemean.sources.source import AT_ONCE, Array, Source, runs
+from sparsemean.sources.source import AT_ONCE, Array, Run, Source, runs
 from sparsemean.sources.table import check_matrix
 
 if TYPE_CHECKING:
@@ -75,14 +75,20 @@ class Compressed(Source):
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of rising ``columns``: rows are read once, however many columns are wanted."""
-        n, d = self.shape
+        n = self.shape[0]
         out = np.empty((n, columns.size), order="F")
-        at_a_time = max(1, int(AT_ONCE / (n * self.bytes_a_value)))
-        gap = d if self.by_rows else max(1, int(GAP / (n * self.bytes_a_value)))
-        for read, at, wanted in runs(columns, gap, d if self.by_rows else at_a_time):
+        for read, at, wanted in self.runs(columns):
             for rows in self.stripes() if self.by_rows else [slice(0, n)]:
                 out[rows, at] = self._read(rows, read)[:, wanted].toarray()
         return out
+
+    def runs(self, columns: IntArray) -> list[Run]:
+        """Read rows once, however many columns are wanted; of columns those that are not far apart together."""
+        n, d = self.shape
+        if self.by_rows:
+            return runs(columns, d, d)
+        a_column = n * self.bytes_a_value
+        return runs(columns, max(1, int(GAP / a_column)), max(1, int(AT_ONCE / a_column)))
 
     def _read(self, rows: slice, columns: slice) -> csr_array | csc_array:
         from scipy.sparse import csc_array, csr_array

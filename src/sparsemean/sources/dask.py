@@ -62,7 +62,7 @@ class Dask(Source):
             for (above, below), values in zip(pairwise(rows), made.to_delayed()[:, 0], strict=True):
                 yield slice(above, below), slice(int(low), int(high)), values
 
-    def block(self, rows: slice, columns: slice) -> Array:
+    def block(self, rows: slice, columns: slice) -> Block:
         """Compute some rows of some columns."""
         return np.asarray(as_dense(self.array[rows, columns].compute()))
 

@@ -77,7 +77,7 @@ class Source(ABC):
         """Return all rows of rising ``columns`` as a dense float64 array."""
         n = self.shape[0]
         out = np.empty((n, columns.size), order="F")
-        runs = self._runs(columns)
+        runs = self.runs(columns)
         for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
             for read, at, wanted in runs:
                 out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
@@ -87,6 +87,10 @@ class Source(ABC):
         """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
         for part in cut(columns.size, max(1, TAKEN_AT_ONCE // self.shape[0]), 1):
             yield columns[part], self.take(columns[part])
+
+    def select(self, columns: IntArray) -> Any:
+        """Return ``columns`` as what `SparseMean.transform` makes of such a source."""
+        return self.take(columns)
 
     def keeping(self, columns: IntArray) -> Source:
         """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
@@ -99,7 +103,7 @@ class Source(ABC):
         n, d = self.shape
         return cut(n, max(1, int(AT_ONCE / (d * self.bytes_a_value))), self.grain if self.along == "rows" else 1)
 
-    def _runs(self, columns: IntArray) -> list[Run]:
+    def runs(self, columns: IntArray) -> list[Run]:
         """Return what is read of ``columns`` at once: by default those that are neighbours."""
         return runs(columns, 1, self.shape[1])
 
@@ -123,7 +127,7 @@ class Dense(Source):
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
-        read = [self.values[:, part] for part, _, _ in self._runs(columns)]
+        read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 
     def whole(self) -> Array:

@@ -1,0 +1,139 @@
+"""Workers for one command: started on this machine and gone after it, or those of a scheduler that runs already."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from sparsemean.errors import InputError, require
+
+PATIENCE = 10
+"""Seconds after which a scheduler that does not answer is given up."""
+FOR_WORKERS = 60
+"""Seconds that a scheduler without workers is given to find one."""
+MANY = 100
+"""Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": MANY,
+    "distributed.comm.timeouts.connect": f"{PATIENCE}s",
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
+    "distributed.admin.log-length": 0,
+    "distributed.admin.low-level-log-length": 0,
+}
+SILENT = logging.CRITICAL + 1
+
+
+@contextlib.contextmanager
+def working(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
+    """Yield a client of ``where``: "local", or the address of a scheduler. Nothing started here outlives the block.
+
+    Parameters
+    ----------
+    where : str
+        "local" starts workers on this machine.
+    workers : int, optional
+        How many of them; one for each core by default.
+    memory : str, optional
+        How much each may use, such as "1GB"; an equal share of the machine's by default.
+    """
+    require("dask", extra="dask", purpose="--dask")
+    require("distributed", extra="dask", purpose="--dask")
+    import dask
+
+    with quiet(), dask.config.set(SETTINGS):
+        if where == "local":
+            with local(workers, memory) as client:
+                yield client
+            return
+        for flag, value in (("--workers", workers), ("--worker-memory", memory)):
+            if value is not None:
+                raise InputError(flag, "be left out where a scheduler has workers of its own", value)
+        with _connected(where) as client:
+            yield client
+
+
+@contextlib.contextmanager
+def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
+    """Yield a client of processes started for it, one thread each unless cores are left over."""
+    from distributed import Client, LocalCluster
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers is not None and workers < 1:
+        raise InputError("--workers", "be at least 1", workers)
+    n = workers or cores
+    with tempfile.TemporaryDirectory(prefix="sparsemean-", ignore_cleanup_errors=True) as folder:
+        cluster = LocalCluster(
+            n_workers=n,
+            threads_per_worker=max(1, cores // n),
+            memory_limit=_bytes(memory),
+            processes=True,
+            dashboard_address=None,
+            local_directory=folder,
+            silence_logs=SILENT,
+        )
+        try:
+            with Client(cluster, timeout=f"{PATIENCE}s", set_as_default=True) as client:
+                yield client
+        finally:
+            cluster.close()
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """Yield a client of a scheduler that runs already and has at least one worker."""
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=f"{PATIENCE}s", set_as_default=True)
+    except (OSError, ValueError, TypeError) as error:
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        advice = "check the address and that the scheduler runs, or use --dask local"
+        raise InputError(
+            "--dask", "be local or the address of a scheduler that answers", f"{address!r} ({why})", advice
+        ) from error
+    try:
+        try:
+            client.wait_for_workers(1, timeout=FOR_WORKERS)
+        except TimeoutError as error:
+            raise InputError(
+                "--dask", "name a scheduler with workers", f"{address!r}, which has none", "start one"
+            ) from error
+        yield client
+    finally:
+        client.close(timeout=PATIENCE)
+
+
+def _bytes(memory: str | None) -> str | int:
+    """Return a number of bytes."""
+    from dask.utils import parse_bytes
+
+    if memory is None:
+        return "auto"
+    try:
+        size = int(parse_bytes(memory))
+    except (ValueError, TypeError, AttributeError):
+        size = 0
+    if size <= 0:
+        raise InputError("--worker-memory", "be a number of bytes such as 1GB or 500MiB", repr(memory))
+    return size
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what the cluster has to say of itself off the terminal: its log, and warnings of versions that differ."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(SILENT)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
