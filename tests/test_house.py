@@ -11,10 +11,11 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "sparsemean"
 ROOMS = [
-    "errors", "checks", "randomness", "files", "bunch", "catalogue", "clusters", "records", "present", "nulls",
+    "errors", "checks", "randomness", "files", "bunch", "catalogue", "clusters", "records", "device", "present", "nulls",
     "evidence",
     "partition", "planning", "kernels", "sources", "passes", "path", "selection", "intervals", "baselines", "rows",
-    "refine", "reading", "certifying", "improving", "remarks", "estimate", "words", "storage", "fitting", "comparing",
+    "refine", "reading", "certifying", "improving", "remarks", "estimate", "words", "storage", "fitting", "sketching",
+    "comparing",
     "output", "annotating", "plots", "report", "estimators", "simulate", "datasets", "studies", "demonstration",
     "bench", "cli",
 ]  # fmt: skip

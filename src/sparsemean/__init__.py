@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparsemean.fitting import sparse_mean
     from sparsemean.planning import plan
     from sparsemean.records import Plan
+    from sparsemean.sketching import Sketch, load_sketch, merge, sketch
     from sparsemean.storage import load
 
 __version__ = "0.1.0"
@@ -23,14 +24,18 @@ __all__ = [
     "Estimate",
     "InputError",
     "Plan",
+    "Sketch",
     "SparseMean",
     "SparseMeanDifference",
     "baselines",
     "datasets",
     "load",
+    "load_sketch",
+    "merge",
     "plan",
     "plots",
     "simulate",
+    "sketch",
     "sparse_mean",
     "studies",
 ]
@@ -39,10 +44,14 @@ _HOMES = {
     "Estimate": "estimate",
     "InputError": "errors",
     "Plan": "records",
+    "Sketch": "sketching",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
     "load": "storage",
+    "load_sketch": "sketching",
+    "merge": "sketching",
     "plan": "planning",
+    "sketch": "sketching",
     "sparse_mean": "fitting",
 }
 _ROOMS = {"baselines", "datasets", "plots", "simulate", "studies"}

@@ -21,10 +21,7 @@ LOOKED_AT = 64
 def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
     """Return the evidence, what it selects, and the features that had to be walked for it."""
     plan = data.plan
-    found = _evidence(counts, plan)
-    chosen = selection.select(
-        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
-    )
+    found, chosen = by_counts(plan, counts)
     if plan.selection != "paper":
         return found, chosen, np.empty(0, dtype=np.intp)
     chosen, walked = _paper_support(data, counts, chosen)
@@ -32,6 +29,15 @@ def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray
         support = chosen.support[counts.present[0, chosen.support] > 0]
         chosen = replace(chosen, support=support, filled_up=chosen.filled_up + int(support.size - chosen.support.size))
     return found, chosen, walked
+
+
+def by_counts(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
+    """Return the evidence and what it selects: all there is to a selection but for the paper's rule."""
+    found = _evidence(counts, plan)
+    chosen = selection.select(
+        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
+    )
+    return found, chosen
 
 
 def _evidence(counts: Counts, plan: Plan) -> Evidence:
@@ -75,9 +81,13 @@ def on_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Select
     values = _values(data, counts, chosen)
     if data.plan.selection == "paper" or not values.constant.size:
         return chosen, values
-    varied = np.setdiff1d(chosen.support, values.constant)
-    chosen = replace(chosen, support=varied, skipped=values.constant)
+    chosen = without(chosen, values.constant)
     return chosen, replace(_values(data, counts, chosen), constant=values.constant)
+
+
+def without(chosen: Selection, constant: IntArray) -> Selection:
+    """Take selected columns that hold one value only off the support."""
+    return replace(chosen, support=np.setdiff1d(chosen.support, constant), skipped=constant)
 
 
 def _values(data: Reading, counts: Counts, chosen: Selection) -> Values:
@@ -151,5 +161,5 @@ def _skew_safe(data: Reading, nets: list[FloatArray]) -> IntArray:
         n_buckets=tuple(partition.n_buckets(level) for level in levels),
     )
     found = evidences.of_contrasts(counts, sizes, bases)
-    p = selection.combined(selection.p_at(found, np.array([plan.bad_rows])))
-    return np.asarray(selection.holm(plan.level)(p, plan.n_features, 0)[:, 0], dtype=np.intp)
+    p = selection.combined(selection.p_at(found, [plan.bad_rows]))
+    return np.asarray(selection.Holm(plan.level)(p, plan.n_features, 0)[:, 0], dtype=np.intp)

@@ -19,7 +19,7 @@ from sparsemean.kernels.threads import one_blas_thread
 from sparsemean.partition import deal
 from sparsemean.randomness import draw_seed
 from sparsemean.reading import Reading
-from sparsemean.records import Counts, FloatArray, IntArray, Plan, Selection, Status, Uncertified
+from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status, Uncertified
 from sparsemean.refine import Refinement, check, name_of
 from sparsemean.sources import as_table
 from sparsemean.sources.table import Table
@@ -123,7 +123,7 @@ def concluded(
 
     With ``look_again`` everything is counted again without the rows that were rejected, where any were.
     """
-    plan, table, d = asked.plan, data.table, asked.plan.n_features
+    plan, table = asked.plan, data.table
     found, chosen, walked = certifying.select(data, counts)
     data = data.holding(chosen.support)
     chosen, values = certifying.on_support(data, counts, chosen)
@@ -142,27 +142,57 @@ def concluded(
         seconds=time.perf_counter() - began,
         versions=remarks.versions(),
     )
+    return _made(
+        asked, seed, counts, found, chosen, status,
+        mean=improved.mean, intervals=values.intervals, skew_safe=values.skew_safe, feature_names=table.feature_names,
+        bucket_of_row=data.partition.bucket_of_row, rows=judged.rows, uncertified=extra, units=data.units,
+    )  # fmt: skip
+
+
+def without_rows(
+    table: Table, counts: Counts, asked: Asked, seed: int, *, constant: IntArray, began: float, notes: tuple[str, ...]
+) -> Estimate:
+    """Make an estimate of counts alone, of a table that only has names.
+
+    What needs the rows is NaN, −1 or None. ``constant`` are columns that hold one value only.
+    """
+    plan = replace(asked.plan, screen_rows=False, refine="")
+    d = plan.n_features
+    found, chosen = certifying.by_counts(plan, counts)
+    chosen = certifying.without(chosen, np.intersect1d(chosen.support, constant))
+    mean = np.zeros(d) if asked.shift is None else asked.shift.copy()
+    mean[chosen.support] = np.nan
+    status = Status(
+        messages=(*table.notes, *remarks.of_fit(plan, counts, chosen, chosen.skipped, table), *notes),
+        seconds=time.perf_counter() - began,
+        versions=remarks.versions(),
+    )
+    return _made(
+        replace(asked, plan=plan), seed, counts, found, chosen, status,
+        mean=mean, intervals=np.full((d, 2), np.nan), skew_safe=np.full(d, -1, dtype=np.intp),
+        feature_names=table.feature_names,
+    )  # fmt: skip
+
+
+def _made(
+    asked: Asked, seed: int, counts: Counts, found: Evidence, chosen: Selection, status: Status, **values: Any
+) -> Estimate:
+    """Put an estimate together."""
+    plan = asked.plan
     # under skewed noise only the largest buckets speak of the mean
-    best = chosen.best if plan.noise == "symmetric" else np.full(d, len(plan.bucket_sizes) - 1)
+    best = chosen.best if plan.noise == "symmetric" else np.full(plan.n_features, len(plan.bucket_sizes) - 1)
     return Estimate(
-        mean=improved.mean,
         support=chosen.support,
-        intervals=values.intervals,
         beta=_beta(counts, best),
         bucket_size=np.array(plan.bucket_sizes)[best],
-        skew_safe=values.skew_safe,
         selection=chosen,
-        feature_names=table.feature_names,
         plan=plan,
         seed=seed,
         status=status,
-        bucket_of_row=data.partition.bucket_of_row,
-        rows=judged.rows,
-        uncertified=extra,
         counts=counts,
         evidence=found,
         shift=asked.shift,
-        units=data.units,
+        **values,
     )
 
 

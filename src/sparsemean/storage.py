@@ -83,4 +83,4 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SWEPT_AT_ONCE = 8 * AT_ONCE
 """Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
 T = TypeVar("T")
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +100,7 @@ def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
             yield slice(columns.start + part.start, columns.start + part.stop), block[:, part]
 
 
-def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, Block]]:
+def ahead(read: Callable[[T], Read], pieces: Sequence[T]) -> Iterator[tuple[T, Read]]:
     """Yield every piece with what ``read`` makes of it, one piece ahead of whoever asks."""
     if len(pieces) == 1:
         yield pieces[0], read(pieces[0])

@@ -1,0 +1,199 @@
+"""From counts to an estimate: without the rows what the counts decide, with the rows again the values as well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean import certifying, fitting, improving
+from sparsemean.errors import InputError
+from sparsemean.estimate import Estimate
+from sparsemean.partition import BLOCK, deal
+from sparsemean.passes import stream
+from sparsemean.planning.fits import AUTO_SIZES
+from sparsemean.reading import Reading
+from sparsemean.records import Counts, FloatArray, IntArray, Plan, Ranges
+from sparsemean.records import Sketch as Told
+from sparsemean.sketching.making import SKEWED_SIZES
+from sparsemean.sketching.sketched import Sketch, same_names
+from sparsemean.sources import as_table
+from sparsemean.sources.source import Held, Source
+from sparsemean.sources.table import Table
+
+if TYPE_CHECKING:
+    from sparsemean.sources.source import Block
+
+NEEDS_ROWS = (
+    "estimates, intervals and suspect rows need the rows again, though only a few of their columns: "
+    "estimate(X), complete(X) or sparsemean merge --rows"
+)
+NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
+FIXED = ("null", "missing", "random_state")
+DEALT = ("groups", "n_buckets")
+
+
+class Unread(Source):
+    """Rows that are not at hand."""
+
+    def __init__(self, n: int, d: int) -> None:
+        self.shape, self.dtype = (n, d), np.dtype(np.float64)
+
+    def block(self, rows: slice, columns: slice) -> Block:  # noqa: ARG002
+        """Refuse: there is nothing to read."""
+        raise InputError("X", "be given, as a sketch does not keep its rows", None, "pass all rows in order")
+
+
+def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
+    """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
+    began = time.perf_counter()
+    asked, counts, told = _asked(sketch, options)
+    names = Table(Unread(sketch.n_rows, sketch.n_features), sketch.feature_names)
+    if X is None:
+        return fitting.without_rows(
+            names, counts, asked, sketch.seed, constant=told.same.features, began=began, notes=(NEEDS_ROWS,)
+        )
+    data = Reading(
+        names, deal(asked.plan, sketch.seed), asked.plan, asked.shift, None, n_jobs, counts.missing is not None
+    )
+    _, chosen = certifying.by_counts(asked.plan, counts)
+    columns = np.union1d(improving.columns_judged_by(data, sketch.seed), chosen.support)
+    table = _rows_again(X, sketch, columns)
+    data = replace(data, table=table if table.source.in_memory else replace(table, source=_held(table.source, columns)))
+    _check_counts(data, counts, chosen.support)
+    made = fitting.concluded(data, counts, asked, sketch.seed, began=began, look_again=False)
+    rejected = made.rows is not None and made.rows.suspects.size
+    notes = (*made.status.messages, *((NOT_LOOKED_FOR,) if rejected else ()))
+    status = replace(made.status, messages=notes, seconds=time.perf_counter() - began)
+    source = None if isinstance(table.source, Held) else table
+    return replace(made, status=status, source=source)
+
+
+def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[fitting.Asked, Counts, Told]:
+    """Check what is asked for; return it, the counts of the sizes it needs, and the sketch with all blocks closed."""
+    for name in (*FIXED, *DEALT):
+        if name in options:
+            fixed = f"{name} is fixed when rows are sketched"
+            why = fixed if name in FIXED else "sketched rows are dealt one by one, in blocks of 64"
+            raise InputError(name, "be left out here", repr(options[name]), why)
+    if options.get("selection") == "paper":
+        raise InputError(
+            "selection", "be 'fwer', 'fdr' or 'fdr_by'", "'paper'", "the paper's dealing needs all rows at once"
+        )
+    skewed = options.get("noise") == "skewed"
+    sizes = options.pop("bucket_sizes", "auto")
+    if isinstance(sizes, str) and sizes == "auto" and not skewed:
+        sizes = AUTO_SIZES if sketch.bucket_sizes == SKEWED_SIZES else sketch.bucket_sizes
+    asked = fitting.ask(
+        sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
+    )
+    told = stream.closed(sketch.told)
+    counts = _of_sizes(told, asked.plan)
+    ranges, sealed = _dealt(told)
+    return replace(asked, plan=replace(asked.plan, ranges=ranges, sealed=sealed)), counts, told
+
+
+def _of_sizes(told: Told, plan: Plan) -> Counts:
+    """Return the counts of the sizes that are needed, unless one was not counted."""
+    needed = plan.bucket_sizes
+    if lacking := [size for size in needed if size not in told.sizes]:
+        named = ", ".join(map(str, lacking))
+        advice = f"sketch the rows with bucket_sizes={tuple(sorted({*told.sizes, *needed}))}"
+        what = "noise" if plan.noise == "skewed" else "bucket_sizes"
+        raise InputError(what, f"need no sizes but those counted, {told.sizes}", f"{named} as well", advice)
+    counts = told.counts
+    if needed == told.sizes:
+        return counts
+    return counts.of_sizes(tuple(told.sizes.index(size) for size in needed))
+
+
+def _dealt(told: Told) -> tuple[Ranges, Ranges]:
+    """Return the numbers of the rows and what was dealt apart; nothing where one fit deals the same way."""
+    sealed = tuple((a, b) for a, b in told.sealed if not _alone(a, b, told.ranges))
+    if not sealed and told.ranges == ((0, told.n_rows),):
+        return (), ()
+    return told.ranges, sealed
+
+
+def _alone(first: int, last: int, ranges: Ranges) -> bool:
+    """Whether a part of a block has all rows that were seen of the block."""
+    start = first // BLOCK * BLOCK
+    seen = sum(max(0, min(b, start + BLOCK) - max(a, start)) for a, b in ranges)
+    return seen == last - first
+
+
+def _held(source: Source, columns: IntArray) -> Held:
+    return source if isinstance(source, Held) else Held(source, columns, source.take(columns))
+
+
+def _rows_again(X: Any, sketch: Sketch, columns: IntArray) -> Table:
+    """Return all rows as a table: as they lie, or ``columns`` of them where they come in chunks."""
+    if not _in_chunks(X):
+        table = X if isinstance(X, Table) else as_table(X)
+        _check_features(table, sketch)
+        if table.shape[0] != sketch.n_rows:
+            raise InputError(
+                "X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{table.shape[0]:,} rows"
+            )
+        return replace(table, feature_names=sketch.feature_names)
+    values = np.empty((sketch.n_rows, columns.size), order="F")
+    names, seen = list[Any](), 0
+    for table in _tables(X):
+        _check_features(table, sketch)
+        rows = slice(seen, seen + table.shape[0])
+        seen = rows.stop
+        if seen <= sketch.n_rows:
+            values[rows] = table.source.take(columns)
+            names.append(table.row_names)
+    if seen != sketch.n_rows:
+        raise InputError(
+            "X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{seen:,} rows in its chunks"
+        )
+    row_names = None if any(each is None for each in names) else np.concatenate(names)
+    source = Held(Unread(*(sketch.n_rows, sketch.n_features)), columns, values)
+    return Table(source, sketch.feature_names, row_names=row_names)
+
+
+def _in_chunks(X: Any) -> bool:
+    """Whether ``X`` are several pieces of rows rather than one: an iterator, or a list of two-dimensional things."""
+    if isinstance(X, (list, tuple)):
+        return bool(X) and (isinstance(X[0], Table) or len(getattr(X[0], "shape", ())) == 2)
+    return isinstance(X, Iterator)
+
+
+def _tables(chunks: Iterable[Any]) -> Iterator[Table]:
+    for chunk in chunks:
+        yield chunk if isinstance(chunk, Table) else as_table(chunk)
+
+
+def _check_features(table: Table, sketch: Sketch) -> None:
+    if table.shape[1] != sketch.n_features:
+        raise InputError("X", f"have the {sketch.n_features:,} features of the sketch", f"{table.shape[1]:,} features")
+    known = table.feature_names is not None and sketch.feature_names is not None
+    if known and not same_names(table.feature_names, sketch.feature_names):
+        assert table.feature_names is not None
+        assert sketch.feature_names is not None
+        at = int(np.flatnonzero(table.feature_names != sketch.feature_names)[0])
+        named = f"{table.feature_names[at]!r} in place of {sketch.feature_names[at]!r} in column {at}"
+        raise InputError("X", "have the feature names of the sketch", named)
+
+
+def _check_counts(data: Reading, counts: Counts, support: IntArray) -> None:
+    """Refuse rows that are not those of the sketch: selected columns must have the signs that were counted."""
+    if not support.size:
+        return
+    wanted = data.partition.wanted
+
+    def signs(levels: list[FloatArray], _: IntArray) -> FloatArray:
+        return np.vstack([np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)])
+
+    with np.errstate(invalid="ignore"):
+        found = data.means(support, signs, data.partition.depth)
+    expected = np.stack([side[k, support] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
+    other = np.flatnonzero((found != expected).any(axis=0))
+    if other.size:
+        where = data.table.label(int(support[other[0]]))
+        raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")

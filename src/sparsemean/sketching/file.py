@@ -1,0 +1,249 @@
+"""A sketch as a file: a zip archive of .npy arrays, stored as they are, with a header in JSON; nothing pickled.
+
+Every member has its checksum in the archive and is read whole, so that damage shows. Counts are in the smallest
+unsigned type that holds them: 20 bytes a feature for three sizes and up to 65,535 rows, 32 for any number of rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean import __version__
+from sparsemean.errors import InputError
+from sparsemean.files import replacing
+from sparsemean.partition import BLOCK, check_sizes
+from sparsemean.records import CountArray, Counts, FloatArray, Loose, Ranges, Same
+from sparsemean.records import Sketch as Told
+from sparsemean.sketching.sketched import Sketch
+from sparsemean.sources.opened import Opened
+from sparsemean.sources.table import Names, as_names
+
+FORMAT = "sparsemean-sketch-1"
+FAMILY = "sparsemean-sketch-"
+HEADER, NAMES = "header.json", "feature_names.json"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""A date for all members, so that equal sketches are equal files."""
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself before its arrays are read."""
+
+    n_features: int
+    seed: int
+    sizes: tuple[int, ...]
+    missing: bool
+    shift: str
+    """Digest of the null values; empty where they are zero."""
+    ranges: Ranges
+    sealed: Ranges
+    n_buckets: tuple[int, ...]
+    gaps: bool
+    """Whether values are missing, and counted."""
+    loose: tuple[int, ...]
+    """First rows of the stretches that are kept as they are."""
+    names: str
+    """Digest of the feature names; empty where there are none."""
+    written_by: str = __version__
+
+
+def header_of(sketch: Sketch) -> Header:
+    """Return what the file of a sketch says of it."""
+    told = sketch.told
+    return Header(
+        n_features=sketch.n_features,
+        seed=told.seed,
+        sizes=told.sizes,
+        missing=told.missing,
+        shift="" if told.shift is None else _digest(np.ascontiguousarray(told.shift).tobytes()),
+        ranges=told.ranges,
+        sealed=told.sealed,
+        n_buckets=told.counts.n_buckets,
+        gaps=told.counts.missing is not None,
+        loose=tuple(part.first_row for part in told.loose),
+        names="" if sketch.feature_names is None else _digest(_names_json(sketch.feature_names)),
+    )
+
+
+def save(sketch: Sketch, path: str | Path) -> None:
+    """Write a sketch; what was at ``path`` stays if this fails."""
+    header = header_of(sketch)
+    said = {"format": FORMAT, **{name: getattr(header, name) for name in Header.__dataclass_fields__}}
+    said["seed"] = str(header.seed)
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, LONG_AGO), json.dumps(said))
+        if sketch.feature_names is not None:
+            info = zipfile.ZipInfo(NAMES, LONG_AGO)
+            archive.writestr(info, _names_json(sketch.feature_names), zipfile.ZIP_DEFLATED)
+        for name, array in _arrays(sketch.told).items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy", LONG_AGO), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _arrays(told: Told) -> dict[str, Array]:
+    counts = told.counts
+    arrays: dict[str, Array] = {}
+    for k, size in enumerate(told.sizes):
+        arrays[f"positive-{size}"] = _small(counts.positive[k])
+        arrays[f"negative-{size}"] = _small(counts.negative[k])
+        if counts.present is not None:
+            arrays[f"present-{size}"] = _small(counts.present[k])
+    if counts.missing is not None:
+        arrays["missing"] = _small(counts.missing)
+    arrays["nearest"] = _short(counts.nearest)
+    arrays["same-features"], arrays["same-values"] = _small(told.same.features), told.same.values
+    if told.shift is not None:
+        arrays["shift"] = told.shift
+    return arrays | {f"loose-{k}": part.values for k, part in enumerate(told.loose)}
+
+
+def _small(numbers: Array) -> Array:
+    """Return numbers from 0 in the smallest unsigned type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def _short(numbers: FloatArray) -> Array:
+    """Return numbers in half the bytes where that loses nothing."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = numbers.astype(np.float32)
+    return short if np.array_equal(short, numbers) else np.ascontiguousarray(numbers)
+
+
+def _names_json(names: Names) -> bytes:
+    return json.dumps(names.tolist()).encode("ascii")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def load(path: str | Path) -> Sketch:
+    """Read a sketch written by `Sketch.save`; damaged files and others are refused in one line."""
+    path = Path(path)
+    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+        header = _header(archive, path)
+        names = _names(archive, header) if header.names else None
+        return Sketch(_told(archive, header), names)
+
+
+def read_header(path: str | Path) -> Header:
+    """Read what a file says of itself, and nothing more."""
+    path = Path(path)
+    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+        return _header(archive, path)
+
+
+def read_names(path: str | Path) -> Names:
+    """Read the feature names of a file that has some."""
+    path = Path(path)
+    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+        return _names(archive, _header(archive, path))
+
+
+def read_told(path: str | Path) -> Told:
+    """Read all of a file but the feature names."""
+    path = Path(path)
+    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+        return _told(archive, _header(archive, path))
+
+
+def _opened(path: Path) -> Opened:
+    return Opened(str(path), "sketch file")
+
+
+def _header(archive: zipfile.ZipFile, path: Path) -> Header:
+    """Read the header, and refuse what is not of this format."""
+    if HEADER not in archive.namelist():
+        raise ValueError("it has no header of a sketch")
+    said = json.loads(archive.read(HEADER))
+    kind = str(said.pop("format", ""))
+    if kind != FORMAT:
+        newer = kind.startswith(FAMILY)
+        advice = f"it was written by sparsemean {said.get('written_by', 'of another version')}" if newer else ""
+        raise InputError("FILE", f"hold a sketch of format {FORMAT}", f"{path} ({kind or 'none'})", advice)
+    header = Header(**{name: _tuples(value) for name, value in said.items() if name != "seed"}, seed=int(said["seed"]))
+    check_sizes(header.sizes)
+    _check_ranges(header.ranges)
+    _check_ranges(header.sealed)
+    if len(set(archive.namelist())) < len(archive.namelist()) or not header.ranges or header.n_features < 1:
+        raise ValueError("its header contradicts its content")
+    return header
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _check_ranges(ranges: Ranges) -> None:
+    ends = [0, *(end for pair in ranges for end in pair)]
+    if any(len(pair) != 2 or pair[0] >= pair[1] for pair in ranges) or ends != sorted(ends):
+        raise ValueError("its rows are in disorder")
+
+
+def _names(archive: zipfile.ZipFile, header: Header) -> Names:
+    names = json.loads(archive.read(NAMES))
+    if len(names) != header.n_features:
+        raise ValueError(f"{len(names)} names for {header.n_features} features")
+    return as_names(names)
+
+
+def _told(archive: zipfile.ZipFile, header: Header) -> Told:
+    d, sizes = header.n_features, header.sizes
+
+    def counted(name: str) -> CountArray:
+        out = np.empty((len(sizes), d), dtype=np.int32)
+        for k, size in enumerate(sizes):
+            out[k] = _read(archive, f"{name}-{size}", "u", (d,))
+        return out
+
+    counts = Counts(
+        positive=counted("positive"),
+        negative=counted("negative"),
+        nearest=_read(archive, "nearest", "f", (d,)).astype(np.float64, copy=False),
+        n_buckets=header.n_buckets,
+        present=counted("present") if header.gaps else None,
+        missing=_read(archive, "missing", "u", (d,)).astype(np.int32) if header.gaps else None,
+    )
+    if len(header.n_buckets) != len(sizes):
+        raise ValueError("its header contradicts its content")
+    features = _read(archive, "same-features", "u", None).astype(np.intp)
+    return Told(
+        seed=header.seed,
+        sizes=sizes,
+        missing=header.missing,
+        shift=_read(archive, "shift", "f", (d,)) if header.shift else None,
+        counts=counts,
+        ranges=header.ranges,
+        loose=tuple(_loose(archive, k, first, d) for k, first in enumerate(header.loose)),
+        sealed=header.sealed,
+        same=Same(features, _read(archive, "same-values", "f", features.shape)),
+    )
+
+
+def _loose(archive: zipfile.ZipFile, k: int, first: int, d: int) -> Loose:
+    values = _read(archive, f"loose-{k}", "fiub", None)
+    if values.ndim != 2 or values.shape[1] != d or not 0 < values.shape[0] < BLOCK:
+        raise ValueError(f"loose-{k} has shape {values.shape}")
+    return Loose(first, values)
+
+
+def _read(archive: zipfile.ZipFile, name: str, kinds: str, shape: tuple[int, ...] | None) -> Array:
+    """Read one array whole, which compares its checksum; the bytes are not copied."""
+    content = archive.read(f"{name}.npy")
+    start = io.BytesIO(content[:4096])
+    if np.lib.format.read_magic(start) != (1, 0):
+        raise ValueError(f"{name} is not a plain array")
+    found, fortran, dtype = np.lib.format.read_array_header_1_0(start)
+    if dtype.kind not in kinds or (shape is not None and found != shape):
+        raise ValueError(f"{name} has shape {found} and type {dtype}")
+    return np.frombuffer(content, dtype, offset=start.tell()).reshape(found, order="F" if fortran else "C")

@@ -1,0 +1,159 @@
+"""Count some rows: the part that runs where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparsemean.checks import integer, one_number_each
+from sparsemean.errors import InputError
+from sparsemean.evidence import contrast_bases, contrast_sizes
+from sparsemean.passes import stream
+from sparsemean.planning.fits import MIN_ROWS, plan_fit
+from sparsemean.randomness import draw_seed
+from sparsemean.sketching.sketched import Sketch, same_names
+from sparsemean.sources import as_table
+from sparsemean.sources.table import Table
+
+SKEWED_SIZES = tuple(sorted({*contrast_sizes(contrast_bases(0)), *contrast_sizes(contrast_bases(1))}))
+"""What a conclusion under skewed noise may need, with bad rows or without."""
+MOST_NUMBER = 2**60
+WHY_NOT = {
+    "groups": "rows of one subject may lie in different pieces, and share a bucket",
+    "n_buckets": "the paper's dealing permutes all rows at once: use bucket_sizes",
+    "contamination": "decisions are made later: Sketch.estimate(contamination=…)",
+    "selection": "decisions are made later: Sketch.estimate(selection=…)",
+    "level": "decisions are made later: Sketch.estimate(level=…)",
+}
+
+
+def sketch(
+    X: Any,
+    *,
+    first_row: int = 0,
+    random_state: Any = 0,
+    bucket_sizes: Any = "auto",
+    noise: str = "symmetric",
+    null: Any = 0.0,
+    missing: str = "raise",
+    sealed: bool = False,
+    feature_names: Any = None,
+    n_jobs: int | None = None,
+    **others: Any,
+) -> Sketch:
+    """Count some rows so that the counts add up to those of one fit of all rows.
+
+    A row's bucket depends on the seed and the row's number alone, in blocks of 64 rows. Of a block that begins or ends
+    in other hands the rows are kept in the sketch as they are, 126 at most, until the others are merged.
+
+    Parameters
+    ----------
+    X : array, data frame, …
+        Rows, at least one, of anything that `SparseMean.fit` takes.
+    first_row : int, default=0
+        Number of the first row among all rows.
+    random_state : int, Generator, RandomState or None, default=0
+        Deals rows into buckets. Sketches add up only if they have one seed, so that it is 0 by default; it need not be
+        secret.
+    bucket_sizes : "auto" or tuple of int, default="auto"
+        Sizes to count, rising powers of two up to 64; "auto" is (1, 2, 4), under skewed noise (1, 2, 4, 8, 16, 32).
+    noise : {"symmetric", "skewed"}, default="symmetric"
+        What will be assumed: under skewed noise larger buckets are needed as well.
+    null : float or array of d numbers, default=0.0
+        The means that are tested against.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about NaN.
+    sealed : bool, default=False
+        Close the blocks at both ends with the rows they have, and keep no row. The guarantees stay. The answer is that
+        of one fit if ``first_row`` is a multiple of 64 and nothing comes after the last row.
+    feature_names : sequence of d names, optional
+        Defaults to the names of the input's columns.
+    n_jobs : int, optional
+        Threads; None takes every core this process may use.
+
+    Examples
+    --------
+    >>> from sparsemean import merge, simulate, sketch
+    >>> data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
+    >>> merge([sketch(data.X[:250]), sketch(data.X[250:], first_row=250)]).estimate(contamination=0.1).support
+    array([0, 1, 2, 3])
+    """
+    if others:
+        name = min(others)
+        why = WHY_NOT.get(name, "")
+        raise InputError(name, "be left out of a sketch", repr(others[name]), why)
+    return sketch_table(
+        as_table(X, feature_names), first_row=first_row, random_state=random_state, bucket_sizes=bucket_sizes,
+        noise=noise, null=null, missing=missing, sealed=sealed, n_jobs=n_jobs,
+    )  # fmt: skip
+
+
+def sketch_table(
+    table: Table,
+    *,
+    first_row: int = 0,
+    random_state: Any = 0,
+    bucket_sizes: Any = "auto",
+    noise: str = "symmetric",
+    null: Any = 0.0,
+    missing: str = "raise",
+    sealed: bool = False,
+    n_jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Sketch:
+    """Count the rows of a table; see `sketch`."""
+    if not isinstance(sealed, (bool, np.bool_)):
+        raise InputError("sealed", "be True or False", repr(sealed))
+    told = stream.sketch(
+        table,
+        _first(first_row),
+        seed=draw_seed(random_state),
+        sizes=sizes_for(bucket_sizes, noise, missing),
+        shift=one_number_each(null, table.shape[1], argument="null"),
+        missing=missing == "omit",
+        sealed=bool(sealed),
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return Sketch(told, table.feature_names)
+
+
+def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
+    """Return the sizes to count, all three arguments checked."""
+    automatic = isinstance(bucket_sizes, str) and bucket_sizes == "auto"
+    plan_fit(MIN_ROWS, 1, noise=noise, missing=missing)
+    if automatic and noise == "skewed":
+        return SKEWED_SIZES
+    return plan_fit(MIN_ROWS, 1, bucket_sizes=bucket_sizes).bucket_sizes
+
+
+def followed_by(sketch: Sketch, table: Table, *, n_jobs: int | None = None) -> Sketch:
+    """Return a sketch of the rows seen and of those of a table, which come next."""
+    told = sketch.told
+    if table.shape[1] != sketch.n_features:
+        raise InputError("X", f"have the {sketch.n_features} features of the rows before", table.shape[1])
+    if table.feature_names is not None and not same_names(sketch.feature_names, table.feature_names):
+        raise InputError("X", "have the feature names of the rows before", _first_other(sketch, table))
+    new = stream.sketch(
+        table, told.ranges[-1][1], seed=told.seed, sizes=told.sizes, shift=told.shift, missing=told.missing,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    return replace(sketch, told=stream.merged((told, new)))
+
+
+def _first(first_row: Any) -> int:
+    rule = "be an integer of at least 0, the number of the first row among all rows"
+    first = integer(first_row, argument="first_row", least=0, rule=rule)
+    if first > MOST_NUMBER:
+        raise InputError("first_row", f"be at most {MOST_NUMBER:,}", first)
+    return first
+
+
+def _first_other(sketch: Sketch, table: Table) -> str:
+    if sketch.feature_names is None or table.feature_names is None:
+        return "names where there were none before"
+    at = int(np.flatnonzero(sketch.feature_names != table.feature_names)[0])
+    return f"{table.feature_names[at]!r} in place of {sketch.feature_names[at]!r} in column {at}"

@@ -1,0 +1,142 @@
+"""Add sketches up, objects and files alike: settings are compared first, then one after the other is added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemean.errors import InputError
+from sparsemean.passes import stream
+from sparsemean.passes.pieces import ahead
+from sparsemean.records import FloatArray
+from sparsemean.records import Sketch as Told
+from sparsemean.sketching import file
+from sparsemean.sketching.sketched import Sketch
+from sparsemean.sources.table import Names
+
+ALIKE = {
+    "n_features": "number of features",
+    "names": "feature names",
+    "seed": "seed",
+    "sizes": "bucket sizes",
+    "missing": "way with missing values",
+    "shift": "null value",
+}
+"""What must be the same, in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One sketch to be added, in memory or in a file, and what to call it."""
+
+    what: Sketch | Path
+    header: file.Header
+    name: str
+
+    def told(self) -> Told:
+        """Return the counts, read now if they are in a file."""
+        return self.what.told if isinstance(self.what, Sketch) else file.read_told(self.what)
+
+    def names(self) -> Names | None:
+        """Return the feature names."""
+        if isinstance(self.what, Sketch):
+            return self.what.feature_names
+        return file.read_names(self.what) if self.header.names else None
+
+
+def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
+    """Return what several sketches, or files of them, tell together, in whatever order they come.
+
+    They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Files
+    are read one after the other: two of them are in memory at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemean import merge, sketch
+    >>> X = np.random.default_rng(0).normal(size=(300, 5))
+    >>> merge([sketch(X[100:], first_row=100), sketch(X[:100])]).ranges
+    ((0, 300),)
+    """
+    parts = [_part(item, k) for k, item in enumerate(_listed(sketches))]
+    for other in parts[1:]:
+        _check_alike(parts[0], other)
+    _check_apart(parts)
+    return Sketch(stream.merged(_one_ahead(parts)), parts[0].names())
+
+
+def _listed(sketches: Any) -> list[Any]:
+    rule = "be a list of sketches or of files with them"
+    if isinstance(sketches, (str, Path, Sketch)) or not isinstance(sketches, Iterable):
+        raise InputError("sketches", rule, type(sketches).__name__, "put it into a list")
+    listed = list(sketches)
+    if not listed:
+        raise InputError("sketches", rule, "none")
+    return listed
+
+
+def _part(item: Any, k: int) -> Part:
+    if isinstance(item, Sketch):
+        return Part(item, file.header_of(item), f"sketch {k + 1} of the list")
+    if isinstance(item, (str, Path)):
+        return Part(Path(item), file.read_header(item), str(item))
+    raise InputError("sketches", "be sketches or files with them", type(item).__name__)
+
+
+def _one_ahead(parts: Sequence[Part]) -> Iterator[Told]:
+    """Yield one sketch after the other; the next one is read while one is added."""
+    for _, told in ahead(Part.told, parts):
+        yield told
+
+
+def _check_alike(first: Part, other: Part) -> None:
+    """Refuse sketches that do not add up, with both files and both values."""
+    for name, words in ALIKE.items():
+        a, b = getattr(first.header, name), getattr(other.header, name)
+        if a != b:
+            one, two = _values(name, first, other)
+            raise InputError("sketches", f"have the same {words}", f"{one} in {first.name} and {two} in {other.name}")
+
+
+def _values(name: str, first: Part, other: Part) -> tuple[str, str]:
+    """Return both values in words: of many the first that differ."""
+    if name == "names":
+        return _differing(first.names(), other.names(), "no names")
+    if name == "shift":
+        d = first.header.n_features
+        return _differing(_null(first, d), _null(other, d), "0")
+    if name == "missing":
+        one, two = (("omit" if part.header.missing else "raise") for part in (first, other))
+        return one, two
+    return str(getattr(first.header, name)), str(getattr(other.header, name))
+
+
+def _null(part: Part, d: int) -> FloatArray:
+    shift = part.told().shift
+    return np.zeros(d) if shift is None else shift
+
+
+def _differing(first: Any, other: Any, none: str) -> tuple[str, str]:
+    if first is None or other is None:
+        one, two = (none if each is None else f"{each[0]!r}, …" for each in (first, other))
+        return one, two
+    at = int(np.flatnonzero(first != other)[0])
+    one, two = (repr(each[at].item() if isinstance(each[at], np.generic) else each[at]) for each in (first, other))
+    return f"{one} (column {at})", two
+
+
+def _check_apart(parts: Sequence[Part]) -> None:
+    """Refuse rows that two sketches have seen, with their numbers and both files."""
+    ranges = sorted((first, last, part.name) for part in parts for first, last in part.header.ranges)
+    furthest, whose = 0, ""
+    for first, last, name in ranges:
+        if first < furthest:
+            both = f"{whose} and {name}" if whose != name else f"{name}, given twice"
+            rule = "have no rows in common"
+            raise InputError("sketches", rule, f"rows {first} to {min(furthest, last) - 1} in {both}")
+        furthest, whose = last, name
+    stream.check_apart((first, last) for first, last, _ in ranges)
