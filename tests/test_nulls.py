@@ -68,13 +68,25 @@ def test_critical_values_are_the_smallest_that_pass() -> None:
     assert mann_whitney(2, 2).critical(1e-6) == 5
 
 
-@pytest.mark.parametrize("p", [0.3, 0.01, 1e-9])
-def test_least_bounds_what_can_reach_a_p_value(p: float) -> None:
-    signs = FairSigns(np.array([40, 60], dtype=np.int32))
-    for null, last in ((signs, 41), (Gaussian(3.0, 2.0), 60), (mann_whitney(9, 11), 100)):
-        statistic = np.arange(last, dtype=float)
-        values = null.p_values(np.stack((statistic, statistic)), np.array([0, 1]))
-        assert (values[:, statistic < null.least(p) - 1e-9] > p).all()
+@pytest.mark.parametrize("sizes", [1, 3])
+@pytest.mark.parametrize("error", [float(np.nextafter(1, 0)), 0.3, 0.01, 1e-9])
+def test_thresholds_divide_what_passes_from_what_does_not(error: float, sizes: int) -> None:
+    """And so they do for all errors up to the next larger one that is named, which is the first to ask less."""
+    u = np.arange(101.0)
+    some = [(9, 11), (12, 8), (0, 4)]
+    each = RanksOfEach(tuple(mann_whitney_of(some)), np.array([0, 1, 2]))
+    for null, statistic in (
+        (FairSigns(np.array([40, 40], dtype=np.int32)), np.tile(np.arange(42.0), (2, 1))),
+        (FairSigns(np.array([40, 60, 0, 7], dtype=np.int32)), np.tile(np.arange(62.0), (4, 1))),
+        (FairSigns(np.arange(50, dtype=np.int32)), np.tile(np.arange(52.0), (50, 1))),
+        (Gaussian(3.0, 2.0), np.arange(-20, 600)[np.newaxis] / 8),
+        (mann_whitney(9, 11), u[np.newaxis]),
+        (each, u / np.array([[11], [12], [4]])),
+    ):
+        p = sizes * null.p_values(statistic, slice(None))
+        asked = null.threshold(error, sizes)
+        np.testing.assert_array_equal(p <= error, statistic >= np.atleast_1d(asked.statistic)[:, np.newaxis])
+        assert asked.larger == p[p > error].min() or (asked.larger > 1 and asked.larger >= p[p > error].min())
 
 
 def changes(states: tuple[int, int, int], m: int) -> set[tuple[int, int, int]]:
@@ -149,4 +161,4 @@ def test_each_feature_has_the_null_of_its_own_sizes() -> None:
         expected = mann_whitney(n1, n2).p_values(np.array([statistic]), slice(None))[0] if n1 else 1.0
         assert value == expected
     for level in (0.3, 0.01):
-        assert (u / most >= null.least(level))[p <= level].all()
+        np.testing.assert_array_equal(u / most >= null.threshold(level).statistic, p <= level)

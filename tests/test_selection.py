@@ -39,10 +39,10 @@ def test_rules_and_adjusted_values(seed: int) -> None:
     _, q_by = selection._adjust(p, by=True)
     np.testing.assert_allclose(q, stats.false_discovery_control(p, method="bh"))
     np.testing.assert_allclose(q_by, stats.false_discovery_control(p, method="by"))
-    holm = selection.holm(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
+    holm = selection.Holm(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
     np.testing.assert_array_equal(holm, plain_holm(p, 0.05))
     np.testing.assert_array_equal(holm, adjusted <= 0.05)
-    hochberg = selection.benjamini_hochberg(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
+    hochberg = selection.BenjaminiHochberg(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
     np.testing.assert_array_equal(hochberg, q <= 0.05)
 
 
@@ -65,7 +65,7 @@ def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, mo
 @pytest.mark.parametrize("seed", range(4))
 def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
     evidence = evidence_of(seed)
-    rule = selection.holm(0.05)
+    rule = selection.Holm(0.05)
     found = selection.select(evidence, selection="fwer", level=0.05, bad_rows=4, n_rows=120)
     radius = selection.radius(evidence, found, rule, bad_rows=4, n_rows=120)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemean.device import namespace
 from sparsemean.nulls import FairSigns, Gaussian
 from sparsemean.records import Counts, Evidence, Null
 
@@ -17,7 +18,7 @@ CONTRAST_VARIANCE = 13 / 16
 def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket."""
     return Evidence(
-        statistic=np.maximum(counts.positive, counts.negative),
+        statistic=namespace(counts.positive).maximum(counts.positive, counts.negative),
         nulls=tuple(FairSigns(p + n) for p, n in zip(counts.positive, counts.negative, strict=True)),
         moves=(1.0,) * len(sizes),
         labels=sizes,
@@ -35,9 +36,9 @@ def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...])
     for base in bases:
         small, large = sizes.index(base), sizes.index(4 * base)
         groups = counts.n_buckets[large]
-        statistic.append(np.abs(net[large] - net[small] / 8))
+        statistic.append(abs(net[large] - net[small] / 8))
         nulls.append(Gaussian(bias=groups * SKEW_BIAS[base], sd=float(np.sqrt(CONTRAST_VARIANCE * groups))))
-    return Evidence(np.stack(statistic), tuple(nulls), (2.0,) * len(bases), bases)
+    return Evidence(namespace(net).stack(statistic), tuple(nulls), (2.0,) * len(bases), bases)
 
 
 def contrast_bases(bad_rows: int) -> tuple[int, ...]:

@@ -7,15 +7,20 @@ for each feature: equal questions are asked once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
+from sparsemean.device import for_each_value, namespace, on_device, on_host, place, to_device
 from sparsemean.present import by_number
-from sparsemean.records import CountArray, FloatArray, IntArray
+from sparsemean.records import CountArray, FloatArray, IntArray, Threshold
+
+FEW = 16
+"""Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FairSigns:
     """max(N₊, N₋) when N₊ is Binomial(N₊ + N₋, ½): the sign test, given the number of nonzero bucket means.
 
@@ -28,18 +33,47 @@ class FairSigns:
 
     nonzero: CountArray
 
-    def least(self, p: float) -> float:
-        """Return the majority that gives ``p`` among the fewest signs that any feature has."""
-        fewest = int(self.nonzero.min())
-        return float(np.argmax(_table(fewest) <= p))
+    @cached_property
+    def most(self) -> int:
+        """The largest number of signs."""
+        return int(self.nonzero.max())
+
+    @cached_property
+    def fewer(self) -> IntArray:
+        """The features with fewer signs than others have."""
+        return namespace(self.nonzero).flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """The numbers of signs that occur, rising."""
+        if not self.fewer.size:
+            return np.array([self.most])
+        counts = on_host(namespace(self.nonzero).bincount(self.nonzero[self.fewer]))
+        rest = () if self.fewer.size == self.nonzero.size else (self.most,)
+        return np.append(np.flatnonzero(counts), rest).astype(np.intp)
+
+    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+        """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
+        least, larger = _least_majorities(self.numbers, error, sizes)
+        if not self.fewer.size:
+            return Threshold(int(least[0]), larger)
+        of_number = np.zeros(self.most + 1, dtype=np.int32)
+        of_number[self.numbers] = least
+        xp = namespace(self.nonzero)
+        asked = xp.full(self.nonzero.shape, int(of_number[-1]), dtype=np.int32)
+        asked[self.fewer] = xp.asarray(of_number)[self.nonzero[self.fewer]]
+        return Threshold(asked, larger)
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return min(1, 2·P(Bin(N, ½) ≥ statistic)), and 1 where the statistic is not above N/2."""
-        nonzero = np.broadcast_to(self.nonzero[features][:, np.newaxis], statistic.shape)
-        p = np.ones(statistic.shape)
-        majority = np.nonzero(2 * statistic > nonzero)
-        p[majority] = sign_test(np.ceil(statistic[majority]).astype(np.intp), nonzero[majority])
-        return p
+        xp = namespace(statistic)
+        k = xp.clip(xp.ceil(statistic), 0, self.most + 1).astype(np.intp)
+        p = _table_at(self.most, place(k))[k]
+        if self.fewer.size:
+            n = self.nonzero[features]
+            rows = xp.flatnonzero(n < self.most)
+            p[rows] = _of_fewer(k[rows], n[rows][:, np.newaxis], self.most)
+        return p  # type: ignore[no-any-return]
 
 
 def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
@@ -50,22 +84,49 @@ def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
     >>> sign_test(np.array([10, 9, 5]), np.array([10, 10, 10]))
     array([0.00195312, 0.02148438, 1.        ])
     """
-    if not k.size:
-        return np.empty(0)
-    most = int(n.max())
-    p = _table(most)[np.clip(k, 0, most + 1)]
-    fewer = np.flatnonzero(n < most)
-    if fewer.size:
-        k, n = k[fewer], n[fewer].astype(np.intp)
-        code, back = np.unique(n * (most + 2) + np.clip(k, 0, n + 1), return_inverse=True)
-        p[fewer] = two_sided(code % (most + 2), code // (most + 2))[back]
-    return np.asarray(p)
+    return FairSigns(n).p_values(k[:, np.newaxis], slice(None))[:, 0]  # type: ignore[arg-type]
+
+
+def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
+    """Return the p-values of majorities ``k`` of ``n`` signs each, less than ``most``: each pair is asked for once."""
+    xp, width = namespace(k), most + 2
+    n = xp.broadcast_to(n, k.shape)
+    p, majority = xp.ones(k.shape), xp.nonzero(2 * k > n)
+    k, n = k[majority], n[majority].astype(np.intp)
+    code = n * width + xp.minimum(k, n + 1)
+    p[majority] = for_each_value(lambda pair: two_sided(pair % width, pair // width), code, most=most * width)
+    return p  # type: ignore[no-any-return]
+
+
+def _least_majorities(numbers: IntArray, error: float, sizes: int) -> tuple[IntArray, float]:
+    """Return the smallest k with sizes·p ≤ error of each number of signs, and the next larger error that asks less."""
+    if numbers.size <= FEW:
+        tables = [sizes * _table(int(n)) for n in numbers]
+        least = np.array([np.argmax(table <= error) for table in tables])
+        return least, min((float(t[k - 1]) for t, k in zip(tables, least, strict=True) if k), default=np.inf)
+    low, high = np.zeros_like(numbers), numbers + 1
+    while (low < high).any():
+        middle = (low + high) // 2
+        enough = sizes * two_sided(middle, numbers) <= error
+        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+    above = low > 0
+    return low, float(np.min(sizes * two_sided(low[above] - 1, numbers[above]), initial=np.inf))
 
 
 @lru_cache(maxsize=64)
 def _table(n: int) -> FloatArray:
     """Return the p-values of majorities 0 … n + 1 among n signs."""
     return two_sided(np.arange(n + 2), np.full(n + 2, n))
+
+
+@lru_cache(maxsize=16)
+def _table_on(n: int, device: int) -> Any:  # noqa: ARG001
+    """Return the same on a device."""
+    return to_device(_table(n))
+
+
+def _table_at(n: int, device: int | None) -> Any:
+    return _table(n) if device is None else _table_on(n, device)
 
 
 def two_sided(k: IntArray, n: IntArray) -> FloatArray:
@@ -78,19 +139,34 @@ def two_sided(k: IntArray, n: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaussian:
-    """|sum| of terms whose mean is at most ``bias`` and whose variance is at most ``sd²`` in all."""
+    """|sum| of terms whose mean is at most ``bias`` and whose variance is at most ``sd²`` in all.
+
+    The statistic is a multiple of ``grid``.
+    """
 
     bias: float
     sd: float
+    grid: float = 0.125
 
-    def least(self, p: float) -> float:
-        """Return the statistic whose p-value is ``p``."""
+    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+        """Return the smallest multiple of the grid whose p-value is small enough."""
         from scipy.special import ndtri
 
-        return self.bias - self.sd * float(ndtri(p / 2))
+        def p(step: int) -> float:
+            return float(sizes * self._tail(np.array([step * self.grid]))[0])
+
+        steps = int(np.ceil((self.bias - self.sd * float(ndtri(min(1.0, error / sizes) / 2))) / self.grid))
+        while p(steps) > error:
+            steps += 1
+        while p(steps - 1) <= error:
+            steps -= 1
+        return Threshold(steps * self.grid, p(steps - 1))
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
         """Return min(1, 2·Φ(−z)), z = (statistic − bias)/sd, and 1 where z ≤ 0."""
+        return for_each_value(self._tail, statistic) if on_device(statistic) else self._tail(statistic)
+
+    def _tail(self, statistic: FloatArray) -> FloatArray:
         from scipy.special import ndtr
 
         z = (statistic - self.bias) / self.sd
@@ -124,20 +200,24 @@ class Ranks:
         doubled = np.minimum(1.0, 2.0 * self.upper_tail(statistic))
         return np.where(2 * statistic <= self.n1 * self.n2, 1.0, doubled)
 
-    def least(self, p: float) -> float:
-        """Return the smallest U whose p-value is at most ``p``."""
-        return float(self.critical(p))
+    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+        """Return the smallest U whose p-value is small enough."""
+        u = self.critical(error, sizes)
+        return Threshold(u, self._error(u - 1, sizes) if u else np.inf)
 
-    def critical(self, error: float) -> int:
-        """Return the smallest u with 2·P(U ≥ u) ≤ error, by halving; n₁n₂ + 1 if only that is."""
+    def critical(self, error: float, sizes: int = 1) -> int:
+        """Return the smallest u with sizes·2·P(U ≥ u) ≤ error, by halving; n₁n₂ + 1 if only that is."""
         low, high = 0, self.n1 * self.n2 + 1
         while low < high:
             middle = (low + high) // 2
-            if 2 * self.upper_tail(np.array([float(middle)]))[0] <= error:
+            if self._error(middle, sizes) <= error:
                 high = middle
             else:
                 low = middle + 1
         return low
+
+    def _error(self, u: int, sizes: int) -> float:
+        return float(sizes * (2 * self.upper_tail(np.array([float(u)]))[0]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +241,11 @@ class RanksOfEach:
                 p[at] = null.p_values(np.rint(statistic[at] * max(null.n1, null.n2)), at)
         return p
 
-    def least(self, p: float) -> float:
-        """Return the least of what each null asks for."""
-        asked = [(n.critical(p) - 0.5) / max(n.n1, n.n2) for n in self.nulls if n.n1 and n.n2]
-        return min(asked, default=np.inf)
+    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+        """Return half a step of U below what the null of each feature asks for, out of reach of rounding."""
+        asked = [n.threshold(error, sizes) if n.n1 and n.n2 else Threshold(np.inf, np.inf) for n in self.nulls]
+        least = [(one.statistic - 0.5) / max(n.n1, n.n2, 1) for one, n in zip(asked, self.nulls, strict=True)]
+        return Threshold(np.array(least)[self.which], min(one.larger for one in asked))
 
 
 EXACT_WORK = 4e8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -284,6 +284,15 @@ class Sketch:
         return int(self.counts.nearest.size)
 
 
+class Threshold(NamedTuple):
+    """What a statistic must reach for its p-value, times the number of sizes, to be no larger than an error."""
+
+    statistic: Any
+    """A number, or one for each feature: above every statistic that misses, at most the smallest that does not."""
+    larger: float
+    """The next larger error for which less is asked of some feature."""
+
+
 class Null(Protocol):
     """A null distribution of one statistic for each feature."""
 
@@ -291,8 +300,8 @@ class Null(Protocol):
         """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
         ...
 
-    def least(self, p: float) -> float:
-        """Return a statistic below which no feature has a p-value as small as ``p``."""
+    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+        """Return what the statistic of every feature must reach for ``sizes`` times its p-value to be ≤ ``error``."""
         ...
 
 

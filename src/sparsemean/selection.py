@@ -7,55 +7,73 @@ replacement of m rows could have left, and what is selected at slack m + r stays
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.device import namespace, on_device, on_host
 from sparsemean.records import Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
-Rule = Callable[[FloatArray, int, int], Flags]
-"""(p of features × slacks, number of hypotheses, number of others known to be rejected) → which are rejected."""
 AT_ONCE = 10_000
 """Pairs of feature and slack that are looked at in one go."""
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+NARROW, PATIENCE = 1.01, 4
+"""Holm's thresholds are followed as long as few steps of the error are narrower than 1 %."""
 
 
-def p_at(evidence: Evidence, slacks: IntArray, features: IntArray | slice = slice(None)) -> FloatArray:
+def p_at(evidence: Evidence, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
     """Return the p-values of every size at each number of bad rows in ``slacks``: (sizes, features, slacks)."""
+    xp = namespace(evidence.statistic)
     parts = zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True)
-    return np.stack([null.p_values(stat[features, np.newaxis] - slacks * move, features) for stat, null, move in parts])
+    c = xp.asarray(slacks)
+    return xp.stack(  # type: ignore[no-any-return]
+        [null.p_values(stat[features, np.newaxis] - c * move, features) for stat, null, move in parts]
+    )
 
 
 def combined(p: FloatArray) -> FloatArray:
     """Combine the p-values of the sizes, fixed in advance, by Bonferroni."""
-    return np.asarray(np.minimum(1.0, p.shape[0] * p.min(axis=0)))
+    return namespace(p).minimum(1.0, p.shape[0] * p.min(axis=0))  # type: ignore[no-any-return]
 
 
-def holm(level: float) -> Rule:
+@dataclass(frozen=True, slots=True)
+class Holm:
     """Reject p_(k) ≤ level/(d − k + 1) step by step: family-wise error at most ``level``, under any dependence."""
 
-    def rule(p: FloatArray, total: int, sure: int) -> Flags:
+    level: float
+
+    def __call__(self, p: FloatArray, total: int, sure: int) -> Flags:
+        """Flag what is rejected of each column of ``p``."""
+
         def count(ordered: FloatArray) -> IntArray:
             ranks = np.arange(ordered.shape[0])[:, np.newaxis]
-            return np.asarray(np.logical_and.accumulate(ordered <= level / (total - sure - ranks)).sum(axis=0))
+            passed = ordered <= self.level / (total - sure - ranks)
+            return np.asarray(np.logical_and.accumulate(passed).sum(axis=0))
 
-        return _smallest(p, level, count)
-
-    return rule
+        return _smallest(p, self.level, count)
 
 
-def benjamini_hochberg(level: float) -> Rule:
+@dataclass(frozen=True, slots=True)
+class BenjaminiHochberg:
     """Reject up to the largest k with p_(k) ≤ k·level/d."""
 
-    def rule(p: FloatArray, total: int, sure: int) -> Flags:
+    level: float
+
+    def __call__(self, p: FloatArray, total: int, sure: int) -> Flags:
+        """Flag what is rejected of each column of ``p``."""
+
         def count(ordered: FloatArray) -> IntArray:
             ranks = np.arange(1, ordered.shape[0] + 1)[:, np.newaxis]
-            return np.asarray(np.max(ranks * (ordered <= (sure + ranks) * level / total), axis=0, initial=0))
+            return np.asarray(np.max(ranks * (ordered <= (sure + ranks) * self.level / total), axis=0, initial=0))
 
-        return _smallest(p, level, count)
+        return _smallest(p, self.level, count)
 
-    return rule
+
+Rule = Holm | BenjaminiHochberg
+"""(p of features × slacks, number of hypotheses, number of others known to be rejected) → which are rejected."""
 
 
 def _smallest(p: FloatArray, level: float, count: Callable[[FloatArray], IntArray]) -> Flags:
@@ -77,10 +95,10 @@ def _smallest(p: FloatArray, level: float, count: Callable[[FloatArray], IntArra
 def rule_of(selection: str, level: float, d: int) -> Rule:
     """Return the rule named ``selection``; the paper's own support is judged by Holm."""
     if selection == "fdr":
-        return benjamini_hochberg(level)
+        return BenjaminiHochberg(level)
     if selection == "fdr_by":
-        return benjamini_hochberg(level / harmonic(d))
-    return holm(level)
+        return BenjaminiHochberg(level / harmonic(d))
+    return Holm(level)
 
 
 def harmonic(d: int) -> float:
@@ -90,16 +108,15 @@ def harmonic(d: int) -> float:
 
 def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n_rows: int) -> Selection:
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
-    d = evidence.n_features
-    p, best = np.ones(d), np.zeros(d, dtype=np.intp)
-    alive = plausible(evidence, 1.0, bad_rows)
-    p_sizes = p_at(evidence, np.array([bad_rows]), alive)[..., 0]
-    p[alive], best[alive] = combined(p_sizes), p_sizes.argmin(axis=0)
-    rule = rule_of(selection, level, d)
-    slack = last_slack(evidence, rule, low=0, high=n_rows // 2, features=plausible(evidence, level))
+    xp, d = namespace(evidence.statistic), evidence.n_features
+    p, best = xp.ones(d), xp.zeros(d, dtype=np.intp)
+    alive = plausible(evidence, BELOW_ONE, slack=bad_rows)
+    p_sizes = p_at(evidence, [bad_rows], alive)[..., 0]
+    p[alive], best[alive] = combined(p_sizes), _first_least(p_sizes)
+    slack = last_slack(evidence, rule_of(selection, level, d), low=0, high=n_rows // 2)
     adjusted, q = _adjust(p, by=selection == "fdr_by")
     return Selection(
-        support=np.flatnonzero(slack >= bad_rows),
+        support=xp.flatnonzero(slack >= bad_rows),
         p_values=p,
         p_adjusted=adjusted,
         q_values=q,
@@ -108,35 +125,127 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     )
 
 
+def _first_least(p: FloatArray) -> IntArray:
+    """Return the first size at which each feature has its smallest p-value."""
+    xp = namespace(p)
+    least, best = p[0], xp.zeros(p.shape[1], dtype=np.intp)
+    for size in range(1, p.shape[0]):
+        best = xp.where(p[size] < least, size, best)
+        least = xp.minimum(least, p[size])
+    return best  # type: ignore[no-any-return]
+
+
 def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
-    """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg (or Yekutieli)."""
-    d = p.size
-    adjusted, q = np.ones(d), np.ones(d)
-    order = np.flatnonzero(p < 1)
-    order = order[np.argsort(p[order], kind="stable")]
-    ordered = p[order]
-    ranks = np.arange(1, order.size + 1)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate((d + 1 - ranks) * ordered))
-    scale = harmonic(d) if by else 1.0
-    q[order] = np.minimum(1.0, np.minimum.accumulate((scale * d / ranks * ordered)[::-1])[::-1])
+    """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg (or Yekutieli).
+
+    Equal p-values have equal ones: what the first of them in order has under Holm, the last under the other.
+    """
+    xp, d = namespace(p), p.size
+    adjusted, q = xp.ones(d), xp.ones(d)
+    below = xp.flatnonzero(p < 1)
+    if below.size:
+        values, back, counts = xp.unique(p[below], return_inverse=True, return_counts=True)
+        value, last = on_host(values), np.cumsum(on_host(counts))
+        first = last - on_host(counts) + 1
+        scale = harmonic(d) if by else 1.0
+        adjusted[below] = xp.asarray(np.minimum(1.0, np.maximum.accumulate((d + 1 - first) * value)))[back]
+        q[below] = xp.asarray(np.minimum(1.0, np.minimum.accumulate((scale * d / last * value)[::-1])[::-1]))[back]
     return adjusted, q
 
 
-def plausible(evidence: Evidence, level: float, slack: int = 0) -> IntArray:
-    """Return all features whose combined p-value may be ``level`` or less at ``slack``, and perhaps a few more."""
-    share = level / len(evidence.nulls)
-    parts = zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True)
-    return np.flatnonzero(np.any([stat >= null.least(share) + slack * move for stat, null, move in parts], axis=0))
+def plausible(evidence: Evidence, error: float, *, sizes: int = 1, slack: int = 0) -> IntArray:
+    """Return the features that have at ``slack`` a p-value of some size, times ``sizes``, of at most ``error``."""
+    found: Any = False
+    for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
+        found = found | (stat >= null.threshold(error, sizes).statistic + slack * move)
+    return namespace(evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
 
 
-def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray, sure: int = 0) -> IntArray:
+def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
     """Return for each feature the largest slack in low … high at which it is selected, low − 1 if there is none.
 
-    Only ``features`` are looked at; of the others ``sure`` are known to be selected throughout and the rest not. What
-    is selected at a slack is selected at every smaller one, so features and slacks are halved until they are few:
-    those selected in the middle are sure when the lower half is searched, and gone when the upper half is.
+    Where ``features`` are given only they are asked for, and all others known to be selected at all these slacks. What
+    is selected at a slack is selected at every smaller one.
     """
+    sure = 0 if features is None else evidence.n_features - int(features.size)
+    if isinstance(rule, Holm):
+        return _step_down(evidence, rule, low, high, sure)
+    return _searched(evidence, rule, low, high, features, sure)
+
+
+def _step_down(evidence: Evidence, rule: Holm, low: int, high: int, sure: int) -> IntArray:
+    """Find the last slacks under Holm from the statistics alone.
+
+    At slack c Holm rejects F = #{p ≤ level/(d − R)} features, R the smallest with F ≤ R. A feature has p ≤ t up to a
+    slack c(t) that follows from its statistic and the threshold of t, which changes in steps: all slacks at which F is
+    too small to bring the next step are settled by one look at the features, and the next look is at the F of the
+    largest slack that is not.
+    """
+    xp, d = namespace(evidence.statistic), evidence.n_features
+    answer = xp.full(d, low - 1, dtype=np.int32)
+    rejected, narrow = sure, 0
+    while rejected < d:
+        error = rule.level / (d - rejected)
+        slack, larger = _slack_within(evidence, error, low - 1, high)
+        answer = xp.maximum(answer, slack)
+        settled = _fewer_than(larger, rule.level, d)
+        if settled >= d:
+            break
+        ordered = xp.sort(answer)
+        next_slack = ordered[d - 1 - settled : d - settled]
+        high, below = on_host(xp.concatenate((next_slack, xp.searchsorted(ordered, next_slack)))).tolist()
+        if high < low:
+            break
+        rejected, narrow = d - below, narrow + (larger < NARROW * error)
+        if narrow > PATIENCE:
+            rest = xp.flatnonzero(answer < high)
+            found = _searched(evidence, rule, low, high, rest, d - int(rest.size))
+            answer = xp.maximum(answer, found)
+            break
+    return answer.astype(np.intp)  # type: ignore[no-any-return]
+
+
+def _slack_within(evidence: Evidence, error: float, low: int, high: int) -> tuple[IntArray, float]:
+    """Return the largest slack at which each feature's p-value is ``error`` or less, cut to low … high.
+
+    Also the next larger error for which that of any feature may be larger.
+    """
+    xp = namespace(evidence.statistic)
+    slack: Any = low
+    larger = np.inf
+    for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
+        asked = null.threshold(error, len(evidence.nulls))
+        room = stat - asked.statistic
+        slack = xp.maximum(slack, room if room.dtype.kind == "i" and move == 1 else xp.floor(room / move))
+        larger = min(larger, asked.larger)
+    return xp.minimum(slack, high).astype(np.int32), larger
+
+
+def _fewer_than(error: float, level: float, d: int) -> int:
+    """Return the largest R with level/(d − R) < error, d if all are."""
+    if level < error:
+        return d
+    rejected = max(0, d - int(level / error) - 2)
+    while level / (d - rejected - 1) < error:
+        rejected += 1
+    return rejected
+
+
+def _searched(
+    evidence: Evidence, rule: Rule, low: int, high: int, features: IntArray | None = None, sure: int = 0
+) -> IntArray:
+    """Find the last slacks by halving, on the host.
+
+    Only ``features`` are looked at; of the others ``sure`` are known to be selected throughout and the rest not.
+    Features and slacks are halved until they are few: those selected in the middle are sure when the lower half is
+    searched, and gone when the upper half is.
+    """
+    if on_device(evidence.statistic):
+        found = _searched(on_host(evidence), rule, low, high, on_host(features), sure)
+        return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
     d = evidence.n_features
+    if features is None:
+        features = plausible(evidence, rule.level, sizes=len(evidence.nulls), slack=low)
     answer = np.full(d, low - 1, dtype=np.intp)
     todo = [(features, low, high, sure)]
     while todo:
@@ -146,7 +255,7 @@ def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features:
             answer[group] = first - 1 + rule(combined(p_at(evidence, slacks, group)), d, others).sum(axis=1)
             continue
         middle = first if (first, last) == (low, high) else (first + last) // 2
-        chosen = rule(combined(p_at(evidence, np.array([middle]), group)), d, others)[:, 0]
+        chosen = rule(combined(p_at(evidence, [middle], group)), d, others)[:, 0]
         todo.append((group[chosen], middle + 1, last, others))
         todo.append((group[~chosen], first, middle - 1, others + int(chosen.sum())))
     return answer
@@ -154,21 +263,19 @@ def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features:
 
 def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, n_rows: int) -> IntArray:
     """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
-    slack = chosen.last_slack
-    never = np.flatnonzero(slack < 0)
+    xp, slack = namespace(chosen.last_slack), chosen.last_slack
+    never = xp.flatnonzero(slack < 0)
     if never.size:
-        below = last_slack(
-            evidence, rule, low=-n_rows - bad_rows, high=-1, features=never, sure=slack.size - never.size
-        )
-        slack = np.where(slack < 0, below, slack)
-    return np.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)
+        below = last_slack(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
+        slack = xp.where(slack < 0, below, slack)
+    return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
 
 
 def by_paper(chosen: Selection, mu: FloatArray, *, alpha: float, min_selected: int) -> Selection:
     """Put the paper's support {i : |μ̂_i| ≥ α} in place; where fewer than ``min_selected`` pass, the largest |μ̂_i|."""
-    size = np.abs(mu)
-    passed = np.flatnonzero(size >= alpha)
+    xp, size = namespace(mu), abs(mu)
+    passed = xp.flatnonzero(size >= alpha)
     if passed.size >= min_selected:
         return replace(chosen, support=passed)
-    largest = np.sort(np.argsort(-size, kind="stable")[:min_selected])
+    largest = xp.sort(xp.argsort(-size, kind="stable")[:min_selected])
     return replace(chosen, support=largest, filled_up=min_selected - int(passed.size))
