@@ -33,6 +33,7 @@ class Estimate:
     ----------
     mean : (d,) array
         Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
+        NaN on it where the estimate is made of a `Sketch` without the rows; ``has_values`` tells.
     support : array of int
         The selected features, sorted.
     intervals : (d, 2) array
@@ -108,6 +109,11 @@ class Estimate:
     def q_values(self) -> FloatArray:
         """Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``)."""
         return self.selection.q_values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are estimates on the support: not where the rows were not at hand."""
+        return not np.isnan(self.mean[self.support]).any()
 
     @property
     def max_contamination(self) -> FloatArray:

@@ -12,8 +12,10 @@ from sparsemean import __version__
 from sparsemean.cli.bench import bench
 from sparsemean.cli.demo import demo
 from sparsemean.cli.fit import fit
+from sparsemean.cli.merge import merge
 from sparsemean.cli.plan import plan
 from sparsemean.cli.reproduce import reproduce
+from sparsemean.cli.sketch import sketch
 from sparsemean.errors import InputError, MissingExtraError
 
 
@@ -23,7 +25,7 @@ def commands() -> None:
     """Which of very many features have a mean that is not zero, and how large it is."""
 
 
-for _command in (fit, demo, plan, reproduce, bench):
+for _command in (fit, sketch, merge, demo, plan, reproduce, bench):
     commands.add_command(_command)
 
 

@@ -17,15 +17,15 @@ PATIENCE = 2.0
 """Seconds after which a command shows how far it is."""
 
 
-def report(estimate: Estimate, table: Table, title: str, seconds: float) -> None:
+def report(estimate: Estimate, title: str, seconds: float) -> None:
     """Print shape, table, one sentence and the time, 80 columns wide."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as Grid
 
     console = Console(width=min(80, Console().width), highlight=False)
-    n, d = table.shape
-    console.print(f"{escape(title)}: {n:,} rows × {d:,} columns")
+    plan = estimate.plan
+    console.print(f"{escape(title)}: {plan.n_rows:,} rows × {plan.n_features:,} columns")
     selected = estimate.table()
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("feature", overflow="fold")
@@ -33,9 +33,10 @@ def report(estimate: Estimate, table: Table, title: str, seconds: float) -> None
         grid.add_column(name, justify="right")
     row: Any
     for row in selected.head(SHOWN).itertuples():
-        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}"
+        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
         survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
-        cells = (f"{row.estimate:.4g}", interval, f"{row.p_adjusted:.2g}", str(row.radius), survives)
+        value = f"{row.estimate:.4g}".replace("nan", "–")
+        cells = (value, interval, f"{row.p_adjusted:.2g}", str(row.radius), survives)
         grid.add_row(escape(str(row.feature)), *cells)
     if len(selected):
         console.print(grid)

@@ -155,6 +155,8 @@ def _title(estimate: Estimate, features: IntArray) -> str:
     ends = estimate.intervals[features]
     if not features.size:
         return said
+    if not estimate.has_values:
+        return f"{said}; estimates and intervals need the rows"
     if np.isnan(ends).all():
         return f"{said}; no intervals under {plan.noise} noise" if plan.noise == "skewed" else f"{said}; no intervals"
     said += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"

@@ -39,6 +39,7 @@ def content(estimate: Estimate, labels: Labels) -> dict[str, Any]:
         "seed": str(estimate.seed),
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
         "n_selected": int(estimate.support.size),
+        "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning] for c in described],
         "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),

@@ -72,7 +72,7 @@ def _guaranteed(estimate: Estimate) -> list[str]:
                 f"depend on each other, and {replaced}."
             )
     said.append(f"Every p-value is the largest that bad {unit} could have left: it holds {replaced}.")
-    if k and plan.noise != "skewed":
+    if k and plan.noise != "skewed" and estimate.has_values:
         said.append(_intervals(estimate))
     if k and plan.selection == "fwer":
         said.append(
@@ -180,6 +180,8 @@ def _not_guaranteed(estimate: Estimate) -> list[str]:
 
 def _values(estimate: Estimate) -> str:
     plan = estimate.plan
+    if not estimate.has_values:
+        return "How large a mean is: estimates and intervals need the rows, which were not at hand."
     if plan.dealing == "pairs":
         return "The estimate itself, the median of all differences, is robust, but only its interval has a bound."
     if not plan.refine:

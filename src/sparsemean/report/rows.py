@@ -47,5 +47,5 @@ def _why_not(estimate: Estimate) -> str:
     if estimate.labels is not None:
         return "no selected feature tells the groups apart"
     if not estimate.plan.screen_rows:
-        return "screening was off"
+        return "screening was off" if estimate.rows is not None else "the rows were not at hand"
     return estimate.status.screening or "no feature is fit to judge them by"

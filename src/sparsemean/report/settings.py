@@ -79,7 +79,7 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
         ("Noise", plan.noise),
         ("Null value", _null(estimate)),
         ("Buckets", buckets),
-        ("Values", (plan.refine or "median of bucket means") + (f", on {plan.refine_on}" if plan.refine else "")),
+        ("Values", _values(estimate)),
         ("Rows screened", "yes" if plan.screen_rows else "no"),
         ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
         ("Seed", str(estimate.seed)),
@@ -88,6 +88,13 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
         said.append(("Iterations", f"support read at {plan.select_at}, values at {plan.estimate_at or 'the limit'}"))
         said.append(("Fewest features", str(plan.min_selected)))
     return said
+
+
+def _values(estimate: Estimate) -> str:
+    plan = estimate.plan
+    if not estimate.has_values:
+        return "none, as the rows were not at hand"
+    return f"{plan.refine}, on {plan.refine_on}" if plan.refine else "median of bucket means"
 
 
 def _null(estimate: Estimate) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,10 @@ from sparsemean.reading import Reading
 from sparsemean.records import Counts, FloatArray, IntArray, Plan, Ranges
 from sparsemean.records import Sketch as Told
 from sparsemean.sketching.making import SKEWED_SIZES
-from sparsemean.sketching.sketched import Sketch, same_names
-from sparsemean.sources import as_table
-from sparsemean.sources.source import Held, Source
+from sparsemean.sketching.rows_again import Unread, holding, rows_again
+from sparsemean.sketching.sketched import Sketch
+from sparsemean.sources.source import Held
 from sparsemean.sources.table import Table
-
-if TYPE_CHECKING:
-    from sparsemean.sources.source import Block
 
 NEEDS_ROWS = (
     "estimates, intervals and suspect rows need the rows again, though only a few of their columns: "
@@ -34,17 +30,6 @@ NEEDS_ROWS = (
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 FIXED = ("null", "missing", "random_state")
 DEALT = ("groups", "n_buckets")
-
-
-class Unread(Source):
-    """Rows that are not at hand."""
-
-    def __init__(self, n: int, d: int) -> None:
-        self.shape, self.dtype = (n, d), np.dtype(np.float64)
-
-    def block(self, rows: slice, columns: slice) -> Block:  # noqa: ARG002
-        """Refuse: there is nothing to read."""
-        raise InputError("X", "be given, as a sketch does not keep its rows", None, "pass all rows in order")
 
 
 def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
@@ -61,15 +46,14 @@ def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **opti
     )
     _, chosen = certifying.by_counts(asked.plan, counts)
     columns = np.union1d(improving.columns_judged_by(data, sketch.seed), chosen.support)
-    table = _rows_again(X, sketch, columns)
-    data = replace(data, table=table if table.source.in_memory else replace(table, source=_held(table.source, columns)))
+    table = rows_again(X, sketch, columns)
+    data = replace(data, table=holding(table, columns))
     _check_counts(data, counts, chosen.support)
     made = fitting.concluded(data, counts, asked, sketch.seed, began=began, look_again=False)
     rejected = made.rows is not None and made.rows.suspects.size
     notes = (*made.status.messages, *((NOT_LOOKED_FOR,) if rejected else ()))
     status = replace(made.status, messages=notes, seconds=time.perf_counter() - began)
-    source = None if isinstance(table.source, Held) else table
-    return replace(made, status=status, source=source)
+    return replace(made, status=status, source=None if isinstance(table.source, Held) else table)
 
 
 def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[fitting.Asked, Counts, Told]:
@@ -123,62 +107,6 @@ def _alone(first: int, last: int, ranges: Ranges) -> bool:
     start = first // BLOCK * BLOCK
     seen = sum(max(0, min(b, start + BLOCK) - max(a, start)) for a, b in ranges)
     return seen == last - first
-
-
-def _held(source: Source, columns: IntArray) -> Held:
-    return source if isinstance(source, Held) else Held(source, columns, source.take(columns))
-
-
-def _rows_again(X: Any, sketch: Sketch, columns: IntArray) -> Table:
-    """Return all rows as a table: as they lie, or ``columns`` of them where they come in chunks."""
-    if not _in_chunks(X):
-        table = X if isinstance(X, Table) else as_table(X)
-        _check_features(table, sketch)
-        if table.shape[0] != sketch.n_rows:
-            raise InputError(
-                "X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{table.shape[0]:,} rows"
-            )
-        return replace(table, feature_names=sketch.feature_names)
-    values = np.empty((sketch.n_rows, columns.size), order="F")
-    names, seen = list[Any](), 0
-    for table in _tables(X):
-        _check_features(table, sketch)
-        rows = slice(seen, seen + table.shape[0])
-        seen = rows.stop
-        if seen <= sketch.n_rows:
-            values[rows] = table.source.take(columns)
-            names.append(table.row_names)
-    if seen != sketch.n_rows:
-        raise InputError(
-            "X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{seen:,} rows in its chunks"
-        )
-    row_names = None if any(each is None for each in names) else np.concatenate(names)
-    source = Held(Unread(*(sketch.n_rows, sketch.n_features)), columns, values)
-    return Table(source, sketch.feature_names, row_names=row_names)
-
-
-def _in_chunks(X: Any) -> bool:
-    """Whether ``X`` are several pieces of rows rather than one: an iterator, or a list of two-dimensional things."""
-    if isinstance(X, (list, tuple)):
-        return bool(X) and (isinstance(X[0], Table) or len(getattr(X[0], "shape", ())) == 2)
-    return isinstance(X, Iterator)
-
-
-def _tables(chunks: Iterable[Any]) -> Iterator[Table]:
-    for chunk in chunks:
-        yield chunk if isinstance(chunk, Table) else as_table(chunk)
-
-
-def _check_features(table: Table, sketch: Sketch) -> None:
-    if table.shape[1] != sketch.n_features:
-        raise InputError("X", f"have the {sketch.n_features:,} features of the sketch", f"{table.shape[1]:,} features")
-    known = table.feature_names is not None and sketch.feature_names is not None
-    if known and not same_names(table.feature_names, sketch.feature_names):
-        assert table.feature_names is not None
-        assert sketch.feature_names is not None
-        at = int(np.flatnonzero(table.feature_names != sketch.feature_names)[0])
-        named = f"{table.feature_names[at]!r} in place of {sketch.feature_names[at]!r} in column {at}"
-        raise InputError("X", "have the feature names of the sketch", named)
 
 
 def _check_counts(data: Reading, counts: Counts, support: IntArray) -> None:

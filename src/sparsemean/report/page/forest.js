@@ -35,6 +35,7 @@ function forestScale(chosen, box, width) {
 function drawForest(width) {
   const chosen = shownNow().slice(0, MOST_LINES);
   if (!chosen.length) return nothing(width, count ? "No feature passes the filter." : "No feature was selected.");
+  if (!data.has_values) return nothing(width, "Estimates and intervals need the rows, which were not at hand.");
   const line = 22;
   const letters = Math.max(8, Math.min(24, Math.floor(width / 26)));
   const longest = Math.min(letters, Math.max(...chosen.map((k) => nameOf(k).length)));
