@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import Any
 
 from sparsemean.errors import InputError, require
 
-PATIENCE = 10
+PATIENCE = 8
 """Seconds after which a scheduler that does not answer is given up."""
 FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
@@ -66,21 +69,38 @@ def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any
     if workers is not None and workers < 1:
         raise InputError("--workers", "be at least 1", workers)
     n = workers or cores
+    limit = _bytes(memory)
     with tempfile.TemporaryDirectory(prefix="sparsemean-", ignore_cleanup_errors=True) as folder:
-        cluster = LocalCluster(
-            n_workers=n,
-            threads_per_worker=max(1, cores // n),
-            memory_limit=_bytes(memory),
-            processes=True,
-            dashboard_address=None,
-            local_directory=folder,
-            silence_logs=SILENT,
-        )
+        with _uninterrupted():
+            cluster = LocalCluster(
+                n_workers=n,
+                threads_per_worker=max(1, cores // n),
+                memory_limit=limit,
+                processes=True,
+                dashboard_address=None,
+                local_directory=folder,
+                silence_logs=SILENT,
+            )
         try:
             with Client(cluster, timeout=f"{PATIENCE}s", set_as_default=True) as client:
                 yield client
         finally:
-            cluster.close()
+            with _uninterrupted():
+                cluster.close()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait; threads and processes that are started here never hear of it: they are ended by who did."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it lets the signal through to the thread that starts it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -89,9 +109,10 @@ def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
     try:
+        asyncio.run(asyncio.wait_for(_answer(address), PATIENCE))
         client = Client(address, timeout=f"{PATIENCE}s", set_as_default=True)
-    except (OSError, ValueError, TypeError) as error:
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
+    except Exception as error:  # whatever answers there may say anything
+        why = str(error).strip().partition("\n")[0] or f"no answer within {PATIENCE} s"
         advice = "check the address and that the scheduler runs, or use --dask local"
         raise InputError(
             "--dask", "be local or the address of a scheduler that answers", f"{address!r} ({why})", advice
@@ -106,6 +127,15 @@ def _connected(address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close(timeout=PATIENCE)
+
+
+async def _answer(address: str) -> None:
+    """Wait for a scheduler to say who it is: something else that listens there may never say anything."""
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async with rpc(address, connection_args=Security().get_connection_args("client"), timeout=PATIENCE) as scheduler:
+        await scheduler.identity()
 
 
 def _bytes(memory: str | None) -> str | int:
