@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from sparsemean import selection
 from sparsemean.evidence import of_contrasts, of_signs
+from sparsemean.nulls import RanksOfEach, mann_whitney, mann_whitney_of
 from sparsemean.records import Counts, Evidence
 
 
@@ -77,6 +80,76 @@ def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
         step = 1 if now[feature] else -1
         assert all(at(4 + step * r)[feature] == now[feature] for r in range(radius[feature]))
         assert at(4 + step * int(radius[feature]))[feature] != now[feature]
+
+
+KINDS = ("complete", "few zeros", "zeros", "missing", "contrasts", "ranks", "ranks of each", "dense", "constant")
+
+
+def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
+    """Evidence of a kind, and the number of rows it stands for."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    d, n = int(rng.choice([1, 2, 7, 40, 150])), int(rng.choice([4, 16, 60, 200]))
+    share = np.where(rng.random(d) < rng.choice([0.05, 0.5]), rng.uniform(0.5, 1, d), 0.5)
+    if kind == "dense":
+        share[:] = rng.uniform(0.85, 1, d)
+    if kind.startswith("ranks"):
+        n1, n2 = int(rng.integers(2, 12)), int(rng.integers(2, 30))
+        pairs = [(n1, n2), (max(n1 - 2, 0), n2), (n1, n2 - 1)] if kind == "ranks of each" else [(n1, n2)]
+        which = rng.integers(0, len(pairs), d)
+        u = np.array([rng.binomial(a * b, s) for (a, b), s in zip((pairs[i] for i in which), share, strict=True)])
+        u = np.maximum(u, np.array([np.prod(pairs[i]) for i in which]) - u).astype(float)
+        if kind == "ranks":
+            return Evidence(u[np.newaxis], (mann_whitney(n1, n2),), (float(max(n1, n2)),), (1,)), n1 + n2
+        larger = np.array([max(pairs[i]) for i in which])
+        return Evidence((u / larger)[np.newaxis], (RanksOfEach(tuple(mann_whitney_of(pairs)), which),), (1.0,), (1,)), n
+    zeros = {"few zeros": 0.01, "zeros": 0.4, "missing": 0.1}.get(kind, 0.0)
+    buckets = tuple(max(1, n // size) for size in (1, 2, 4, 8, 16))
+    nonzero = [rng.binomial(J, 1 - zeros, d) for J in buckets]
+    positive = np.stack([N if kind == "constant" else rng.binomial(N, share) for N in nonzero]).astype(np.int32)
+    counts = Counts(positive, np.stack(nonzero).astype(np.int32) - positive, np.full(d, np.inf), buckets)
+    if kind == "contrasts":
+        return of_contrasts(counts, (1, 2, 4, 8, 16), (1, 2, 4)), n
+    if kind == "missing":
+        counts = replace(counts, present=np.stack(nonzero).astype(np.int32))
+    return of_signs(counts, (1, 2, 4, 8, 16)), n
+
+
+@pytest.mark.parametrize("patience", [-1, selection.PATIENCE, 10**9])
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", KINDS)
+def test_thresholds_say_what_the_search_finds(
+    kind: str, seed: int, patience: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under Holm: last slacks at every slack, down to where all features are selected, at low and high levels."""
+    monkeypatch.setattr(selection, "PATIENCE", patience)
+    evidence, n = any_evidence(kind, seed)
+    for level in (1e-6, 0.05, 0.9):
+        rule = selection.Holm(level)
+        np.testing.assert_array_equal(
+            selection.last_slack(evidence, rule, low=-2 * n, high=n // 2),
+            selection._searched(evidence, rule, -2 * n, n // 2),
+        )
+        chosen = selection.select(evidence, selection="fwer", level=level, bad_rows=n // 8, n_rows=n)
+        np.testing.assert_array_equal(chosen.last_slack, selection._searched(evidence, rule, 0, n // 2))
+        np.testing.assert_array_equal(chosen.support, np.flatnonzero(chosen.last_slack >= n // 8))
+        every = selection.combined(selection.p_at(evidence, [n // 8]))
+        np.testing.assert_array_equal(chosen.p_values, every[:, 0])
+        radius = selection.radius(evidence, chosen, rule, bad_rows=n // 8, n_rows=n)
+        lowest = -n - n // 8
+        slack = selection._searched(evidence, rule, lowest, n // 2)
+        np.testing.assert_array_equal(radius, np.where(slack >= n // 8, slack - n // 8 + 1, n // 8 - slack))
+
+
+def test_adjusted_values_step_by_step() -> None:
+    rng = np.random.default_rng(3)
+    p = np.round(rng.random(200) ** 4, 3)
+    adjusted, q = selection._adjust(p, by=False)
+    order = np.argsort(p, kind="stable")
+    ranks = np.arange(1, 201)
+    expected = np.minimum(1.0, np.maximum.accumulate((201 - ranks) * p[order]))
+    np.testing.assert_array_equal(adjusted[order], np.where(p[order] < 1, expected, 1.0))
+    expected = np.minimum(1.0, np.minimum.accumulate((200 / ranks * p[order])[::-1])[::-1])
+    np.testing.assert_array_equal(q[order], expected)
 
 
 def test_p_values_are_those_of_the_formula() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemean.device import namespace
+from sparsemean.device import namespace, on_host
 from sparsemean.nulls import FairSigns, Gaussian
 from sparsemean.records import Counts, Evidence, Null
 
@@ -17,9 +17,11 @@ CONTRAST_VARIANCE = 13 / 16
 
 def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket."""
+    nonzero = counts.positive + counts.negative
+    fewest = on_host(nonzero.min(axis=1)).tolist()
     return Evidence(
-        statistic=namespace(counts.positive).maximum(counts.positive, counts.negative),
-        nulls=tuple(FairSigns(p + n) for p, n in zip(counts.positive, counts.negative, strict=True)),
+        statistic=namespace(nonzero).maximum(counts.positive, counts.negative),
+        nulls=tuple(map(FairSigns, nonzero, zip(fewest, counts.n_buckets, strict=True))),
         moves=(1.0,) * len(sizes),
         labels=sizes,
     )

@@ -18,6 +18,8 @@ from sparsemean.records import CountArray, FloatArray, IntArray, Threshold
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
+FEW_VALUES = 100_000
+"""Up to so many are moved to the host rather than looked at in many steps on a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,36 +34,43 @@ class FairSigns:
     """
 
     nonzero: CountArray
+    between: tuple[int, int] | None = None
+    """The smallest number there is and a bound on the largest, where they are known."""
 
     @cached_property
     def most(self) -> int:
-        """The largest number of signs."""
-        return int(self.nonzero.max())
+        """No feature has more signs."""
+        return int(self.nonzero.max()) if self.between is None else self.between[1]
 
     @cached_property
     def fewer(self) -> IntArray:
-        """The features with fewer signs than others have."""
-        return namespace(self.nonzero).flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
+        """The features with fewer signs."""
+        xp = namespace(self.nonzero)
+        complete = self.between is not None and self.between[0] == self.between[1]
+        return xp.empty(0, dtype=np.intp) if complete else xp.flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
 
     @cached_property
     def numbers(self) -> IntArray:
         """The numbers of signs that occur, rising."""
-        if not self.fewer.size:
-            return np.array([self.most])
-        counts = on_host(namespace(self.nonzero).bincount(self.nonzero[self.fewer]))
-        rest = () if self.fewer.size == self.nonzero.size else (self.most,)
-        return np.append(np.flatnonzero(counts), rest).astype(np.intp)
+        most = () if self.fewer.size == self.nonzero.size else (self.most,)
+        return np.append(np.flatnonzero(np.bincount(self._numbers_of_fewer)), most).astype(np.intp)
+
+    @cached_property
+    def _numbers_of_fewer(self) -> CountArray:
+        """Lie on the host: they are few as a rule."""
+        return on_host(self.nonzero[self.fewer])
 
     def threshold(self, error: float, sizes: int = 1) -> Threshold:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
         least, larger = _least_majorities(self.numbers, error, sizes)
-        if not self.fewer.size:
-            return Threshold(int(least[0]), larger)
+        most = int(least[-1])
+        if (least == most).all():
+            return Threshold(most, larger)
         of_number = np.zeros(self.most + 1, dtype=np.int32)
         of_number[self.numbers] = least
         xp = namespace(self.nonzero)
-        asked = xp.full(self.nonzero.shape, int(of_number[-1]), dtype=np.int32)
-        asked[self.fewer] = xp.asarray(of_number)[self.nonzero[self.fewer]]
+        asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
+        asked[self.fewer] = xp.asarray(of_number[self._numbers_of_fewer])
         return Threshold(asked, larger)
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
@@ -72,7 +81,10 @@ class FairSigns:
         if self.fewer.size:
             n = self.nonzero[features]
             rows = xp.flatnonzero(n < self.most)
-            p[rows] = _of_fewer(k[rows], n[rows][:, np.newaxis], self.most)
+            k, n = k[rows], n[rows]
+            if k.size <= FEW_VALUES:
+                k, n = on_host((k, n))
+            p[rows] = xp.asarray(_of_fewer(k, n[:, np.newaxis], self.most))
         return p  # type: ignore[no-any-return]
 
 

@@ -145,8 +145,9 @@ def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
     below = xp.flatnonzero(p < 1)
     if below.size:
         values, back, counts = xp.unique(p[below], return_inverse=True, return_counts=True)
-        value, last = on_host(values), np.cumsum(on_host(counts))
-        first = last - on_host(counts) + 1
+        value, count = on_host((values, counts))
+        last = np.cumsum(count)
+        first = last - count + 1
         scale = harmonic(d) if by else 1.0
         adjusted[below] = xp.asarray(np.minimum(1.0, np.maximum.accumulate((d + 1 - first) * value)))[back]
         q[below] = xp.asarray(np.minimum(1.0, np.minimum.accumulate((scale * d / last * value)[::-1])[::-1]))[back]
@@ -211,14 +212,16 @@ def _slack_within(evidence: Evidence, error: float, low: int, high: int) -> tupl
     Also the next larger error for which that of any feature may be larger.
     """
     xp = namespace(evidence.statistic)
-    slack: Any = low
+    slack: Any = None
     larger = np.inf
     for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
         asked = null.threshold(error, len(evidence.nulls))
         room = stat - asked.statistic
-        slack = xp.maximum(slack, room if room.dtype.kind == "i" and move == 1 else xp.floor(room / move))
+        if room.dtype.kind == "f" or move != 1:
+            room = xp.maximum(low, xp.floor(room / move))
+        slack = room if slack is None else xp.maximum(slack, room)
         larger = min(larger, asked.larger)
-    return xp.minimum(slack, high).astype(np.int32), larger
+    return xp.minimum(slack, high).astype(np.int32, copy=False), larger
 
 
 def _fewer_than(error: float, level: float, d: int) -> int:

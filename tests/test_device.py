@@ -1,0 +1,120 @@
+"""What decides is written once: arrays of a device go through without touching the host, and give the same bits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import fakecupy
+import numpy as np
+import pytest
+from fakecupy import moved
+
+from sparsemean import device, nulls, selection
+from sparsemean.evidence import of_contrasts, of_signs
+from sparsemean.records import Counts
+
+
+@pytest.fixture(autouse=True)
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "cupy", fakecupy.MODULE)
+    yield
+    nulls._table_on.cache_clear()
+
+
+def same(a: Any, b: Any) -> None:
+    """Two records hold the same bits, of the same types."""
+    for item in fields(a):
+        here, there = getattr(a, item.name), getattr(b, item.name)
+        if isinstance(here, np.ndarray):
+            assert here.dtype == there.dtype, item.name
+            np.testing.assert_array_equal(here, there, err_msg=item.name)
+
+
+def counts_of(seed: int, zeros: float) -> Counts:
+    rng = np.random.default_rng(seed)
+    buckets = (128, 64, 32, 16, 8)
+    share = np.where(rng.random(50) < 0.2, 0.9, 0.5)
+    nonzero = [rng.binomial(J, 1 - zeros, 50) for J in buckets]
+    positive = np.stack([rng.binomial(N, share) for N in nonzero]).astype(np.int32)
+    return Counts(positive, np.stack(nonzero).astype(np.int32) - positive, np.full(50, np.inf), buckets)
+
+
+def test_arrays_and_records_come_back_as_they_went() -> None:
+    counts = counts_of(0, 0.1)
+    there = moved(counts)
+    assert device.on_device(there.positive)
+    assert not device.on_device(counts.positive)
+    assert device.namespace(counts.nearest, there.positive) is fakecupy.MODULE
+    assert device.namespace(counts.nearest, 3) is np
+    back = device.on_host(there)
+    assert isinstance(back, Counts)
+    same(counts, back)
+    assert device.on_host(counts) is counts
+    assert device.on_host((1, "a")) == (1, "a")
+    evidence = of_signs(there, (1, 2, 4, 8, 16))
+    assert not any(device.on_device(null.nonzero) for null in device.on_host(evidence).nulls)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="array of the host"):
+        there.positive + counts.positive
+    with pytest.raises(TypeError, match="behind one's back"):
+        np.asarray(there.positive)
+
+
+@pytest.mark.parametrize("bad_rows", [0, 3, 20])
+@pytest.mark.parametrize("rule", ["fwer", "fdr", "fdr_by"])
+@pytest.mark.parametrize("zeros", [0.0, 0.002, 0.3])
+@pytest.mark.parametrize("noise", ["symmetric", "skewed"])
+def test_decisions_are_the_same_bits(noise: str, zeros: float, rule: str, bad_rows: int) -> None:
+    here = counts_of(1, zeros)
+    there = moved(here)
+    sizes = (1, 2, 4, 8, 16)
+    found = []
+    for counts in (here, there):
+        evidence = of_signs(counts, sizes) if noise == "symmetric" else of_contrasts(counts, sizes, (1, 2, 4))
+        chosen = selection.select(evidence, selection=rule, level=0.05, bad_rows=bad_rows, n_rows=128)
+        named = selection.rule_of(rule, 0.05, 50)
+        radius = selection.radius(evidence, chosen, named, bad_rows=bad_rows, n_rows=128)
+        found.append((chosen, radius))
+    (chosen, radius), (chosen_there, radius_there) = found
+    assert all(device.on_device(getattr(chosen_there, item)) for item in ("support", "p_values", "last_slack"))
+    same(chosen, device.on_host(chosen_there))
+    np.testing.assert_array_equal(radius, device.on_host(radius_there))
+    by_rule = selection.by_paper(chosen_there, moved(np.linspace(-1, 1, 50)), alpha=0.99, min_selected=4)
+    np.testing.assert_array_equal(device.on_host(by_rule.support), [0, 1, 48, 49])
+
+
+@pytest.mark.parametrize("zeros", [0.0, 1e-5])
+def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
+    """However many features there are: launches and waits cost more than the work there."""
+    rng, d, buckets = np.random.default_rng(0), 20_000, (2000, 1000, 500)
+    share = np.where(np.arange(d) < 50, 0.7, 0.5)
+    nonzero = np.stack([rng.binomial(J, 1 - zeros, d) for J in buckets]).astype(np.int32)
+    positive = rng.binomial(nonzero, share).astype(np.int32)
+    counts = moved(Counts(positive, nonzero - positive, np.full(d, np.inf), buckets))
+    fakecupy.CALLS.clear()
+    evidence = of_signs(counts, (1, 2, 4))
+    chosen = selection.select(evidence, selection="fwer", level=0.05, bad_rows=100, n_rows=2000)
+    assert fakecupy.CALLS["to host"] <= 25
+    assert fakecupy.CALLS.total() <= 170
+    fakecupy.CALLS.clear()
+    selection.radius(evidence, chosen, selection.Holm(0.05), bad_rows=100, n_rows=2000)
+    assert fakecupy.CALLS["to host"] <= 25
+    assert fakecupy.CALLS.total() <= 400
+
+
+def test_values_are_asked_for_once() -> None:
+    asked: list[int] = []
+
+    def rule(values: Any) -> Any:
+        assert isinstance(values, np.ndarray)
+        asked.extend(values)
+        return values / 2
+
+    values = np.array([[3, 1], [3, 7]])
+    for array in (values, moved(values)):
+        for most in (None, 7, 1000):
+            asked.clear()
+            np.testing.assert_array_equal(device.on_host(device.for_each_value(rule, array, most=most)), values / 2)
+            assert asked == [1, 3, 7]
