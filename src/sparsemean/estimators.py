@@ -7,16 +7,23 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sparsemean.checks import one_number_each
 from sparsemean.comparing import compare
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.fitting import sparse_mean
 from sparsemean.planning import paper
+from sparsemean.planning.fits import MIN_ROWS
+from sparsemean.randomness import draw_seed
 from sparsemean.records import FloatArray, IntArray
+from sparsemean.sketching.making import followed_by, sizes_for, sketch_table
+from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources import as_table
 
 
@@ -25,20 +32,32 @@ def _is_foreign(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask")
 
 
+MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
+"""What `SparseMean.partial_fit` leaves to be made when it is asked for."""
+
+
 class _Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
     def _read(self, X: Any, result: Estimate) -> Self:
-        self.result_ = result
+        self._name(X, result.feature_names)
+        return self._take(result)
+
+    def _name(self, X: Any, names: Any) -> None:
+        """Take the number of features and their names over."""
         validate_data(self, X, skip_check_array=True, reset=True)
-        if _is_foreign(X) and result.feature_names is not None:  # names that scikit-learn overlooks
-            self.feature_names_in_ = result.feature_names
+        if _is_foreign(X) and names is not None:  # names that scikit-learn overlooks
+            self.feature_names_in_ = names
+
+    def _take(self, result: Estimate) -> Self:
+        """Take the attributes over that an estimate has."""
+        self.result_ = result
         self.mean_: FloatArray = result.mean
         self.support_: IntArray = result.support
-        assert result.rows is not None
-        self.row_scores_: FloatArray = result.rows.scores
-        self.row_weights_: FloatArray = result.rows.weights
-        self.suspects_: IntArray = result.rows.suspects
+        if result.rows is not None:
+            self.row_scores_: FloatArray = result.rows.scores
+            self.row_weights_: FloatArray = result.rows.weights
+            self.suspects_: IntArray = result.rows.suspects
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -125,6 +144,8 @@ class SparseMean(_Selector):
         first.
     result_ : Estimate
         Everything else: table, summary, p-values, intervals, radius, paths.
+    sketch_, n_samples_seen_
+        After `partial_fit`: what was counted, to be saved or merged with others, and the number of rows.
 
     Examples
     --------
@@ -189,7 +210,91 @@ class SparseMean(_Selector):
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
         """Fit rows of observations; rows with one label in ``groups`` are one subject. ``y`` is ignored."""
-        return self._read(X, sparse_mean(X, groups=groups, **self.get_params(deep=False)))
+        result = sparse_mean(X, groups=groups, **self.get_params(deep=False))
+        self._forget("sketch_", "n_samples_seen_")
+        return self._read(X, result)
+
+    @available_if(lambda self: self.n_buckets is None and self.selection != "paper")
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Count some more rows, at least one, which come after those of earlier calls; nothing else of them is kept.
+
+        The first call starts a stream and fixes features, seed, bucket sizes, null value and missing values; `fit`
+        ends it. Support, p-values and all else that rests on counts are those of one fit of all rows, and are made
+        when they are first asked for. ``mean_`` is NaN on the support until `complete` has read the rows again.
+        """
+        table = as_table(X)
+        if "sketch_" not in self.__dict__:
+            sketch = sketch_table(
+                table, random_state=self.random_state, bucket_sizes=self.bucket_sizes, noise=self.noise,
+                null=self.null, missing=self.missing, n_jobs=self.n_jobs,
+            )  # fmt: skip
+            self._name(X, table.feature_names)
+        else:
+            self._check_unchanged(self.sketch_)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            sketch = followed_by(self.sketch_, table, n_jobs=self.n_jobs)
+        self._forget(*MADE_OF_ROWS)
+        self.sketch_: Sketch = sketch
+        self.n_samples_seen_: int = sketch.n_rows
+        return self
+
+    def complete(self, X: Any) -> Self:
+        """Read all rows of the calls of `partial_fit` again, in order, for estimates, intervals and suspect rows.
+
+        ``X`` is all rows or an iterable of chunks. Only the selected columns are read, and those by which rows are
+        judged.
+        """
+        if "sketch_" not in self.__dict__:
+            raise NotFittedError("complete must come after partial_fit: no rows have been counted yet")
+        return self._take(self.sketch_.estimate(X, n_jobs=self.n_jobs, **self._deciding()))
+
+    def __getattr__(self, name: str) -> Any:
+        """Conclude what was counted the first time that it is asked for."""
+        if name in MADE_OF_ROWS and "sketch_" in self.__dict__:
+            if "result_" not in self.__dict__:
+                self._conclude()
+            if name in self.__dict__:
+                return self.__dict__[name]
+            raise NotFittedError(f"{name} needs the rows again: complete(X)")
+        if name == "partial_fit":
+            raise AttributeError(
+                "partial_fit must be used without n_buckets and selection='paper', whose dealing needs all rows at "
+                f"once: got n_buckets={self.n_buckets!r}, selection={self.selection!r}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _conclude(self) -> None:
+        try:
+            self._take(self.sketch_.estimate(**self._deciding()))
+        except InputError as error:
+            if self.sketch_.n_rows >= MIN_ROWS:
+                raise
+            raise NotFittedError(str(error)) from error
+
+    def _deciding(self) -> dict[str, Any]:
+        """Return the parameters that counting does not depend on."""
+        counting = ("random_state", "null", "missing", "n_buckets", "n_jobs")
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in counting}
+
+    def _check_unchanged(self, sketch: Sketch) -> None:
+        """Refuse parameters that would deal or count the rows to come in another way."""
+        null = one_number_each(self.null, sketch.n_features, argument="null")
+        known = np.broadcast_to(sketch.null, sketch.n_features)
+        drawn = isinstance(self.random_state, (int, np.integer))
+        sizes = sizes_for(self.bucket_sizes, self.noise, self.missing)
+        changed = {
+            "random_state": drawn and draw_seed(self.random_state) != sketch.seed,
+            "bucket_sizes": sizes != sketch.bucket_sizes,
+            "missing": self.missing != sketch.missing,
+            "null": not np.array_equal(np.zeros(sketch.n_features) if null is None else null, known),
+        }
+        for name in (name for name, differs in changed.items() if differs):
+            value = sizes if name == "bucket_sizes" else getattr(self, name)
+            raise InputError(name, "stay as it was when the first rows were counted", repr(value), "fit starts afresh")
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
 
 
 class SparseMeanDifference(_Selector):
