@@ -27,7 +27,7 @@ from sparsemean.sources.table import Table
 if TYPE_CHECKING:
     from sparsemean.sources.source import Block
 
-__all__ = ["count", "map_means"]
+__all__ = ["count", "map_means", "ranks"]
 FAN_IN = 8
 """Sketches that are added up in one task."""
 SCANNED_AT_ONCE = 4_000_000
@@ -259,3 +259,48 @@ def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Coun
         if counts.present is not None and counts.missing is not None:
             total.leave_out(at, np.array(counts.n_buckets)[:, np.newaxis] - counts.present, counts.missing)
     return total.settled()
+
+
+def ranks(
+    table: Table,
+    labels: IntArray,
+    *,
+    missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+    progress: cpu.Progress | None = None,
+) -> IntArray:
+    """Compare two groups on whole columns, put together by whoever computes them; the rows are those of `pairs.ranks`."""
+    import dask
+
+    array = _source(table).whole_columns()
+    columns = ends(array.chunks[1])
+    told = dask.delayed(labels, traverse=False, pure=False)
+    meta = np.empty((0, 0), dtype=np.intp)
+    made = array.map_blocks(_ranked, labels=told, columns=columns, missing=missing, dtype=np.intp, meta=meta)
+    out, done = np.empty((4, table.shape[1]), dtype=np.intp), 0
+
+    def heard(number: int, found: IntArray | Bad) -> None:
+        nonlocal done
+        if not isinstance(found, np.ndarray):
+            raise _refusal(table, found, missing)
+        out[:, columns[number] : columns[number + 1]] = found
+        done += found.shape[1]
+        if progress is not None:
+            progress(done / table.shape[1])
+
+    run(made.to_delayed()[0], [], heard)
+    return out
+
+
+def _ranked(
+    block: Block | InputError, labels: IntArray, columns: list[int], missing: bool, block_id: tuple[int, int]
+) -> IntArray | Bad:
+    """Compare the groups in some columns, or return what is wrong with them."""
+    from sparsemean.passes import pairs
+
+    if isinstance(block, InputError):
+        return block
+    try:
+        return pairs.ranks(as_table(block), labels, missing=missing, n_jobs=1)
+    except InputError as error:
+        return _place(block, 0, columns[block_id[1]], missing) or error

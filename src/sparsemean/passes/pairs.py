@@ -51,8 +51,42 @@ def count(
     One bad row, in value or label, moves U by at most max(n₁, n₂). Ties count against rejection: U₊ and U₋ leave them
     out, while the null distribution breaks them at random.
     """
+    n0, n1 = (int(np.sum(labels == g)) for g in (0, 1))
+    n = table.shape[0]
+    above, below, *sizes = _ranks_of(table)(table, labels, missing=missing, n_jobs=n_jobs, progress=progress)
+    n_pairs = np.maximum(sizes[0] * sizes[1], 1)
+    delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
+    gaps = (n - sizes[0] - sizes[1]).astype(np.int32)
+    if gaps.any():
+        null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
+        evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
+        exact = all(own.table is not None for own in null.nulls)
+        return Compared(evidence, delta, exact, tied, gaps)
+    shared = mann_whitney(n0, n1)
+    statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
+    evidence = Evidence(statistic, (shared,), (float(max(n0, n1)),), (1,))
+    return Compared(evidence, delta, shared.table is not None, tied)
+
+
+def _ranks_of(table: Table) -> Callable[..., IntArray]:
+    """Return what counts the ranks of a table: here, or where it lies."""
+    if table.source.road != "dask":
+        return ranks
+    from sparsemean.passes import dask
+
+    return dask.ranks
+
+
+def ranks(
+    table: Table,
+    labels: IntArray,
+    *,
+    missing: bool = False,
+    n_jobs: int | None = None,
+    progress: cpu.Progress | None = None,
+) -> IntArray:
+    """Return, of every feature, how often second > first and second < first, and the values in second and first."""
     rows = [np.flatnonzero(labels == g) for g in (0, 1)]
-    n0, n1 = (int(r.size) for r in rows)
     n, d = table.shape
     n_threads = count_threads(n_jobs)
     width = max(1, min(VALUES_AT_ONCE // n, -(-d // n_threads)))
@@ -88,19 +122,7 @@ def count(
                     progress((columns.start + part.stop) / d)
         except cpu.NotFiniteError:
             raise not_finite(table, block, first_column=columns.start, missing=missing) from None
-    above, below, *sizes = counted
-    n_pairs = np.maximum(sizes[0] * sizes[1], 1)
-    delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
-    gaps = (n - sizes[0] - sizes[1]).astype(np.int32)
-    if gaps.any():
-        null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
-        evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
-        exact = all(ranks.table is not None for ranks in null.nulls)
-        return Compared(evidence, delta, exact, tied, gaps)
-    ranks = mann_whitney(n0, n1)
-    statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
-    evidence = Evidence(statistic, (ranks,), (float(max(n0, n1)),), (1,))
-    return Compared(evidence, delta, ranks.table is not None, tied)
+    return counted
 
 
 def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
