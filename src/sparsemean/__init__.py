@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparsemean import baselines, datasets, plots, simulate, studies
+    from sparsemean.deciding import Certified, certify
     from sparsemean.errors import InputError
     from sparsemean.estimate import Estimate
     from sparsemean.estimators import SparseMean, SparseMeanDifference
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Certified",
     "Estimate",
     "InputError",
     "Plan",
@@ -28,6 +30,7 @@ __all__ = [
     "SparseMean",
     "SparseMeanDifference",
     "baselines",
+    "certify",
     "datasets",
     "load",
     "load_sketch",
@@ -41,12 +44,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Certified": "deciding",
     "Estimate": "estimate",
     "InputError": "errors",
     "Plan": "records",
     "Sketch": "sketching",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
+    "certify": "deciding",
     "load": "storage",
     "load_sketch": "sketching",
     "merge": "sketching",

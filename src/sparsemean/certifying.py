@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemean import evidence as evidences
 from sparsemean import intervals, path, selection
+from sparsemean.device import namespace, on_host
 from sparsemean.present import medians
 from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
@@ -24,7 +25,8 @@ def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray
     found, chosen = by_counts(plan, counts)
     if plan.selection != "paper":
         return found, chosen, np.empty(0, dtype=np.intp)
-    chosen, walked = _paper_support(data, counts, chosen)
+    chosen, walked = _paper_support(data, counts, on_host(chosen))
+    counts = on_host(counts)
     if counts.present is not None:  # a column without any value may have come in to reach min_selected
         support = chosen.support[counts.present[0, chosen.support] > 0]
         chosen = replace(chosen, support=support, filled_up=chosen.filled_up + int(support.size - chosen.support.size))
@@ -46,12 +48,33 @@ def _evidence(counts: Counts, plan: Plan) -> Evidence:
     return evidences.of_signs(counts, plan.bucket_sizes)
 
 
+def rates(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size.
+
+    Under skewed noise this is the largest one: only large buckets speak of the mean.
+    """
+    xp, sizes = namespace(counts.positive), plan.bucket_sizes
+    d, last = plan.n_features, len(sizes) - 1
+    best = chosen.best if plan.noise == "symmetric" else xp.full(d, last, dtype=np.intp)
+
+    def rate(size: int, at: IntArray | slice) -> FloatArray:
+        buckets = counts.buckets(size, at)
+        net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
+        return net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
+
+    beta = rate(0, slice(None))
+    for size in range(1, len(sizes)):
+        at = xp.flatnonzero(best == size)
+        beta[at] = rate(size, at)
+    return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
+
+
 def _paper_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
     """Return the paper's support, and the features that had to be walked for it."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
     mu = path.free_walk(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
-    walked = path.unfinished(counts, mu, **scales)
+    walked, mu = on_host((path.unfinished(counts, mu, **scales), mu))
     if walked.size:
         mu[walked] = data.walked(walked, plan.select_at)
     if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:

@@ -13,6 +13,7 @@ import numpy as np
 
 from sparsemean import certifying, improving, planning, remarks
 from sparsemean.checks import is_missing, one_number_each
+from sparsemean.device import on_host
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.kernels.threads import one_blas_thread
@@ -125,6 +126,7 @@ def concluded(
     """
     plan, table = asked.plan, data.table
     found, chosen, walked = certifying.select(data, counts)
+    counts, found, chosen = on_host((counts, found, chosen))
     data = data.holding(chosen.support)
     chosen, values = certifying.on_support(data, counts, chosen)
     with one_blas_thread():
@@ -179,12 +181,11 @@ def _made(
 ) -> Estimate:
     """Put an estimate together."""
     plan = asked.plan
-    # under skewed noise only the largest buckets speak of the mean
-    best = chosen.best if plan.noise == "symmetric" else np.full(plan.n_features, len(plan.bucket_sizes) - 1)
+    beta, bucket_size = certifying.rates(plan, counts, chosen)
     return Estimate(
         support=chosen.support,
-        beta=_beta(counts, best),
-        bucket_size=np.array(plan.bucket_sizes)[best],
+        beta=beta,
+        bucket_size=bucket_size,
         selection=chosen,
         plan=plan,
         seed=seed,
@@ -229,16 +230,6 @@ def _parts(progress: Progress | None, shares: tuple[float, ...]) -> list[Progres
     return [part(first, last) for first, last in pairwise(ends)]
 
 
-def _beta(counts: Counts, best: IntArray) -> FloatArray:
-    """Return β₀ of every feature at its best size."""
-    rates = counts.beta(0)
-    for size in range(1, len(counts.n_buckets)):
-        at = np.flatnonzero(best == size)
-        net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
-        rates[at] = net / np.maximum(counts.buckets(size, at), 1)
-    return rates
-
-
 def _uncertified(
     data: Reading,
     judged: improving.Judged,
@@ -258,7 +249,7 @@ def _uncertified(
     units = None if data.units is None else kept.size
     plan = planning.plan_fit(rows, data.plan.n_features, n_units=units, **again_with)
     again = data.kept(plan, seed, kept)
-    _, found, _ = certifying.select(again, again.count(progress))
+    found = on_host(certifying.select(again, again.count(progress))[1])
     features = np.setdiff1d(found.support, np.concatenate((chosen.support, chosen.skipped)))
     located = improving.located(data, judged, features, asked.method, seed)
     offset = 0.0 if data.shift is None else data.shift[features]

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.device import for_each_value, namespace, on_device, on_host
 from sparsemean.present import by_number, medians
 from sparsemean.records import CountArray, Counts, FloatArray, IntArray
 
@@ -68,6 +69,9 @@ def _for_each_number(
     without: float,
 ) -> FloatArray:
     """Evaluate a rule for the features of each number of buckets; those ``without`` any have one answer."""
+    if on_device(n_buckets):
+        here = on_host((positive, negative, n_buckets))
+        return namespace(n_buckets).asarray(_for_each_number(*here, rule, without))  # type: ignore[no-any-return]
     out = np.full(n_buckets.shape, without)
     for J, at in by_number(n_buckets):
         if J > 0:
@@ -79,22 +83,26 @@ def _for_each_count(
     positive: CountArray, negative: CountArray, n_buckets: int, rule: Callable[[IntArray, IntArray], FloatArray]
 ) -> FloatArray:
     """Evaluate a rule of (N₊ − N₋, N₀) once for each pair of counts, not once for each feature."""
+    xp = namespace(positive)
     net = positive.astype(np.intp) - negative
     zero = n_buckets - positive.astype(np.intp) - negative
     if n_buckets >= net.size:
         return _for_each_pair(net, zero, n_buckets, rule)
     nets = np.arange(-n_buckets, n_buckets + 1)
-    out: FloatArray = rule(nets, np.zeros_like(nets))[net + n_buckets]
-    with_zeros = np.flatnonzero(zero)
-    out[with_zeros] = _for_each_pair(net[with_zeros], zero[with_zeros], n_buckets, rule)
+    out: FloatArray = xp.asarray(rule(nets, np.zeros_like(nets)))[net + n_buckets]
+    with_zeros = xp.flatnonzero(zero)
+    if with_zeros.size:
+        out[with_zeros] = _for_each_pair(net[with_zeros], zero[with_zeros], n_buckets, rule)
     return out
 
 
 def _for_each_pair(
     net: IntArray, zero: IntArray, n_buckets: int, rule: Callable[[IntArray, IntArray], FloatArray]
 ) -> FloatArray:
-    code, back = np.unique((net + n_buckets) * (n_buckets + 1) + zero, return_inverse=True)
-    return rule(code // (n_buckets + 1) - n_buckets, code % (n_buckets + 1))[back]
+    width = n_buckets + 1
+    return for_each_value(  # type: ignore[no-any-return]
+        lambda code: rule(code // width - n_buckets, code % width), (net + n_buckets) * width + zero
+    )
 
 
 def _after_first_step(
@@ -144,22 +152,23 @@ def unfinished(counts: Counts, reached: FloatArray, *, alpha: float, eta: float)
     A bucket mean lies within its reach, or it ends so near to α that rounding decides. A walk that hovers about zero
     oversteps it by no more than one step, which is below 8ηα².
     """
-    end = np.abs(reached)
-    met = counts.nearest <= np.maximum(end * GUARD, 8 * eta * alpha**2)
-    return np.flatnonzero(met | (np.abs(end / alpha - 1.0) < GUARD - 1.0))
+    xp, end = namespace(reached), abs(reached)
+    met = counts.nearest <= xp.maximum(end * GUARD, 8 * eta * alpha**2)
+    return xp.flatnonzero(met | (abs(end / alpha - 1.0) < GUARD - 1.0))  # type: ignore[no-any-return]
 
 
 def entry_unsettled(counts: Counts, *, alpha: float) -> IntArray:
     """Return the features whose counts do not settle their entry time: they move, and a bucket mean lies within α."""
     moves = counts.positive[-1] != counts.negative[-1]
-    return np.flatnonzero(moves & (counts.nearest <= alpha * GUARD))
+    close = counts.nearest <= alpha * GUARD
+    return namespace(close).flatnonzero(moves & close)  # type: ignore[no-any-return]
 
 
 def contenders(mu: FloatArray, k: int) -> IntArray:
     """Return the features among which the k largest |μ̂| are, all those included that only rounding tells apart."""
-    size = np.abs(mu)
-    least = np.partition(size, size.size - k)[size.size - k]
-    return np.flatnonzero(size * GUARD >= least)
+    xp, size = namespace(mu), abs(mu)
+    least = xp.partition(size, size.size - k)[size.size - k]
+    return xp.flatnonzero(size * GUARD >= least)  # type: ignore[no-any-return]
 
 
 def entry_times(means: FloatArray, *, alpha: float, eta: float) -> FloatArray:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from sparsemean.kernels import cpu
 from sparsemean.records import FloatArray
 from sparsemean.refine.centre import Centre
 
@@ -21,6 +20,8 @@ def pseudomedian(x: FloatArray) -> float:
     >>> pseudomedian(np.array([0.0, 1.0, 2.0, 3.0, 100.0]))
     2.0
     """
+    from sparsemean.kernels import cpu
+
     up = np.sort(x)
     return 0.5 * cpu.median_difference(up, -up[::-1])
 
@@ -32,6 +33,8 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     fail. The error is half the distance of the averages whose ranks lie one standard deviation of Wilcoxon's
     statistic, √(n(n+1)(2n+1)/24), to either side of the median (Lehmann 1963, Ann. Math. Stat. 34).
     """
+    from sparsemean.kernels import cpu
+
     up = np.sort(x)
     down, n = -up[::-1], up.size
     total = n * n  # ordered pairs: each average of two rows counts twice, each row once
