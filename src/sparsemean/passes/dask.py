@@ -269,7 +269,7 @@ def ranks(
     n_jobs: int | None = None,  # noqa: ARG001
     progress: cpu.Progress | None = None,
 ) -> IntArray:
-    """Compare two groups on whole columns, put together by whoever computes them; the rows are those of `pairs.ranks`."""
+    """Compare two groups on whole columns, put together by whoever computes them; rows are those of `pairs.ranks`."""
     import dask
 
     array = _source(table).whole_columns()
