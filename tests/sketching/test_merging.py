@@ -1,0 +1,122 @@
+"""Which sketches add up, and which do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean import InputError, merge, sketch
+from sparsemean.sketching import file, merging
+
+X = np.random.default_rng(0).normal(size=(200, 4))
+NAMES = ["a", "b", "c", "d"]
+
+
+def test_objects_and_files_add_up_in_any_order(tmp_path: Path) -> None:
+    whole = sketch(X, feature_names=NAMES)
+    parts: list[Any] = [sketch(X[a : a + 40], first_row=a, feature_names=NAMES) for a in range(0, 200, 40)]
+    for k in (0, 3):
+        parts[k].save(tmp_path / f"{k}.sketch")
+        parts[k] = tmp_path / f"{k}.sketch"
+    for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1]):
+        together = merge(parts[k] for k in order)
+        assert together.ranges == whole.ranges
+        assert list(together.feature_names) == NAMES
+        np.testing.assert_array_equal(together.told.counts.positive, whole.told.counts.positive)
+        assert together.rows_kept == whole.rows_kept == 200 % 64
+    pairs = merge([merge(parts[:2]), merge(parts[2:])])
+    np.testing.assert_array_equal(pairs.told.counts.negative, whole.told.counts.negative)
+
+
+def test_merging_leaves_the_sketches_as_they_were() -> None:
+    first, second, third = (sketch(X[a:b], first_row=a) for a, b in ((0, 64), (64, 128), (128, 200)))
+    before = first.told.counts.positive.copy()
+    assert merge([first]).n_rows == 64
+    together = merge([first, second, third])
+    again = merge([together, sketch(X, first_row=200)])
+    np.testing.assert_array_equal(first.told.counts.positive, before)
+    np.testing.assert_array_equal(together.told.counts.positive, merge([third, first, second]).told.counts.positive)
+    assert again.n_rows == 400
+
+
+DIFFER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "seed": ({}, {"random_state": 7}, r"same seed: got 0 in A and 7 in B"),
+    "sizes": ({}, {"bucket_sizes": (1, 2)}, r"same bucket sizes: got \(1, 2, 4\) in A and \(1, 2\) in B"),
+    "missing": ({}, {"missing": "omit"}, r"same way with missing values: got raise in A and omit in B"),
+    "null": ({}, {"null": 0.5}, r"same null value: got 0.0 \(column 0\) in A and 0.5 in B"),
+    "nulls": ({"null": [1, 2, 3, 4]}, {"null": [1, 2, 5, 4]}, r"got 3.0 \(column 2\) in A and 5.0 in B"),
+    "names": (
+        {"feature_names": NAMES}, {"feature_names": list("abXd")},
+        r"same feature names: got 'c' \(column 2\) in A and 'X' in B",
+    ),
+    "no names": ({}, {"feature_names": NAMES}, r"same feature names: got no names in A and 'a', … in B"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DIFFER.values(), ids=DIFFER)
+def test_sketches_that_differ_are_refused_with_both_values(case: Any, tmp_path: Path) -> None:
+    ours, theirs, said = case
+    first, second = sketch(X, **ours), sketch(X, first_row=200, **theirs)
+    first.save(tmp_path / "first.sketch")
+    second.save(tmp_path / "second.sketch")
+    files = (tmp_path / "first.sketch", tmp_path / "second.sketch")
+    in_files = said.replace("in A", f"in {files[0]}").replace("in B", f"in {files[1]}")
+    with pytest.raises(InputError, match=in_files) as refused:
+        merge(files)
+    assert "\n" not in str(refused.value)
+    in_memory = said.replace("in A", "in sketch 1 of the list").replace("in B", "in sketch 2 of the list")
+    with pytest.raises(InputError, match=in_memory):
+        merge([first, second])
+
+
+def test_other_features_are_refused() -> None:
+    with pytest.raises(InputError, match="same number of features: got 4 in sketch 1 of the list and 3 in sketch 2"):
+        merge([sketch(X), sketch(X[:, 1:], first_row=200)])
+
+
+def test_rows_seen_twice_are_refused(tmp_path: Path) -> None:
+    sketch(X).save(tmp_path / "a.sketch")
+    sketch(X, first_row=150).save(tmp_path / "b.sketch")
+    a, b = tmp_path / "a.sketch", tmp_path / "b.sketch"
+    with pytest.raises(InputError, match=f"no rows in common: got rows 150 to 199 in {a} and {b}"):
+        merge([b, a])
+    with pytest.raises(InputError, match=f"no rows in common: got rows 0 to 199 in {a}, given twice"):
+        merge([a, a])
+
+
+def test_files_are_compared_before_any_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for k, seed in enumerate((0, 0, 1)):
+        sketch(X, first_row=200 * k, random_state=seed).save(tmp_path / f"{k}.sketch")
+    monkeypatch.setattr(file, "read_told", lambda _: pytest.fail("arrays were read"))
+    with pytest.raises(InputError, match="same seed"):
+        merge(sorted(tmp_path.iterdir()))
+
+
+def test_two_files_at_a_time_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gc
+    import weakref
+
+    for k in range(8):
+        sketch(X, first_row=200 * k).save(tmp_path / f"{k}.sketch")
+    alive: list[Any] = []
+    most, read = [0], file.read_told
+
+    def watched(path: Path) -> Any:
+        told = read(path)
+        alive.append(weakref.ref(told.counts.positive))
+        gc.collect()
+        most[0] = max(most[0], sum(ref() is not None for ref in alive))
+        return told
+
+    monkeypatch.setattr(merging.file, "read_told", watched)
+    assert merge(sorted(tmp_path.iterdir())).n_rows == 1600
+    assert most[0] <= 4  # the first, the one being added, and one or two ahead
+
+
+@pytest.mark.parametrize("bad", ["a.sketch", 3, None, [], [3], sketch(X)])
+def test_what_is_no_list_of_sketches_is_refused(bad: Any) -> None:
+    with pytest.raises(InputError, match="sketches must be"):
+        merge(bad)
