@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import fakecupy
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fakecupy import moved
 
-from sparsemean import device, nulls, selection
+from sparsemean import device, nulls, path, selection
 from sparsemean.evidence import of_contrasts, of_signs
 from sparsemean.records import Counts
 
@@ -102,6 +102,29 @@ def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
     selection.radius(evidence, chosen, selection.Holm(0.05), bad_rows=100, n_rows=2000)
     assert fakecupy.CALLS["to host"] <= 25
     assert fakecupy.CALLS.total() <= 400
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.05])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_free_path_is_the_same_bits(zeros: float, gaps: bool) -> None:
+    scales = {"alpha": 1e-5, "eta": 0.05}
+    rng = np.random.default_rng(5)
+    nonzero = rng.binomial(64, 1 - zeros, (1, 300)).astype(np.int32)
+    positive = rng.binomial(nonzero, rng.uniform(0.3, 1, 300)).astype(np.int32)
+    here = Counts(positive, nonzero - positive, 10.0 ** rng.uniform(-8, 0, 300), (64,))
+    if gaps:
+        here = replace(here, present=np.maximum(nonzero, rng.integers(50, 65, nonzero.shape)).astype(np.int32))
+    there = moved(here)
+
+    def answers(counts: Counts) -> list[Any]:
+        counted = counts.positive[0], counts.negative[0], counts.buckets(0)
+        mu = path.free_walk(*counted, t=200, **scales)
+        settled = path.unfinished(counts, mu, **scales), path.entry_unsettled(counts, alpha=1e-5)
+        return [mu, path.free_entry(*counted, **scales), *settled, path.contenders(mu, 7)]
+
+    for a, b in zip(answers(here), answers(there), strict=True):
+        assert device.on_device(b)
+        np.testing.assert_array_equal(a, device.on_host(b))
 
 
 def test_values_are_asked_for_once() -> None:
