@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from sparsemean.kernels import gaps, loops
+from sparsemean.kernels import NotFiniteError, gaps, loops
 from sparsemean.kernels.layout import Array, Strided, is_native, strided
 from sparsemean.kernels.tally import Codes, Tally, decoded
 from sparsemean.kernels.threads import count_threads, each
@@ -28,10 +28,6 @@ SMALL = 200_000
 CONVERTED_BYTES = 32_000_000
 Progress = Callable[[float], None]
 Task = partial[Tally]
-
-
-class NotFiniteError(ValueError):
-    """A bucket sum is not finite."""
 
 
 def count_signs(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean.kernels import cpu, sparse_loops
+from sparsemean.kernels import NotFiniteError, cpu, sparse_loops
 from sparsemean.kernels.layout import Array, is_native
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
@@ -50,7 +50,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
         return bad
 
     if any(each(work, *_shared(indptr, n_jobs))):
-        raise cpu.NotFiniteError
+        raise NotFiniteError
     return total
 
 
@@ -73,7 +73,7 @@ def compare_groups(block: sparse.csc_array, labels: IntArray, *, n_jobs: int | N
         return bad
 
     if any(each(work, *_shared(indptr, n_jobs))):
-        raise cpu.NotFiniteError
+        raise NotFiniteError
     return out
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.kernels import cpu
+from sparsemean.kernels import NotFiniteError, cpu
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.passes import Work
 from sparsemean.passes.pieces import Piece, pieces_of
@@ -44,7 +44,7 @@ def count(
             counts = cpu.count_signs(
                 source.values, partition, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress
             )
-        except cpu.NotFiniteError:
+        except NotFiniteError:
             raise not_finite(table, source.values, missing=missing) from None
         return counts, None if keep is None else source.take(keep)
     total = cpu.no_counts(partition, source.shape[1], missing=missing)
@@ -55,7 +55,7 @@ def count(
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
                 found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
-            except cpu.NotFiniteError:
+            except NotFiniteError:
                 raise not_finite(table, values, piece.first_row, at.start, missing=missing) from None
             total.positive[:, at] += found.positive
             total.negative[:, at] += found.negative

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean.kernels import cpu
+from sparsemean.kernels import NotFiniteError, cpu
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.nulls import RanksOfEach, mann_whitney, mann_whitney_of
 from sparsemean.passes.memory import not_finite
@@ -94,7 +94,7 @@ def ranks(
     def work(block: Block) -> IntArray:
         piece = np.asarray(as_dense(block), dtype=np.float64)
         if (np.isinf(piece) if missing else ~np.isfinite(piece)).any():
-            raise cpu.NotFiniteError
+            raise NotFiniteError
         groups = piece[rows[1]], piece[rows[0]]
         sizes = [
             np.sum(~np.isnan(group), axis=0) if missing else np.full(piece.shape[1], len(group)) for group in groups
@@ -120,7 +120,7 @@ def ranks(
                 counted[:, columns.start + part.start : columns.start + part.stop] = both
                 if progress is not None:
                     progress((columns.start + part.stop) / d)
-        except cpu.NotFiniteError:
+        except NotFiniteError:
             raise not_finite(table, block, first_column=columns.start, missing=missing) from None
     return counted
 

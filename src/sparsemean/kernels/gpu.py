@@ -1,0 +1,169 @@
+"""The counting pass on an NVIDIA GPU, through CuPy: same names and same answers as ``reference``.
+
+Arrays are CuPy arrays and so is what is returned. ``count_signs.cu`` is compiled for the case at hand when it first
+comes up, and kept on disk by CuPy.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from sparsemean.errors import require
+from sparsemean.kernels import NotFiniteError
+from sparsemean.records import Counts, Partition
+
+KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
+WIDTHS = {"float64": 2, "float32": 4, "float16": 4, "bfloat16": 4}
+"""Columns of a thread."""
+THREADS = 128
+STAGES = 2
+"""Fours of rows on their way while one is counted."""
+ENOUGH = 4096
+"""Groups of threads that keep the largest card busy to the end; rows are split among them where columns are few."""
+ROWS_AT_ONCE = 64
+"""Leaves that are never split: no bucket reaches beyond them."""
+
+
+def cupy() -> Any:
+    """Return CuPy, or say how to install it."""
+    return require("cupy", extra="gpu", purpose="computing on a GPU")
+
+
+def count_signs(
+    X: Any, partition: Partition, *, shift: Any = None, missing: bool = False, kind: str | None = None
+) -> Counts:
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    ``X`` lies by rows on the device; ``kind`` is its type, for bfloat16 that comes as 16-bit integers. ``shift`` is
+    taken from every row first. With ``missing`` NaN is a value that is not there.
+
+    Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
+    """
+    total = no_counts(partition, X.shape[1], missing=missing)
+    bad = cupy().zeros(1, dtype=np.int32)
+    add_counts(X, Dealt.of(partition), total, bad, shift=shift, kind=kind)
+    if int(bad[0]):
+        raise NotFiniteError
+    return settled(total, partition)
+
+
+class Dealt:
+    """A partition on the device: the rows of every leaf, and how leaves are nested."""
+
+    def __init__(self, order: Any, offsets: Any, partition: Partition) -> None:
+        self.order, self.offsets = order, offsets
+        self.places: dict[int, Any] = {}
+        self.n_leaves = partition.n_buckets(0)
+        self.depth, self.wanted = partition.depth, sum(1 << level for level in partition.wanted)
+
+    @classmethod
+    def of(cls, partition: Partition) -> Dealt:
+        """Copy a partition to the device."""
+        xp = cupy()
+        runs = partition.n_buckets(0) < partition.n_rows
+        offsets = xp.asarray(partition.levels[0], dtype=np.int32) if runs else None
+        return cls(xp.asarray(partition.order, dtype=np.int64), offsets, partition)
+
+    def places_of(self, step: int) -> Any:
+        """Return where the rows of every leaf lie, in bytes from row 0 on, in a matrix with ``step`` bytes a row."""
+        if step not in self.places:
+            self.places = {step: self.order * step}
+        return self.places[step]
+
+
+def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
+    """Return counters for ``d`` features on the device; ``nearest`` holds bits until they are `settled`."""
+    xp, sizes = cupy(), len(partition.wanted)
+    signs = xp.zeros((2, sizes, d), dtype=np.int32)
+    return Counts(
+        positive=signs[0],
+        negative=signs[1],
+        nearest=xp.full(d, np.inf),
+        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+        present=xp.zeros((sizes, d), dtype=np.int32) if missing else None,
+        missing=xp.zeros(d, dtype=np.int32) if missing else None,
+    )
+
+
+def settled(total: Counts, partition: Partition) -> Counts:  # noqa: ARG001
+    """Return counts to which everything was added."""
+    return total.settled()
+
+
+def add_counts(
+    X: Any, dealt: Dealt, total: Counts, bad: Any, *, shift: Any = None, kind: str | None = None, first_column: int = 0
+) -> None:
+    """Add the counts of ``X`` to those of its columns in ``total``; ``bad`` is set where a sum is not finite.
+
+    Nothing is waited for: the work is queued on the current stream.
+    """
+    n, d = X.shape
+    kind = kind or X.dtype.name
+    size, width = X.dtype.itemsize, WIDTHS[kind]
+    step = X.strides[0]
+    assert X.strides[1] == size or d == 1, "rows are read as they lie"
+    vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
+    kernel = compiled(
+        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, shift is not None, total.missing is not None,
+        X.device.id,
+    )  # fmt: skip
+    blocks = -(-d // (THREADS * width))
+    splits = min(max(1, ENOUGH // blocks), -(-dealt.n_leaves // ROWS_AT_ONCE), 65_535)
+    at_once = -(-dealt.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
+    splits = -(-dealt.n_leaves // at_once)
+    full = total.nearest.size
+    at = first_column * 4
+    kernel(
+        (blocks, splits), (THREADS,),
+        (
+            X, np.int64(d), np.int64(full), dealt.places_of(step), _pointer(dealt.offsets), np.int32(dealt.n_leaves),
+            np.int32(at_once), _pointer(shift),
+            np.uint64(total.positive.data.ptr + at), np.uint64(total.negative.data.ptr + at),
+            np.uint64(total.nearest.data.ptr + 2 * at),
+            np.uint64(0 if total.present is None else total.present.data.ptr + at),
+            np.uint64(0 if total.missing is None else total.missing.data.ptr + at),
+            bad,
+        ),
+    )  # fmt: skip
+
+
+def _pointer(array: Any) -> Any:
+    return np.uint64(0) if array is None else array
+
+
+@lru_cache(maxsize=256)
+def compiled(
+    kind: str,
+    vector: bool,
+    depth: int,
+    wanted: int,
+    runs: bool,
+    shifted: bool,
+    gaps: bool,
+    device: int,  # noqa: ARG001
+) -> Any:
+    """Return the kernel of one case on one device."""
+    case = definitions(kind, vector, depth, wanted, runs, shifted, gaps)
+    options = ("-std=c++17", *(f"-D{name}={value}" for name, value in case.items()))
+    return cupy().RawModule(code=source(), options=options).get_function("count_signs")
+
+
+def definitions(
+    kind: str, vector: bool, depth: int, wanted: int, runs: bool, shifted: bool, gaps: bool
+) -> dict[str, int]:
+    """Return the macros that make the kernel of one case."""
+    return {
+        "KIND": KINDS[kind], "WIDTH": WIDTHS[kind], "VECTOR": int(vector), "DEPTH": depth, "WANTED": wanted,
+        "RUNS": int(runs), "SHIFTED": int(shifted), "GAPS": int(gaps), "THREADS": THREADS, "STAGES": STAGES,
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def source() -> str:
+    """Return the source of the kernel."""
+    home = resources.files("sparsemean.kernels")
+    return "".join((home / name).read_text(encoding="utf-8") for name in ("device.cuh", "count_signs.cu"))
