@@ -114,14 +114,14 @@ def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
     return of_signs(counts, (1, 2, 4, 8, 16)), n
 
 
-@pytest.mark.parametrize("patience", [-1, selection.PATIENCE, 10**9])
+@pytest.mark.parametrize("looks", [1, 3, selection.LOOKS])
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", KINDS)
 def test_thresholds_say_what_the_search_finds(
-    kind: str, seed: int, patience: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, seed: int, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under Holm: last slacks at every slack, down to where all features are selected, at low and high levels."""
-    monkeypatch.setattr(selection, "PATIENCE", patience)
+    monkeypatch.setattr(selection, "LOOKS", looks)
     evidence, n = any_evidence(kind, seed)
     for level in (1e-6, 0.05, 0.9):
         rule = selection.Holm(level)

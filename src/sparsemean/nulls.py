@@ -52,12 +52,19 @@ class FairSigns:
     @cached_property
     def numbers(self) -> IntArray:
         """The numbers of signs that occur, rising."""
+        if self._ragged:
+            return np.asarray(np.flatnonzero(on_host(namespace(self.nonzero).bincount(self.nonzero))))
         most = () if self.fewer.size == self.nonzero.size else (self.most,)
         return np.append(np.flatnonzero(np.bincount(self._numbers_of_fewer)), most).astype(np.intp)
 
+    @property
+    def _ragged(self) -> bool:
+        """Whether so many have fewer signs that one does not look at them apart."""
+        return 4 * int(self.fewer.size) > int(self.nonzero.size)
+
     @cached_property
     def _numbers_of_fewer(self) -> CountArray:
-        """Lie on the host: they are few as a rule."""
+        """Lie on the host, as they are few."""
         return on_host(self.nonzero[self.fewer])
 
     def threshold(self, error: float, sizes: int = 1) -> Threshold:
@@ -69,6 +76,8 @@ class FairSigns:
         of_number = np.zeros(self.most + 1, dtype=np.int32)
         of_number[self.numbers] = least
         xp = namespace(self.nonzero)
+        if self._ragged:
+            return Threshold(xp.asarray(of_number)[self.nonzero], larger)
         asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
         asked[self.fewer] = xp.asarray(of_number[self._numbers_of_fewer])
         return Threshold(asked, larger)
@@ -229,6 +238,8 @@ class Ranks:
         return low
 
     def _error(self, u: int, sizes: int) -> float:
+        if self.table is not None:
+            return sizes * (2 * float(self.table[u]))
         return float(sizes * (2 * self.upper_tail(np.array([float(u)]))[0]))
 
 
