@@ -231,7 +231,8 @@ class SparseMean(_Selector):
             self._name(X, table.feature_names)
         else:
             self._check_unchanged(self.sketch_)
-            validate_data(self, X, skip_check_array=True, reset=False)
+            if not _is_foreign(X):
+                validate_data(self, X, skip_check_array=True, reset=False)
             sketch = followed_by(self.sketch_, table, n_jobs=self.n_jobs)
         self._forget(*MADE_OF_ROWS)
         self.sketch_: Sketch = sketch

@@ -176,16 +176,13 @@ class Counts:
     def plus(self, other: Counts) -> Counts:
         """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes."""
         gaps = self.missing is not None or other.missing is not None
-        both = (self, other)
         return Counts(
-            positive=self.positive + other.positive,
-            negative=self.negative + other.negative,
+            positive=np.add(self.positive, other.positive, dtype=np.int32),
+            negative=np.add(self.negative, other.negative, dtype=np.int32),
             nearest=np.minimum(self.nearest, other.nearest),
             n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
-            present=sum((c._everywhere() for c in both), np.zeros_like(self.positive)) if gaps else None,
-            missing=sum((c.missing for c in both if c.missing is not None), np.zeros_like(self.positive[0]))
-            if gaps
-            else None,
+            present=np.add(self._everywhere(), other._everywhere(), dtype=np.int32) if gaps else None,
+            missing=np.add(self._missing(), other._missing(), dtype=np.int32) if gaps else None,
         )
 
     def taking_in(self, other: Counts) -> Counts:
@@ -197,7 +194,7 @@ class Counts:
         np.minimum(self.nearest, other.nearest, out=self.nearest)
         if self.present is not None and self.missing is not None:
             np.add(self.present, other._everywhere(), out=self.present)
-            np.add(self.missing, 0 if other.missing is None else other.missing, out=self.missing)
+            np.add(self.missing, other._missing(), out=self.missing)
         return replace(self, n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)))
 
     def of_sizes(self, indices: tuple[int, ...]) -> Counts:
@@ -212,6 +209,10 @@ class Counts:
             n_buckets=tuple(self.n_buckets[k] for k in at),
             present=None if self.present is None else self.present[at],
         )
+
+    def _missing(self) -> CountArray:
+        """Return the number of values that are missing, for every feature."""
+        return np.zeros(self.nearest.size, dtype=np.int32) if self.missing is None else self.missing
 
     def _everywhere(self) -> CountArray:
         """Return the number of buckets that count, for every size and feature."""

@@ -69,3 +69,14 @@ def test_import_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_sketches_are_small_and_merged_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsemean.bench.cases import sketches
+
+    monkeypatch.setattr(sketches, "FEATURES", {True: 2000})
+    monkeypatch.setattr(sketches, "FILES", {True: 3})
+    each, ratio, peak = bench.run(["sketches"], quick=True, repeat=1)
+    assert 10 < each.value < 40
+    assert ratio.value > 0
+    assert peak.value >= 0

@@ -1,7 +1,7 @@
 """A sketch as a file: a zip archive of .npy arrays, stored as they are, with a header in JSON; nothing pickled.
 
 Every member has its checksum in the archive and is read whole, so that damage shows. Counts are in the smallest
-unsigned type that holds them: 20 bytes a feature for three sizes and up to 65,535 rows, 32 for any number of rows.
+unsigned type that holds them: 20 bytes a feature for three sizes and up to 65,535 rows, 32 for more, and the names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from sparsemean import __version__
 from sparsemean.errors import InputError
 from sparsemean.files import replacing
 from sparsemean.partition import BLOCK, check_sizes
-from sparsemean.records import CountArray, Counts, FloatArray, Loose, Ranges, Same
+from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same
 from sparsemean.records import Sketch as Told
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.opened import Opened
@@ -30,6 +30,7 @@ from sparsemean.sources.table import Names, as_names
 FORMAT = "sparsemean-sketch-1"
 FAMILY = "sparsemean-sketch-"
 HEADER, NAMES = "header.json", "feature_names.json"
+COUNTED = ("positive", "negative", "present", "missing")
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """A date for all members, so that equal sketches are equal files."""
 Array = npt.NDArray[Any]
@@ -93,13 +94,9 @@ def save(sketch: Sketch, path: str | Path) -> None:
 def _arrays(told: Told) -> dict[str, Array]:
     counts = told.counts
     arrays: dict[str, Array] = {}
-    for k, size in enumerate(told.sizes):
-        arrays[f"positive-{size}"] = _small(counts.positive[k])
-        arrays[f"negative-{size}"] = _small(counts.negative[k])
-        if counts.present is not None:
-            arrays[f"present-{size}"] = _small(counts.present[k])
-    if counts.missing is not None:
-        arrays["missing"] = _small(counts.missing)
+    for name in COUNTED:
+        if (array := getattr(counts, name)) is not None:
+            arrays[name] = _small(array)
     arrays["nearest"] = _short(counts.nearest)
     arrays["same-features"], arrays["same-values"] = _small(told.same.features), told.same.values
     if told.shift is not None:
@@ -133,7 +130,7 @@ def load(path: str | Path) -> Sketch:
     with _opened(path).reading(), zipfile.ZipFile(path) as archive:
         header = _header(archive, path)
         names = _names(archive, header) if header.names else None
-        return Sketch(_told(archive, header), names)
+        return Sketch(_wide(_told(archive, header)), names)
 
 
 def read_header(path: str | Path) -> Header:
@@ -151,7 +148,7 @@ def read_names(path: str | Path) -> Names:
 
 
 def read_told(path: str | Path) -> Told:
-    """Read all of a file but the feature names."""
+    """Read all of a file but the feature names; counts are in the types of the file, only fit to be added."""
     path = Path(path)
     with _opened(path).reading(), zipfile.ZipFile(path) as archive:
         return _told(archive, _header(archive, path))
@@ -200,19 +197,16 @@ def _names(archive: zipfile.ZipFile, header: Header) -> Names:
 def _told(archive: zipfile.ZipFile, header: Header) -> Told:
     d, sizes = header.n_features, header.sizes
 
-    def counted(name: str) -> CountArray:
-        out = np.empty((len(sizes), d), dtype=np.int32)
-        for k, size in enumerate(sizes):
-            out[k] = _read(archive, f"{name}-{size}", "u", (d,))
-        return out
+    def counted(name: str, *shape: int) -> Array:
+        return _read(archive, name, "u", shape)
 
     counts = Counts(
-        positive=counted("positive"),
-        negative=counted("negative"),
-        nearest=_read(archive, "nearest", "f", (d,)).astype(np.float64, copy=False),
+        positive=counted("positive", len(sizes), d),
+        negative=counted("negative", len(sizes), d),
+        nearest=_read(archive, "nearest", "f", (d,)),
         n_buckets=header.n_buckets,
-        present=counted("present") if header.gaps else None,
-        missing=_read(archive, "missing", "u", (d,)).astype(np.int32) if header.gaps else None,
+        present=counted("present", len(sizes), d) if header.gaps else None,
+        missing=counted("missing", d) if header.gaps else None,
     )
     if len(header.n_buckets) != len(sizes):
         raise ValueError("its header contradicts its content")
@@ -228,6 +222,15 @@ def _told(archive: zipfile.ZipFile, header: Header) -> Told:
         sealed=header.sealed,
         same=Same(features, _read(archive, "same-values", "f", features.shape)),
     )
+
+
+def _wide(told: Told) -> Told:
+    """Return the same with counts in the types that everything else takes."""
+    counts = told.counts
+    wide: dict[str, Any] = {
+        name: array.astype(np.int32) for name in COUNTED if (array := getattr(counts, name)) is not None
+    }
+    return replace(told, counts=replace(counts, nearest=counts.nearest.astype(np.float64), **wide))
 
 
 def _loose(archive: zipfile.ZipFile, k: int, first: int, d: int) -> Loose:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,14 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.passes import stream
-from sparsemean.passes.pieces import ahead
 from sparsemean.records import FloatArray
 from sparsemean.records import Sketch as Told
 from sparsemean.sketching import file
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.table import Names
 
+AHEAD = 2
+"""Files that are read while one is added."""
 ALIKE = {
     "n_features": "number of features",
     "names": "feature names",
@@ -38,8 +42,12 @@ class Part:
     name: str
 
     def told(self) -> Told:
-        """Return the counts, read now if they are in a file."""
+        """Return the counts, read now if they are in a file, to be added to others."""
         return self.what.told if isinstance(self.what, Sketch) else file.read_told(self.what)
+
+    def whole(self) -> Sketch:
+        """Return the sketch, read now if it is in a file."""
+        return self.what if isinstance(self.what, Sketch) else file.load(self.what)
 
     def names(self) -> Names | None:
         """Return the feature names."""
@@ -52,7 +60,7 @@ def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
     """Return what several sketches, or files of them, tell together, in whatever order they come.
 
     They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Files
-    are read one after the other: two of them are in memory at a time.
+    are read one after the other: no more than a few are in memory at a time.
 
     Examples
     --------
@@ -66,7 +74,8 @@ def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
     for other in parts[1:]:
         _check_alike(parts[0], other)
     _check_apart(parts)
-    return Sketch(stream.merged(_one_ahead(parts)), parts[0].names())
+    first = parts[0].whole()
+    return replace(first, told=stream.merged(chain((first.told,), _coming(parts[1:]))))
 
 
 def _listed(sketches: Any) -> list[Any]:
@@ -87,10 +96,18 @@ def _part(item: Any, k: int) -> Part:
     raise InputError("sketches", "be sketches or files with them", type(item).__name__)
 
 
-def _one_ahead(parts: Sequence[Part]) -> Iterator[Told]:
-    """Yield one sketch after the other; the next one is read while one is added."""
-    for _, told in ahead(Part.told, parts):
-        yield told
+def _coming(parts: Sequence[Part]) -> Iterator[Told]:
+    """Yield one sketch after the other, while the next ones are read: comparing checksums is most of the work."""
+    pool = ThreadPoolExecutor(AHEAD)
+    try:
+        reading = deque(pool.submit(part.told) for part in parts[:AHEAD])
+        for part in parts[AHEAD:]:
+            yield reading.popleft().result()
+            reading.append(pool.submit(part.told))
+        while reading:
+            yield reading.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _check_alike(first: Part, other: Part) -> None:
