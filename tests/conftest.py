@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def long_version(request: pytest.FixtureRequest) -> bool:
     """Whether a claim is checked at full length."""
     return bool(request.config.getoption("--validate"))
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Put a stand-in that runs kernels on the processor in the place of CuPy."""
+    from sparsemean import nulls
+    from sparsemean.kernels import gpu
+
+    from emulated import Emulated
+
+    fake = Emulated()
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    yield fake
+    gpu.compiled.cache_clear()
+    nulls._table_on.cache_clear()
 
 
 class Claims:

@@ -1,4 +1,4 @@
-"""CuPy as far as this package needs it, without a device: arrays are NumPy's, kernels are compiled for the processor.
+"""CuPy as far as this package needs it, without a device: kernels are compiled for the processor.
 
 A kernel has no barriers and each thread has its own part of shared memory, so that running the threads one after the
 other computes what a device does.
@@ -6,21 +6,22 @@ other computes what a device does.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import types
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+
+from fakecupy import Array, Module
 
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to stand in for a device")
@@ -38,35 +39,6 @@ extern "C" void launch(int across, int down, int threads, void** a) {
 """
 
 
-class ndarray(np.ndarray):  # noqa: N801
-    """An array that says it lies on a device."""
-
-    __module__ = "cupy"
-
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(ptr=self.ctypes.data)
-
-    @property
-    def device(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(id=0)
-
-    def get(self, *_: Any, **__: Any) -> np.ndarray:
-        return np.array(self.view(np.ndarray))
-
-    def set(self, values: np.ndarray, **_: Any) -> None:
-        self.view(np.ndarray)[...] = values
-
-
-def on_device(function: Any) -> Any:
-    @functools.wraps(function)
-    def wrapped(*arguments: Any, **options: Any) -> Any:
-        options.pop("blocking", None)
-        return np.asanyarray(function(*arguments, **options)).view(ndarray)
-
-    return wrapped
-
-
 class RawModule:
     """Compiles with the ordinary compiler; kept for the session."""
 
@@ -80,7 +52,7 @@ class RawModule:
         assert name == "count_signs"
 
         def kernel(grid: tuple[int, int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
-            raw = [a.data.ptr if isinstance(a, ndarray) else int(a) for a in arguments]
+            raw = [a.data.ptr if isinstance(a, Array) else int(a) for a in arguments]
             self.library.launch(*grid, *block, (ctypes.c_void_p * len(raw))(*raw))
 
         return kernel
@@ -96,33 +68,55 @@ def compiled(code: str, options: tuple[str, ...]) -> ctypes.CDLL:
     if not library.exists():
         source, temporary = folder / f"{name}.{os.getpid()}.cpp", folder / f"{name}.{os.getpid()}.so"
         source.write_text(code, encoding="utf-8")
-        subprocess.run(
-            [COMPILER, "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-shared", "-fPIC", *options, str(source), "-o", str(temporary)],
-            check=True,
-        )  # fmt: skip
+        how = ("-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-shared", "-fPIC", *options)
+        subprocess.run([COMPILER, *how, str(source), "-o", str(temporary)], check=True)
         temporary.replace(library)
         source.unlink()
     return ctypes.CDLL(str(library))
 
 
-def module() -> types.ModuleType:
-    """Return a module that stands in for ``cupy``."""
-    fake = types.ModuleType("cupy")
-    fake.ndarray = ndarray
-    fake.RawModule = RawModule
-    for name in ("asarray", "zeros", "full", "empty", "ascontiguousarray", "arange", "concatenate"):
-        setattr(fake, name, on_device(getattr(np, name)))
-    fake.asnumpy = lambda x: np.array(np.asarray(x).view(np.ndarray))
-    return fake
+class Stream:
+    """A queue whose work is done at once."""
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def synchronize(self) -> None: ...
 
 
-@pytest.fixture
-def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the stand-in in the place of CuPy."""
-    from sparsemean.kernels import gpu
+class Pool:
+    """Memory of which a limit can be set."""
 
-    fake = module()
-    monkeypatch.setitem(sys.modules, "cupy", fake)
-    gpu.compiled.cache_clear()
-    yield fake
-    gpu.compiled.cache_clear()
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+
+    def get_limit(self) -> int:
+        return self.limit
+
+    def free_bytes(self) -> int:
+        return 0
+
+    def used_bytes(self) -> int:
+        return 0
+
+
+class Emulated(Module):
+    """What ``import cupy`` gives where kernels are run by the processor."""
+
+    RawModule = RawModule
+
+    def __init__(self, devices: int = 1, limit: int = 0) -> None:
+        self.pool = Pool(limit)
+        self.cuda = types.SimpleNamespace(
+            Device=lambda number: contextlib.nullcontext(),  # noqa: ARG005
+            Stream=Stream,
+            get_current_stream=Stream,
+            alloc_pinned_memory=bytearray,
+            runtime=types.SimpleNamespace(getDeviceCount=lambda: devices, memGetInfo=lambda: (10**9, 10**9)),
+        )
+
+    def get_default_memory_pool(self) -> Pool:
+        return self.pool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 CALLS: Counter[str] = Counter()
 """How often each function was called; ``"to host"`` counts what waits for the device."""
 KNOWN = {
-    "arange", "argsort", "asarray", "bincount", "broadcast_to", "ceil", "clip", "concatenate", "count_nonzero", "empty",
+    "arange", "argsort", "asarray", "ascontiguousarray", "bincount", "broadcast_to", "ceil", "clip", "concatenate",
+    "count_nonzero", "empty",
     "flatnonzero", "floor", "full", "log", "log1p", "exp", "arcsinh", "isinf", "maximum", "minimum", "nonzero", "ones",
     "partition", "searchsorted", "sign", "sort", "stack", "unique", "where", "zeros", "zeros_like", "abs",
 }  # fmt: skip
@@ -30,6 +32,16 @@ def _dressed(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_dressed, value))
     return Array(value) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+class Memory(SimpleNamespace):
+    """Where an array lies."""
+
+    def __init__(self, ptr: int) -> None:
+        super().__init__(ptr=ptr)
+
+    def copy_from_host_async(self, source: int, size: int) -> None:
+        ctypes.memmove(self.ptr, source, size)
 
 
 class Array:
@@ -63,12 +75,14 @@ class Array:
         return len(self.values)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("shape", "dtype", "ndim", "size"):
+        if name in ("shape", "dtype", "ndim", "size", "strides", "itemsize", "nbytes"):
             return getattr(self.values, name)
-        if name in ("min", "max", "sum", "any", "all", "astype", "reshape", "argmin", "copy"):
+        if name in ("min", "max", "sum", "any", "all", "astype", "reshape", "argmin", "copy", "view"):
             return _counted(name, getattr(self.values, name))
         if name == "T":
             return Array(self.values.T)
+        if name == "data":
+            return Memory(self.values.ctypes.data)
         raise AttributeError(name)
 
 
@@ -98,7 +112,7 @@ def _counted(name: str, function: Any) -> Any:
     return call
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or"):
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "lshift", "rshift"):
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
     setattr(Array, f"__r{_name}__", _operator(f"__r{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "iadd", "isub"):

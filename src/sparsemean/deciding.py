@@ -16,6 +16,7 @@ from sparsemean.randomness import draw_seed
 from sparsemean.reading import Reading
 from sparsemean.records import FloatArray, IntArray, Plan
 from sparsemean.sources import as_table
+from sparsemean.sources.gpu import on_the_host, sent
 
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
@@ -58,6 +59,7 @@ def certify(
     missing: Any = "raise",
     random_state: Any = None,
     n_jobs: int | None = None,
+    device: Any = None,
     feature_names: Any = None,
 ) -> Certified:
     """Find the features of ``X`` whose mean is not zero and say how sure that is, in one pass and without estimates.
@@ -66,7 +68,7 @@ def certify(
     ----------
     X : array or data frame of shape (n, d)
         Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
-    contamination, selection, level, noise, bucket_sizes, null, missing, random_state, n_jobs
+    contamination, selection, level, noise, bucket_sizes, null, missing, random_state, n_jobs, device
         Those of `SparseMean`; ``selection="paper"`` needs a fit.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
@@ -82,10 +84,10 @@ def certify(
     128
     """
     rule = planning.one_of(selection, RULES, argument="selection")
-    table = as_table(X, feature_names)
+    table = sent(as_table(X, feature_names), device)
     asked = ask(
         *table.shape, contamination=contamination, selection=rule, level=level, noise=noise, bucket_sizes=bucket_sizes,
-        null=null, missing=missing, refine=None, screen_rows=False,
+        null=on_the_host(null, table, argument="null"), missing=missing, refine=None, screen_rows=False,
     )  # fmt: skip
     seed = draw_seed(random_state)
     plan = asked.plan

@@ -25,11 +25,12 @@ from sparsemean.records import FloatArray, IntArray
 from sparsemean.sketching.making import followed_by, sizes_for, sketch_table
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources import as_table
+from sparsemean.sources.gpu import lies_on_device, like, sent
 
 
 def _is_foreign(X: Any) -> bool:
     """Whether scikit-learn would not know how to read ``X``."""
-    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask")
+    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
 
 
 MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
@@ -41,7 +42,11 @@ class _Selector(SelectorMixin, BaseEstimator):
 
     def _read(self, X: Any, result: Estimate) -> Self:
         self._name(X, result.feature_names)
-        return self._take(result)
+        self._take(result)
+        if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
+            for name in set(MADE_OF_ROWS[1:]) & set(vars(self)):
+                setattr(self, name, like(X, getattr(self, name)))
+        return self
 
     def _name(self, X: Any, names: Any) -> None:
         """Take the number of features and their names over."""
@@ -74,12 +79,12 @@ class _Selector(SelectorMixin, BaseEstimator):
         table = as_table(X)
         if table.shape[1] != self.n_features_in_:
             raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
-        return table.source.select(self.support_)
+        return table.source.select(self.result_.support)
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)
-        mask = np.zeros(self.mean_.size, dtype=bool)
-        mask[self.support_] = True
+        mask = np.zeros(self.result_.mean.size, dtype=bool)
+        mask[self.result_.support] = True
         return mask
 
 
@@ -132,6 +137,8 @@ class SparseMean(_Selector):
         Deals the rows into buckets. None draws a seed; ``result_.seed`` has it.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
+    device : None, "cpu" or "gpu", default=None
+        Where to count: where the data lie, or on a GPU to which data on the host are sent in pieces.
 
     Attributes
     ----------
@@ -180,6 +187,7 @@ class SparseMean(_Selector):
         missing: str = "raise",
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str | None = None,
     ) -> None:
         self.contamination = contamination
         self.selection = selection
@@ -198,6 +206,7 @@ class SparseMean(_Selector):
         self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     @classmethod
     def paper(cls, contamination: float = 0.1, refine: Any = None, refine_on: str = "rows", **params: Any) -> Self:
@@ -222,7 +231,7 @@ class SparseMean(_Selector):
         ends it. Support, p-values and all else that rests on counts are those of one fit of all rows, and are made
         when they are first asked for. ``mean_`` is NaN on the support until `complete` has read the rows again.
         """
-        table = as_table(X)
+        table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
             sketch = sketch_table(
                 table, random_state=self.random_state, bucket_sizes=self.bucket_sizes, noise=self.noise,
@@ -274,7 +283,7 @@ class SparseMean(_Selector):
 
     def _deciding(self) -> dict[str, Any]:
         """Return the parameters that counting does not depend on."""
-        counting = ("random_state", "null", "missing", "n_buckets", "n_jobs")
+        counting = ("random_state", "null", "missing", "n_buckets", "n_jobs", "device")
         return {name: value for name, value in self.get_params(deep=False).items() if name not in counting}
 
     def _check_unchanged(self, sketch: Sketch) -> None:

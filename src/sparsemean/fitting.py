@@ -23,6 +23,7 @@ from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status, Uncertified
 from sparsemean.refine import Refinement, check, name_of
 from sparsemean.sources import as_table
+from sparsemean.sources.gpu import on_the_host, sent
 from sparsemean.sources.table import Table
 
 Progress = Callable[[float], None]
@@ -93,11 +94,17 @@ def fit(
     groups: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
+    device: Any = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
     """Fit a table; ``options`` are those of `ask`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
+    table = sent(table, device)
+    groups, options["null"] = (
+        on_the_host(value, table, argument=name)
+        for name, value in (("groups", groups), ("null", options.get("null", 0.0)))
+    )
     units = _units(groups, table.shape[0])
     asked = ask(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     plan, seed = asked.plan, draw_seed(random_state)
@@ -201,7 +208,7 @@ def _check_known(options: dict[str, Any]) -> None:
     """Refuse an option that no part of a fit has."""
     known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
     if unknown := sorted(set(options) - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs"}
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
 
 

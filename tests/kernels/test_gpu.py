@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulated import cupy, needs_compiler  # noqa: F401
 
 from sparsemean.kernels import NotFiniteError, gpu, reference
 from sparsemean.partition import deal_blocks, deal_paper
 from sparsemean.records import Counts, Partition
+
+from emulated import needs_compiler
+from fakecupy import Array
 
 pytestmark = needs_compiler
 KINDS = ("float64", "float32", "float16", "bfloat16")
@@ -33,18 +35,16 @@ def agree(found: Counts, expected: Counts) -> None:
             np.testing.assert_array_equal(one.get(), other, err_msg=name)
 
 
-def compare(
-    cupy: Any, x: np.ndarray, kind: str, partition: Partition, shift: Any = None, missing: bool = False
-) -> None:  # noqa: F811
+def compare(xp: Any, x: np.ndarray, kind: str, partition: Partition, shift: Any = None, missing: bool = False) -> None:
     raw, plain = as_kind(x, kind)
-    moved = None if shift is None else cupy.asarray(shift)
-    found = gpu.count_signs(cupy.asarray(raw), partition, shift=moved, missing=missing, kind=kind)
+    moved = None if shift is None else xp.asarray(shift)
+    found = gpu.count_signs(xp.asarray(raw), partition, shift=moved, missing=missing, kind=kind)
     agree(found, reference.count_signs(plain if shift is None else plain - shift, partition, missing=missing))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", [(1, 2, 4), (1,), (2, 8), (1, 2, 4, 8, 16), (64,), (4,)])
-def test_counts_are_those_of_the_specification(cupy: Any, kind: str, sizes: tuple[int, ...]) -> None:  # noqa: F811
+def test_counts_are_those_of_the_specification(cupy: Any, kind: str, sizes: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(sizes))
     for n, d in [(1, 8), (3, 4), (64, 520), (100, 3), (199, 8), (260, 64)]:
         x = rng.standard_t(2, size=(n, d))
@@ -53,14 +53,14 @@ def test_counts_are_those_of_the_specification(cupy: Any, kind: str, sizes: tupl
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_zeros_of_both_signs(cupy: Any, kind: str) -> None:  # noqa: F811
+def test_zeros_of_both_signs(cupy: Any, kind: str) -> None:
     x = np.random.default_rng(0).choice([-1.0, -0.0, 0.0, 1.0], size=(200, 64))
     compare(cupy, x, kind, deal_blocks(200, (1, 2, 4), seed=0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("d", [1, 7, 8])
-def test_what_is_missing_is_left_out(cupy: Any, kind: str, d: int) -> None:  # noqa: F811
+def test_what_is_missing_is_left_out(cupy: Any, kind: str, d: int) -> None:
     rng = np.random.default_rng(1)
     x = rng.standard_normal((150, d))
     x[rng.random(x.shape) < 0.3] = np.nan
@@ -68,7 +68,7 @@ def test_what_is_missing_is_left_out(cupy: Any, kind: str, d: int) -> None:  # n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_null_values_are_taken_off(cupy: Any, kind: str) -> None:  # noqa: F811
+def test_null_values_are_taken_off(cupy: Any, kind: str) -> None:
     rng = np.random.default_rng(2)
     for d in (8, 5):
         shift = rng.standard_normal(d).round(1)
@@ -76,7 +76,7 @@ def test_null_values_are_taken_off(cupy: Any, kind: str) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_subjects_and_the_papers_buckets(cupy: Any, kind: str) -> None:  # noqa: F811
+def test_subjects_and_the_papers_buckets(cupy: Any, kind: str) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((180, 12))
     units = np.unique(rng.integers(0, 60, 180), return_inverse=True)[1]
@@ -84,18 +84,19 @@ def test_subjects_and_the_papers_buckets(cupy: Any, kind: str) -> None:  # noqa:
     compare(cupy, x, kind, deal_paper(180, 50, seed=0))
 
 
-def test_rows_that_lie_apart_and_columns_that_do_not_align(cupy: Any) -> None:  # noqa: F811
+@pytest.mark.usefixtures("cupy")
+def test_rows_that_lie_apart_and_columns_that_do_not_align() -> None:
     rng = np.random.default_rng(4)
     whole = rng.standard_normal((140, 40)).astype(np.float32)
     dealt = deal_blocks(70, (1, 2, 4), seed=0)
     for view in (whole[::2, 3:20], whole[:70, 1:17], whole[::2]):
-        found = gpu.count_signs(view.view(cupy.ndarray), dealt)
+        found = gpu.count_signs(Array(view), dealt)
         agree(found, reference.count_signs(view, dealt))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_noticed(cupy: Any, kind: str, bad: float) -> None:  # noqa: F811
+def test_what_is_not_finite_is_noticed(cupy: Any, kind: str, bad: float) -> None:
     x = np.random.default_rng(5).standard_normal((130, 8))
     for row in (0, 100, 129):
         spoiled = x.copy()
@@ -104,7 +105,7 @@ def test_what_is_not_finite_is_noticed(cupy: Any, kind: str, bad: float) -> None
             gpu.count_signs(cupy.asarray(as_kind(spoiled, kind)[0]), deal_blocks(130, (1, 2, 4), seed=0), kind=kind)
 
 
-def test_infinity_is_not_missing(cupy: Any) -> None:  # noqa: F811
+def test_infinity_is_not_missing(cupy: Any) -> None:
     x = np.ones((70, 4))
     x[3, 1] = np.inf
     with pytest.raises(NotFiniteError):

@@ -48,7 +48,7 @@ def count_signs(
     add_counts(X, Dealt.of(partition), total, bad, shift=shift, kind=kind)
     if int(bad[0]):
         raise NotFiniteError
-    return settled(total, partition)
+    return total.settled()
 
 
 class Dealt:
@@ -76,7 +76,7 @@ class Dealt:
 
 
 def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
-    """Return counters for ``d`` features on the device; ``nearest`` holds bits until they are `settled`."""
+    """Return counters for ``d`` features on the device, before any value was seen."""
     xp, sizes = cupy(), len(partition.wanted)
     signs = xp.zeros((2, sizes, d), dtype=np.int32)
     return Counts(
@@ -89,11 +89,6 @@ def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
     )
 
 
-def settled(total: Counts, partition: Partition) -> Counts:  # noqa: ARG001
-    """Return counts to which everything was added."""
-    return total.settled()
-
-
 def add_counts(
     X: Any, dealt: Dealt, total: Counts, bad: Any, *, shift: Any = None, kind: str | None = None, first_column: int = 0
 ) -> None:
@@ -101,38 +96,34 @@ def add_counts(
 
     Nothing is waited for: the work is queued on the current stream.
     """
-    n, d = X.shape
+    d = X.shape[1]
     kind = kind or X.dtype.name
     size, width = X.dtype.itemsize, WIDTHS[kind]
     step = X.strides[0]
     assert X.strides[1] == size or d == 1, "rows are read as they lie"
     vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
     kernel = compiled(
-        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, shift is not None, total.missing is not None,
-        X.device.id,
+        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, shift is not None,
+        total.missing is not None, X.device.id,
     )  # fmt: skip
     blocks = -(-d // (THREADS * width))
     splits = min(max(1, ENOUGH // blocks), -(-dealt.n_leaves // ROWS_AT_ONCE), 65_535)
     at_once = -(-dealt.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
     splits = -(-dealt.n_leaves // at_once)
-    full = total.nearest.size
-    at = first_column * 4
     kernel(
         (blocks, splits), (THREADS,),
         (
-            X, np.int64(d), np.int64(full), dealt.places_of(step), _pointer(dealt.offsets), np.int32(dealt.n_leaves),
-            np.int32(at_once), _pointer(shift),
-            np.uint64(total.positive.data.ptr + at), np.uint64(total.negative.data.ptr + at),
-            np.uint64(total.nearest.data.ptr + 2 * at),
-            np.uint64(0 if total.present is None else total.present.data.ptr + at),
-            np.uint64(0 if total.missing is None else total.missing.data.ptr + at),
-            bad,
+            X, np.int64(d), np.int64(total.nearest.size), dealt.places_of(step), _pointer(dealt.offsets),
+            np.int32(dealt.n_leaves), np.int32(at_once), _pointer(shift), _pointer(total.positive, first_column),
+            _pointer(total.negative, first_column), _pointer(total.nearest, first_column),
+            _pointer(total.present, first_column), _pointer(total.missing, first_column), bad,
         ),
     )  # fmt: skip
 
 
-def _pointer(array: Any) -> Any:
-    return np.uint64(0) if array is None else array
+def _pointer(array: Any, first: int = 0) -> np.uint64:
+    """Return where an array lies on the device, from its element ``first`` on; 0 for none."""
+    return np.uint64(0 if array is None else array.data.ptr + first * array.itemsize)
 
 
 @lru_cache(maxsize=256)

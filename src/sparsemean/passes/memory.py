@@ -11,7 +11,7 @@ from sparsemean.errors import InputError
 from sparsemean.kernels import NotFiniteError, cpu
 from sparsemean.kernels.threads import count_threads, each
 from sparsemean.passes import Work
-from sparsemean.passes.pieces import Piece, pieces_of
+from sparsemean.passes.pieces import dense_parts, keep_columns, pieces_of
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.source import AT_ONCE, Array, Dense, as_dense, cut
 from sparsemean.sources.table import Table
@@ -50,7 +50,7 @@ def count(
     total = cpu.no_counts(partition, source.shape[1], missing=missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
     for piece in pieces_of(source, partition):
-        _keep(kept, keep, piece)
+        keep_columns(kept, keep, piece)
         for columns, values in _parts(piece.values, shift, missing):
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
@@ -67,25 +67,13 @@ def count(
     return total.settled(), kept
 
 
-def _keep(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
-    """Copy what is wanted of a piece."""
-    if kept is None or columns is None:
-        return
-    n, d = piece.values.shape
-    first, last = np.searchsorted(columns, [piece.first_column, piece.first_column + d])
-    if last > first:
-        rows = slice(piece.first_row, piece.first_row + n)
-        kept[rows, first:last] = as_dense(piece.values[:, columns[first:last] - piece.first_column])
-
-
 def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:
     """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros or values are missing."""
     n, d = block.shape
     if isinstance(block, np.ndarray) or (shift is None and not (missing and np.isnan(block.data).any())):
         yield slice(0, d), block
         return
-    for columns in cut(d, max(1, AT_ONCE // (8 * n)), 1):
-        yield columns, as_dense(block[:, columns])
+    yield from dense_parts(block, AT_ONCE // (8 * n))
 
 
 def _counted(block: Block, partition: Partition, shift: FloatArray | None, missing: bool, n_jobs: int | None) -> Counts:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from sparsemean.partition import BLOCK, block_spans, stretch
-from sparsemean.records import IntArray, Partition
-from sparsemean.sources.source import AT_ONCE, Dense, Source, as_dense, cut
+from sparsemean.records import FloatArray, IntArray, Partition
+from sparsemean.sources.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 
 if TYPE_CHECKING:
     from sparsemean.sources.source import Block
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SWEPT_AT_ONCE = 8 * AT_ONCE
 """Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
 T = TypeVar("T")
-Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +99,24 @@ def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
             yield slice(columns.start + part.start, columns.start + part.stop), block[:, part]
 
 
-def ahead(read: Callable[[T], Read], pieces: Sequence[T]) -> Iterator[tuple[T, Read]]:
+def keep_columns(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
+    """Copy what is wanted of a piece, if anything is."""
+    if kept is None or columns is None:
+        return
+    n, d = piece.values.shape
+    first, last = np.searchsorted(columns, [piece.first_column, piece.first_column + d])
+    if last > first:
+        rows = slice(piece.first_row, piece.first_row + n)
+        kept[rows, first:last] = as_dense(piece.values[:, columns[first:last] - piece.first_column])
+
+
+def dense_parts(block: Block, width: int) -> Iterator[tuple[slice, Array]]:
+    """Yield a block with its zeros filled in, about ``width`` columns at a time."""
+    for columns in cut(block.shape[1], max(1, width), 1):
+        yield columns, as_dense(block[:, columns])
+
+
+def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, Block]]:
     """Yield every piece with what ``read`` makes of it, one piece ahead of whoever asks."""
     if len(pieces) == 1:
         yield pieces[0], read(pieces[0])

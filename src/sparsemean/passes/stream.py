@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from sparsemean import passes
+from sparsemean.device import on_host
 from sparsemean.errors import InputError
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
 from sparsemean.passes.same import same_in, same_in_both
@@ -55,6 +56,7 @@ def sketch(
             counted, _ = passes.count(
                 table, dealt, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress if a == start else None
             )
+            counted = on_host(counted)
             told = replace(told, counts=told.counts.plus(counted) if told.counts.n_buckets[0] else counted)
         elif a < b:
             loose.append(_loose(table, a, b, first_row, missing))

@@ -34,6 +34,7 @@ TAKERS = (
     "h5",
     "zarr",
     "dask",
+    "gpu",
     "frame",
     "polars",
     "arrow",

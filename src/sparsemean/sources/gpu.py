@@ -1,0 +1,175 @@
+"""Arrays on an NVIDIA GPU, CuPy's and torch's, where they lie; and tables on the host that are counted on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean.errors import InputError
+from sparsemean.kernels import gpu
+from sparsemean.records import FloatArray, IntArray
+from sparsemean.sources.source import Array, Source
+from sparsemean.sources.table import Table, check_matrix, check_names, dense_table
+
+if TYPE_CHECKING:
+    from sparsemean.sources.source import Block
+
+DEVICES = ("cpu", "gpu")
+
+
+class Resident(Source):
+    """An array on a device. ``kind`` is the type of its values: bfloat16 is kept as integers of 16 bits."""
+
+    in_memory = True
+    road = "gpu"
+
+    def __init__(self, values: Any, kind: str, origin: Any) -> None:
+        self.values, self.kind, self.origin = values, kind, origin
+        self.dtype = np.dtype(np.float32) if kind == "bfloat16" else np.dtype(values.dtype)
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Copy some rows of some columns to the host."""
+        copied: Array = self.plain(self.values[rows, columns]).get()
+        return copied
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Copy some columns to the host."""
+        xp = gpu.cupy()
+        with xp.cuda.Device(self.values.device.id):
+            chosen = self.values[:, xp.asarray(columns)]
+            copied: FloatArray = self.plain(chosen).astype(np.float64).get()
+        return copied
+
+    def select(self, columns: IntArray) -> Any:
+        """Return some columns as an array of the kind that was given, where it lies."""
+        return self.origin[:, like(self.origin, columns)]
+
+    def plain(self, values: Any) -> Any:
+        """Return values of a kind that NumPy has."""
+        if self.kind != "bfloat16":
+            return values
+        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+class Sent(Source):
+    """Another source, whose values are sent to a device to be counted there."""
+
+    road = "gpu"
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.shape, self.dtype = source, source.shape, source.dtype
+        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+        self.in_memory = source.in_memory
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory."""
+        return self.source.bytes_a_value
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some columns."""
+        return self.source.block(rows, columns)
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of some columns."""
+        return self.source.take(columns)
+
+
+def takes(X: Any) -> bool:
+    """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU."""
+    return _is_torch(X) or hasattr(type(X), "__cuda_array_interface__") or type(X).__module__.startswith("cupy")
+
+
+def _is_torch(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "torch"
+
+
+def from_object(X: Any, feature_names: Any = None) -> Table:
+    """Take an array where it lies: on a device, or on the host in the case of torch."""
+    if not _is_torch(X):
+        with device_errors():
+            values = gpu.cupy().asarray(X)
+            return _resident(values, values.dtype.name, X, feature_names)
+    if str(X.layout) != "torch.strided":
+        raise InputError("X", "be a dense tensor", f"layout {X.layout}", "convert it first: X.to_dense()")
+    given, brain = X, str(X.dtype) == "torch.bfloat16"
+    X = X.detach()
+    if X.device.type == "cpu":
+        return dense_table((X.float() if brain else X).numpy(), feature_names)
+    if X.device.type != "cuda":
+        raise InputError("X", "lie on the host or on a CUDA device", f"device {X.device}", "copy it first: X.cpu()")
+    import torch
+
+    with device_errors():
+        values = gpu.cupy().from_dlpack(X.view(torch.int16) if brain else X)
+        return _resident(values, "bfloat16" if brain else values.dtype.name, given, feature_names)
+
+
+def _resident(values: Any, kind: str, origin: Any, feature_names: Any) -> Table:
+    if kind == "bfloat16":
+        values = values.view(np.int16)
+    check_matrix(tuple(values.shape), np.dtype(np.float32) if kind == "bfloat16" else values.dtype)
+    return Table(Resident(values, kind, origin), check_names(feature_names, values.shape[1]))
+
+
+def lies_on_device(X: Any) -> bool:
+    """Whether ``X`` is an array or a tensor on a GPU."""
+    return takes(X) and (not _is_torch(X) or X.device.type != "cpu")
+
+
+def like(X: Any, array: Array) -> Any:
+    """Return an array of the host as one of the kind of ``X``, where ``X`` lies."""
+    if not _is_torch(X):
+        return gpu.cupy().asarray(array)
+    import torch
+
+    return torch.as_tensor(array, device=X.device)
+
+
+def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
+    """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
+    if not lies_on_device(value):
+        return value
+    if not isinstance(table.source, Resident):
+        advice = "copy it first: .get() or .cpu()"
+        raise InputError(argument, "lie on the host, as X does", f"{type(value).__name__} on a GPU", advice)
+    return value.cpu().numpy() if _is_torch(value) else value.get()
+
+
+def sent(table: Table, device: Any) -> Table:
+    """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
+    if device is not None and device not in DEVICES:
+        raise InputError("device", "be None, 'cpu' or 'gpu'", repr(device))
+    lies_on_gpu = isinstance(table.source, Resident)
+    if device == "cpu" and lies_on_gpu:
+        advice = "leave device out, or copy it first: X.get() or X.cpu()"
+        raise InputError("device", "be that of X", "'cpu' for data on a GPU", advice)
+    if device != "gpu" or lies_on_gpu:
+        return table
+    if table.source.road != "memory":
+        raise InputError("device", "be None for data of this kind", f"'gpu' for {type(table.source).__name__}")
+    with device_errors():
+        if not gpu.cupy().cuda.runtime.getDeviceCount():
+            raise InputError("device", "be 'cpu', as there is no GPU here", repr(device))
+    return replace(table, source=Sent(table.source))
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """Turn what a device complains of into one line."""
+    try:
+        yield
+    except Exception as error:
+        name = type(error).__name__
+        if name == "OutOfMemoryError":
+            advice = "free some of it, or leave the data on the host and set device='gpu': it is then sent in pieces"
+            raise InputError("device", "have enough memory", str(error), advice) from None
+        if name in ("CUDARuntimeError", "CUDADriverError"):
+            advice = "run where nvidia-smi shows a GPU, or leave device out to compute on the host"
+            raise InputError("device", "be a GPU that works", str(error), advice) from None
+        raise
