@@ -12,6 +12,7 @@ from sparsemean.device import namespace, on_host
 from sparsemean.present import medians
 from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean.sources.source import TAKEN_AT_ONCE
 
 SKEW_DEPTH = 6
 """Levels of buckets, up to 32 rows, that the look at skewness takes."""
@@ -148,9 +149,10 @@ def _values(data: Reading, counts: Counts, chosen: Selection) -> Values:
 def _constant(data: Reading, candidates: IntArray) -> IntArray:
     """Return which of the columns whose bucket means agree hold one value only."""
     constant = np.zeros(candidates.size, dtype=bool)
-    for first in range(0, candidates.size, LOOKED_AT):
-        values = data.table.source.take(candidates[first : first + LOOKED_AT])
-        constant[first : first + LOOKED_AT] = np.fmin.reduce(values) == np.fmax.reduce(values)
+    at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
+    for first in range(0, candidates.size, at_once):
+        values = data.table.source.take(candidates[first : first + at_once])
+        constant[first : first + at_once] = np.fmin.reduce(values) == np.fmax.reduce(values)
     return candidates[constant]
 
 

@@ -54,13 +54,15 @@ def _on_cluster(client: Any, watched: Sequence[Any], others: Sequence[Any], hear
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         futures = client.compute([*watched, *others], retries=RETRIES)
-    awaited, rest = {future.key: k for k, future in enumerate(futures[: len(watched)])}, futures[len(watched) :]
+    rest = futures[len(watched) :]
+    awaited = {future.key: number for number, future in enumerate(futures[: len(watched)])}
     try:
         with _lost():
             for future, value in as_completed(futures[: len(watched)], loop=client.loop, with_results=True):
                 if isinstance(value, BaseException):
                     raise value
-                heard(awaited.pop(future.key), value)
+                heard(awaited[future.key], value)
+                del awaited[future.key]
                 future.release()
             return list(client.gather(rest))
     except KilledWorker as error:
