@@ -132,8 +132,9 @@ def test_thresholds_say_what_the_search_finds(
         chosen = selection.select(evidence, selection="fwer", level=level, bad_rows=n // 8, n_rows=n)
         np.testing.assert_array_equal(chosen.last_slack, selection._searched(evidence, rule, 0, n // 2))
         np.testing.assert_array_equal(chosen.support, np.flatnonzero(chosen.last_slack >= n // 8))
-        every = selection.combined(selection.p_at(evidence, [n // 8]))
-        np.testing.assert_array_equal(chosen.p_values, every[:, 0])
+        p = selection.p_at(evidence, [n // 8])[..., 0]
+        np.testing.assert_array_equal(chosen.p_values, selection.combined(p))
+        np.testing.assert_array_equal(chosen.best, np.where(chosen.p_values < 1, p.argmin(axis=0), 0))
         radius = selection.radius(evidence, chosen, rule, bad_rows=n // 8, n_rows=n)
         lowest = -n - n // 8
         slack = selection._searched(evidence, rule, lowest, n // 2)

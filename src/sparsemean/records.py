@@ -333,7 +333,7 @@ class Selection:
     p_adjusted: FloatArray
     q_values: FloatArray
     best: IntArray
-    """Index of the size with the smallest p."""
+    """Index of the size with the smallest p; the first where the combined p is 1."""
     last_slack: IntArray
     """Largest number of bad rows at which a feature is selected; −1 where it is not selected at any."""
     filled_up: int = 0

@@ -110,7 +110,7 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
     xp, d = namespace(evidence.statistic), evidence.n_features
     p, best = xp.ones(d), xp.zeros(d, dtype=np.intp)
-    alive = plausible(evidence, BELOW_ONE, slack=bad_rows)
+    alive = plausible(evidence, BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
     p_sizes = p_at(evidence, [bad_rows], alive)[..., 0]
     p[alive], best[alive] = combined(p_sizes), _first_least(p_sizes)
     slack = last_slack(evidence, rule_of(selection, level, d), low=0, high=n_rows // 2)
@@ -154,11 +154,11 @@ def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
     return adjusted, q
 
 
-def plausible(evidence: Evidence, error: float, *, sizes: int = 1, slack: int = 0) -> IntArray:
-    """Return the features that have at ``slack`` a p-value of some size, times ``sizes``, of at most ``error``."""
+def plausible(evidence: Evidence, error: float, slack: int = 0) -> IntArray:
+    """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
     found: Any = False
     for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
-        found = found | (stat >= null.threshold(error, sizes).statistic + slack * move)
+        found = found | (stat >= null.threshold(error, len(evidence.nulls)).statistic + slack * move)
     return namespace(evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
 
 
@@ -244,7 +244,7 @@ def _searched(
         return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
     d = evidence.n_features
     if features is None:
-        features = plausible(evidence, rule.level, sizes=len(evidence.nulls), slack=low)
+        features = plausible(evidence, rule.level, low)
     answer = np.full(d, low - 1, dtype=np.intp)
     todo = [(features, low, high, sure)]
     while todo:
