@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sparsemean import passes, simulate, sparse_mean
-from sparsemean.clusters.starting import working
+from sparsemean.clusters.starting import MANY, working
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.fitting import fit
@@ -263,7 +263,7 @@ def test_a_chunk_that_no_worker_survives_is_one_line(cluster: Any, monkeypatch: 
         X = da.ones((200, 20), chunks=(100, 20)).map_blocks(_die, dtype=float, meta=np.empty((0, 0)))
         assert "pieces that fit into the memory of a worker" in line_of(X)
     finally:
-        cluster.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 100))
+        cluster.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", MANY))
         cluster.wait_for_workers(2)
 
 

@@ -19,11 +19,13 @@ PATIENCE = 8
 """Seconds after which a scheduler that does not answer is given up."""
 FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
-MANY = 100
+MANY = 20
 """Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
 SETTINGS = {
     "distributed.scheduler.allowed-failures": MANY,
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
+    # a worker that dies twice within this time would not be started again
+    "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
     "distributed.admin.log-length": 0,
     "distributed.admin.low-level-log-length": 0,
