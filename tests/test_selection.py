@@ -38,8 +38,8 @@ def plain_holm(p: np.ndarray, level: float) -> np.ndarray:
 def test_rules_and_adjusted_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p = np.minimum(1, np.concatenate((10.0 ** rng.uniform(-7, 0, 40), np.repeat(rng.random(5), 4))))
-    adjusted, q = selection._adjust(p, by=False)
-    _, q_by = selection._adjust(p, by=True)
+    adjusted, q = selection._adjust(p, p.size, by=False)
+    _, q_by = selection._adjust(p, p.size, by=True)
     np.testing.assert_allclose(q, stats.false_discovery_control(p, method="bh"))
     np.testing.assert_allclose(q_by, stats.false_discovery_control(p, method="by"))
     holm = selection.Holm(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
@@ -144,11 +144,11 @@ def test_thresholds_say_what_the_search_finds(
 def test_adjusted_values_step_by_step() -> None:
     rng = np.random.default_rng(3)
     p = np.round(rng.random(200) ** 4, 3)
-    adjusted, q = selection._adjust(p, by=False)
+    adjusted, q = selection._adjust(p, p.size, by=False)
     order = np.argsort(p, kind="stable")
     ranks = np.arange(1, 201)
     expected = np.minimum(1.0, np.maximum.accumulate((201 - ranks) * p[order]))
-    np.testing.assert_array_equal(adjusted[order], np.where(p[order] < 1, expected, 1.0))
+    np.testing.assert_array_equal(adjusted[order], expected)
     expected = np.minimum(1.0, np.minimum.accumulate((200 / ranks * p[order])[::-1])[::-1])
     np.testing.assert_array_equal(q[order], expected)
 

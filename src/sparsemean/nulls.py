@@ -37,6 +37,12 @@ class FairSigns:
     between: tuple[int, int] | None = None
     """The smallest number there is and a bound on the largest, where they are known."""
 
+    def of(self, features: IntArray) -> FairSigns:
+        """Return the null of some features; their numbers are not looked up where all are the same."""
+        if self.fewer.size:
+            return FairSigns(self.nonzero[features], (0, self.most))
+        return FairSigns(np.broadcast_to(np.int32(self.most), features.shape), (self.most, self.most))
+
     @cached_property
     def most(self) -> int:
         """No feature has more signs."""
@@ -169,6 +175,10 @@ class Gaussian:
     sd: float
     grid: float = 0.125
 
+    def of(self, features: IntArray) -> Gaussian:  # noqa: ARG002
+        """Return the same: it is that of every feature."""
+        return self
+
     def threshold(self, error: float, sizes: int = 1) -> Threshold:
         """Return the smallest multiple of the grid whose p-value is small enough."""
         from scipy.special import ndtri
@@ -205,6 +215,10 @@ class Ranks:
     n1: int
     n2: int
     table: FloatArray | None
+
+    def of(self, features: IntArray) -> Ranks:  # noqa: ARG002
+        """Return the same: it is that of every feature."""
+        return self
 
     def upper_tail(self, u: FloatArray) -> FloatArray:
         """Return P(U ≥ u)."""
@@ -254,6 +268,10 @@ class RanksOfEach:
     nulls: tuple[Ranks, ...]
     which: IntArray
     """The null of each feature."""
+
+    def of(self, features: IntArray) -> RanksOfEach:
+        """Return the nulls of some features."""
+        return RanksOfEach(self.nulls, self.which[features])
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return the p-values of each feature's own null; 1 where a group has no value."""

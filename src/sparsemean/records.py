@@ -301,6 +301,10 @@ class Null(Protocol):
         """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
         ...
 
+    def of(self, features: IntArray) -> Null:
+        """Return the same of some features."""
+        ...
+
     def threshold(self, error: float, sizes: int = 1) -> Threshold:
         """Return what the statistic of every feature must reach for ``sizes`` times its p-value to be ≤ ``error``."""
         ...
@@ -322,6 +326,11 @@ class Evidence:
     def n_features(self) -> int:
         """Number of features."""
         return int(self.statistic.shape[1])
+
+    def of(self, features: IntArray) -> Evidence:
+        """Return the evidence of some features."""
+        nulls = tuple(null.of(features) for null in self.nulls)
+        return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,8 @@ from sparsemean.records import Evidence, FloatArray, IntArray, Selection
 Flags = npt.NDArray[np.bool_]
 AT_ONCE = 10_000
 """Pairs of feature and slack that are looked at in one go."""
+FEW = 100_000
+"""Features that are moved to the host rather than looked at in many small steps on a device."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 LOOKS = 200
 """Holm's thresholds are followed so far; what they have not settled then is searched for. Sixty were enough so far."""
@@ -109,17 +111,19 @@ def harmonic(d: int) -> float:
 def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n_rows: int) -> Selection:
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
     xp, d = namespace(evidence.statistic), evidence.n_features
-    p, best = xp.ones(d), xp.zeros(d, dtype=np.intp)
     alive = plausible(evidence, BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
-    p_sizes = p_at(evidence, [bad_rows], alive)[..., 0]
-    p[alive], best[alive] = combined(p_sizes), _first_least(p_sizes)
+    some = evidence.of(alive)
+    p_sizes = p_at(on_host(some) if alive.size <= FEW else some, [bad_rows])[..., 0]
+    p = combined(p_sizes)
+    values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
+    values[:, alive] = xp.asarray(namespace(p).stack((p, *_adjust(p, d, by=selection == "fdr_by"))))
+    best[alive] = xp.asarray(_first_least(p_sizes))
     slack = last_slack(evidence, rule_of(selection, level, d), low=0, high=n_rows // 2)
-    adjusted, q = _adjust(p, by=selection == "fdr_by")
     return Selection(
         support=xp.flatnonzero(slack >= bad_rows),
-        p_values=p,
-        p_adjusted=adjusted,
-        q_values=q,
+        p_values=values[0],
+        p_adjusted=values[1],
+        q_values=values[2],
         best=best,
         last_slack=slack,
     )
@@ -135,23 +139,23 @@ def _first_least(p: FloatArray) -> IntArray:
     return best  # type: ignore[no-any-return]
 
 
-def _adjust(p: FloatArray, *, by: bool) -> tuple[FloatArray, FloatArray]:
+def _adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]:
     """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg (or Yekutieli).
 
-    Equal p-values have equal ones: what the first of them in order has under Holm, the last under the other.
+    The p-values are all those below 1 of d hypotheses. Equal ones have equal answers: what the first of them in order
+    has under Holm, the last under the other.
     """
-    xp, d = namespace(p), p.size
-    adjusted, q = xp.ones(d), xp.ones(d)
-    below = xp.flatnonzero(p < 1)
-    if below.size:
-        values, back, counts = xp.unique(p[below], return_inverse=True, return_counts=True)
-        value, count = on_host((values, counts))
-        last = np.cumsum(count)
-        first = last - count + 1
-        scale = harmonic(d) if by else 1.0
-        adjusted[below] = xp.asarray(np.minimum(1.0, np.maximum.accumulate((d + 1 - first) * value)))[back]
-        q[below] = xp.asarray(np.minimum(1.0, np.minimum.accumulate((scale * d / last * value)[::-1])[::-1]))[back]
-    return adjusted, q
+    if not p.size:
+        return p, p
+    xp = namespace(p)
+    values, back, counts = xp.unique(p, return_inverse=True, return_counts=True)
+    value, count = on_host((values, counts))
+    last = np.cumsum(count)
+    first = last - count + 1
+    scale = harmonic(d) if by else 1.0
+    adjusted = np.minimum(1.0, np.maximum.accumulate((d + 1 - first) * value))
+    q = np.minimum(1.0, np.minimum.accumulate((scale * d / last * value)[::-1])[::-1])
+    return xp.asarray(adjusted)[back], xp.asarray(q)[back]
 
 
 def plausible(evidence: Evidence, error: float, slack: int = 0) -> IntArray:
