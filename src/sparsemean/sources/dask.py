@@ -117,19 +117,23 @@ def takes(X: Any) -> bool:
 def from_object(X: Any, feature_names: Any = None) -> Table:
     """Take an array, or a data frame with numeric columns, whose lengths are then looked up."""
     if hasattr(X, "to_dask_array"):
-        if not hasattr(X, "columns"):
-            raise InputError("X", "be 2-D, rows by features", "a dask series", "pass X.to_frame()")
-        text = [str(name) for name, dtype in X.dtypes.items() if not isinstance(dtype, np.dtype) or dtype.kind == "O"]
-        if text:
-            rule, advice = "have numeric columns only, of NumPy's types", "leave it out, or X.astype('float64')"
-            raise InputError("X", rule, f"column {text[0]!r} of type {X.dtypes[text[0]]}", advice)
-        feature_names = list(X.columns) if feature_names is None else feature_names
-        X = X.to_dask_array(lengths=True)
+        X, feature_names = _of_frame(X, feature_names)
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
         rule, advice = "have chunks of known size", "call X.compute_chunk_sizes() first"
         raise InputError("X", rule, f"a dask array of shape {X.shape}", advice)
     check_matrix(X.shape, np.dtype(X.dtype))
     return Table(Dask(X), check_names(feature_names, X.shape[1]))
+
+
+def _of_frame(frame: Any, feature_names: Any) -> tuple[Any, Any]:
+    """Return a data frame as an array, and the names of its columns."""
+    if frame.ndim != 2:
+        raise InputError("X", "be 2-D, rows by features", "a dask series", "pass X.to_frame()")
+    for name, dtype in frame.dtypes.items():
+        if not isinstance(dtype, np.dtype) or dtype.kind == "O":
+            rule, advice = "have numeric columns only, of NumPy's types", "leave it out, or X.astype('float64')"
+            raise InputError("X", rule, f"column {str(name)!r} of type {dtype}", advice)
+    return frame.to_dask_array(lengths=True), list(frame.columns) if feature_names is None else feature_names
 
 
 def _pick(block: Block | InputError, wanted: IntArray) -> Array | InputError:

@@ -1,0 +1,158 @@
+"""``sparsemean fit --dask``: the same answer from workers, one line for what goes wrong, nothing left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from sparsemean import simulate
+from sparsemean.clusters import starting
+
+import kinds
+from command import expect
+
+WAITING = """
+import time
+from sparsemean.clusters.starting import working
+if __name__ == "__main__":
+    with working("local", workers=1, memory="1GB"):
+        print("ready", flush=True)
+        time.sleep(60)
+"""
+OPTIONS = ("--contamination", "0.1", "--seed", "0")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = simulate.make_contaminated(1000, 100, [10, -5, -4, 2], random_state=0)
+    return kinds.written("zarr", tmp_path_factory.mktemp("dask"), data.X)
+
+
+@pytest.fixture(scope="module")
+def expected(file: Path) -> Any:
+    target = file.parent / "expected.json"
+    expect("fit", file, *OPTIONS, "-q", "--json", target)
+    return json.loads(target.read_text())
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with starting.working("local", workers=1, memory="1GB") as client:
+        yield client.scheduler.address
+
+
+def workers_of(process: psutil.Process) -> list[psutil.Process]:
+    return [child for child in process.children(recursive=True) if "spawn_main" in " ".join(child.cmdline())]
+
+
+def test_workers_of_this_machine(file: Path, expected: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    before = workers_of(psutil.Process())
+    target = file.parent / "found.json"
+    more = ("--dask", "local", "--workers", "1", "--worker-memory", "1GB")
+    expect("fit", file, *OPTIONS, *more, "--json", target, "--report", file.parent / "page.html")
+    assert json.loads(target.read_text()) == expected
+    said = capfd.readouterr()
+    assert said.err == ""
+    assert "Written" in said.out
+    assert workers_of(psutil.Process()) == before
+
+
+def test_a_scheduler_that_runs_already(
+    file: Path, expected: Any, address: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expect("fit", file, *OPTIONS, "--dask", address, "--json")
+    said = capfd.readouterr()
+    assert json.loads(said.out) == expected
+    assert said.err == ""
+    bad = np.random.default_rng(0).standard_normal((1000, 100))
+    bad[512, 7] = np.inf
+    path = kinds.written("npy", file.parent, bad)
+    expect("fit", path, "--dask", address, status=2)
+    said = capfd.readouterr()
+    assert said.err.startswith("sparsemean: X must not contain NaN or infinity: got infinity in column 7, row 512")
+    assert said.err.count("\n") == 1
+    expect("fit", file, "--dask", address, "--workers", "2", status=2)
+    assert "--workers must be left out where a scheduler has workers of its own: got 2" in capfd.readouterr().err
+
+
+def test_two_groups_and_names(address: str, tmp_path: Path) -> None:
+    data = kinds.frame(np.random.default_rng(0).standard_normal((200, 30)))
+    data["feature 4"] += 3.0 * (np.arange(200) % 2)
+    data["arm"] = np.where(np.arange(200) % 2, "new", "old")
+    data.to_parquet(tmp_path / "arms.parquet", row_group_size=50)
+    expect("fit", tmp_path / "arms.parquet", "--group", "arm", "--json", tmp_path / "here.json")
+    more = ("--dask", address, "--json", tmp_path / "there.json")
+    expect("fit", tmp_path / "arms.parquet", "--group", "arm", *more)
+    here, there = (json.loads((tmp_path / name).read_text()) for name in ("here.json", "there.json"))
+    assert here == there
+    assert [row["feature"] for row in here["selected"]] == ["feature 4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--dask", "nonsense"), "--dask must be local or the address of a scheduler that answers: got 'nonsense'"),
+        (("--dask", "tcp://127.0.0.1:9"), "a scheduler that answers: got 'tcp://127.0.0.1:9'"),
+        (("--dask", "local", "--workers", "0"), "--workers must be at least 1: got 0"),
+        (("--dask", "local", "--worker-memory", "lots"), "--worker-memory must be a number of bytes such as 1GB"),
+        (("--workers", "2"), "--workers must come with --dask local: got 2"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    file: Path, arguments: Any, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", 1)
+    began = time.monotonic()
+    expect("fit", file, *arguments, status=2)
+    assert time.monotonic() - began < 10
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n3,4\n")))
+    expect("fit", "-", "--dask", "local", status=2)
+    assert "--dask must be left out for standard input" in capfd.readouterr().err
+
+
+def test_a_scheduler_without_workers(
+    file: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(starting, "FOR_WORKERS", 1)
+    with starting.quiet(), LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster:
+        expect("fit", file, "--dask", cluster.scheduler_address, status=2)
+    assert "--dask must name a scheduler with workers" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_control_c_leaves_nothing_running(file: Path) -> None:
+    script = file.parent / "waiting.py"
+    script.write_text(WAITING)
+    with subprocess.Popen(
+        [sys.executable, script], start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        children = workers_of(psutil.Process(started.pid))
+        assert children
+        os.killpg(started.pid, signal.SIGINT)
+        _, said = started.communicate(timeout=30)
+    assert said.count("Traceback") == 1  # of the script, none of its workers
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
