@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import fakecupy
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +14,8 @@ import sparsemean
 from sparsemean import InputError, device, nulls, simulate, sparse_mean
 from sparsemean.deciding import Certified, certify
 from sparsemean.reading import Reading
+
+import fakecupy
 
 SHARED = ("p_values", "p_adjusted", "q_values", "radius", "max_contamination", "beta", "bucket_size", "support")
 OPTIONS: tuple[dict[str, Any], ...] = (

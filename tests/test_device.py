@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-import fakecupy
 import numpy as np
 import pytest
-from fakecupy import moved
 
 from sparsemean import device, nulls, path, selection
 from sparsemean.evidence import of_contrasts, of_signs
 from sparsemean.records import Counts
+
+import fakecupy
+from fakecupy import moved
 
 
 @pytest.fixture(autouse=True)
