@@ -92,10 +92,10 @@ def certify(
     seed = draw_seed(random_state)
     plan = asked.plan
     data = Reading(table, deal(plan, seed), plan, asked.shift, None, n_jobs, plan.missing == "omit")
-    return _decided(data, seed)
+    return decided_by(data, seed)
 
 
-def _decided(data: Reading, seed: int) -> Certified:
+def decided_by(data: Reading, seed: int) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan, counts = data.plan, data.count()
     evidence, chosen = certifying.by_counts(plan, counts)

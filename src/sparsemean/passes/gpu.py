@@ -7,9 +7,10 @@ their way and the part before them is counted. Counts and what is made of them s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -176,24 +177,32 @@ def _kind_of(values: Array) -> np.dtype[Any]:
 
 
 class Sending:
-    """A few places in memory that the device reads by itself, each with a place on the device and a queue."""
+    """A few places in memory that the device reads by itself, each with a place on the device and a queue.
+
+    While one is copied and counted the threads fill the next: two are always being filled, so that no thread waits for
+    the slowest one.
+    """
 
     def __init__(self, room: int, n_threads: int) -> None:
         xp = gpu.cupy()
-        self.room, self.n_threads, self.turn = room, n_threads, 0
+        self.room, self.turn = room, 0
+        self.n_threads = n_threads - 2 if n_threads > 4 else n_threads  # copies have to be queued as well
         self.pinned = [xp.cuda.alloc_pinned_memory(room) for _ in range(SLOTS)]
         self.landed = [xp.empty(room, dtype=np.uint8) for _ in range(SLOTS)]
         self.queues = [xp.cuda.Stream(non_blocking=True) for _ in range(SLOTS)]
-        self.pool = ThreadPoolExecutor(n_threads)
+        self.pool = ThreadPoolExecutor(self.n_threads)
+        self.filling: Callable[[], None] | None = None
 
     def __enter__(self) -> Sending:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with ExitStack() as stack:
             stack.callback(self.pool.shutdown, cancel_futures=True)
             for queue in self.queues:
                 stack.callback(queue.synchronize)
+            if kind is None:
+                self._finish()
 
     def send(self, values: Array, use: Callable[[Any], None]) -> None:
         """Copy a block to the device and queue what is to be done with it there, by rows."""
@@ -201,23 +210,35 @@ class Sending:
         queue, kind = self.queues[self.turn], _kind_of(values)
         by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
         block = values.T if by_columns else values
-        size = block.size * kind.itemsize
         queue.synchronize()
         here = np.frombuffer(self.pinned[self.turn], dtype=kind, count=block.size).reshape(block.shape)
-        self._fill(here, block)
-        there = self.landed[self.turn][:size].view(kind).reshape(block.shape)
-        with queue:
-            there.data.copy_from_host_async(here.ctypes.data, size)
-            use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
+        there = self.landed[self.turn][: here.nbytes].view(kind).reshape(block.shape)
+        filled = self._fill(here, block)
 
-    def _fill(self, here: Array, block: Array) -> None:
-        """Copy on several threads, each a stretch of rows."""
+        def go_on() -> None:
+            for part in filled:
+                part.result()
+            with queue:
+                there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
+                use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
+
+        self._finish()
+        self.filling = go_on
+
+    def _finish(self) -> None:
+        """Wait until the block before is filled, and let it go."""
+        if self.filling is not None:
+            self.filling()
+        self.filling = None
+
+    def _fill(self, here: Array, block: Array) -> list[Future[None]]:
+        """Start copying on several threads, each a stretch of rows."""
         ends = np.linspace(0, block.shape[0], min(self.n_threads, block.shape[0]) + 1).astype(int)
 
-        def copy(k: int) -> None:
-            np.copyto(here[ends[k] : ends[k + 1]], block[ends[k] : ends[k + 1]], casting="unsafe")
+        def copy(first: int, last: int) -> None:
+            np.copyto(here[first:last], block[first:last], casting="unsafe")
 
-        list(self.pool.map(copy, range(ends.size - 1)))
+        return [self.pool.submit(copy, *pair) for pair in pairwise(ends)]
 
 
 def _not_finite(table: Table, missing: bool) -> InputError:
