@@ -19,7 +19,7 @@ class Row:
     value
         The number.
     unit
-        "×", "s", "ms" or "MB".
+        "×", "s", "ms", "MB", or "of" where the name goes on with how many there are.
     bar
         The largest value that is good enough, or the (smallest, largest) one; None where nothing is promised.
     goal
