@@ -135,7 +135,7 @@ def test_a_scheduler_without_workers(
     from distributed import LocalCluster
 
     monkeypatch.setattr(starting, "FOR_WORKERS", 1)
-    with starting.quiet(), LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster:
+    with starting.quiet(), LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         expect("fit", file, "--dask", cluster.scheduler_address, status=2)
     assert "--dask must name a scheduler with workers" in capfd.readouterr().err
 

@@ -79,7 +79,7 @@ def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any
                 threads_per_worker=max(1, cores // n),
                 memory_limit=limit,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 local_directory=folder,
                 silence_logs=SILENT,
             )
