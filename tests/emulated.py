@@ -11,6 +11,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,17 +27,24 @@ from fakecupy import Array, Module
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to stand in for a device")
 LAUNCH = """
-extern "C" void launch(int across, int down, int threads, void** a) {
+extern "C" void launch_%s(int across, int down, int threads, void** a) {
   blockDim = {threads, 1};
   for (blockIdx.y = 0; blockIdx.y < down; ++blockIdx.y)
     for (blockIdx.x = 0; blockIdx.x < across; ++blockIdx.x)
-      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
-        count_signs(
-            (const Value*)a[0], (long long)a[1], (long long)a[2], (const long long*)a[3], (const int*)a[4],
-            (int)(long long)a[5], (int)(long long)a[6], (const double*)a[7], (int*)a[8], (int*)a[9],
-            (unsigned long long*)a[10], (int*)a[11], (int*)a[12], (int*)a[13]);
+      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) %s(%s);
 }
 """
+KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(THREADS\) )?(\w+)\(([^)]*)\)')
+
+
+def launchers(code: str) -> str:
+    """Return a function for each kernel that runs all of its threads, one after the other."""
+    out = []
+    for name, parameters in KERNEL.findall(code):
+        kinds = [parameter.strip().rpartition(" ")[0] for parameter in parameters.split(",")]
+        casts = [f"({kind})" if "*" in kind else f"({kind})(long long)" for kind in kinds]
+        out.append(LAUNCH % (name, name, ", ".join(f"{cast}a[{i}]" for i, cast in enumerate(casts))))
+    return "".join(out)
 
 
 class RawModule:
@@ -45,15 +53,15 @@ class RawModule:
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
         device = (resources.files("sparsemean.kernels") / "device.cuh").read_text(encoding="utf-8")
         host = (Path(__file__).parent / "kernels" / "host.h").read_text(encoding="utf-8")
-        assert code.startswith(device)
-        self.library = compiled(host + code.removeprefix(device) + LAUNCH, options)
+        self.library = compiled(host + code.removeprefix(device) + launchers(code), options)
 
     def get_function(self, name: str) -> Any:
-        assert name == "count_signs"
+        launch = getattr(self.library, f"launch_{name}")
 
-        def kernel(grid: tuple[int, int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
+        def kernel(grid: tuple[int, ...], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             raw = [a.data.ptr if isinstance(a, Array) else int(a) for a in arguments]
-            self.library.launch(*grid, *block, (ctypes.c_void_p * len(raw))(*raw))
+            across, down = (*grid, 1)[:2]
+            launch(across, down, *block, (ctypes.c_void_p * len(raw))(*raw))
 
         return kernel
 

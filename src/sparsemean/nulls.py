@@ -75,7 +75,7 @@ class FairSigns:
 
     def threshold(self, error: float, sizes: int = 1) -> Threshold:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
-        least, larger = _least_majorities(self.numbers, error, sizes)
+        least, larger = least_majorities(self.numbers, error, sizes)
         most = int(least[-1])
         if (least == most).all():
             return Threshold(most, larger)
@@ -125,12 +125,13 @@ def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
     return p  # type: ignore[no-any-return]
 
 
-def _least_majorities(numbers: IntArray, error: float, sizes: int) -> tuple[IntArray, float]:
+def least_majorities(numbers: IntArray, error: float, sizes: int) -> tuple[IntArray, float]:
     """Return the smallest k with sizes·p ≤ error of each number of signs, and the next larger error that asks less."""
     if numbers.size <= FEW:
-        tables = [sizes * _table(int(n)) for n in numbers]
-        least = np.array([np.argmax(table <= error) for table in tables])
-        return least, min((float(t[k - 1]) for t, k in zip(tables, least, strict=True) if k), default=np.inf)
+        rising = [_rising(int(n), sizes) for n in numbers]
+        passing = [int(np.searchsorted(table, error, side="right")) for table in rising]
+        larger = (float(table[k]) for table, k in zip(rising, passing, strict=True) if k < table.size)
+        return numbers + 2 - passing, min(larger, default=np.inf)
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -144,6 +145,12 @@ def _least_majorities(numbers: IntArray, error: float, sizes: int) -> tuple[IntA
 def _table(n: int) -> FloatArray:
     """Return the p-values of majorities 0 … n + 1 among n signs."""
     return two_sided(np.arange(n + 2), np.full(n + 2, n))
+
+
+@lru_cache(maxsize=64)
+def _rising(n: int, sizes: int) -> FloatArray:
+    """Return the p-values times ``sizes``, from the largest majority to the smallest: they never fall."""
+    return np.maximum.accumulate(sizes * _table(n)[::-1])
 
 
 @lru_cache(maxsize=16)

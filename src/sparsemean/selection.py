@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.device import namespace, on_device, on_host
+from sparsemean.nulls import FairSigns, least_majorities
 from sparsemean.records import Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
@@ -160,10 +161,9 @@ def _adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]
 
 def plausible(evidence: Evidence, error: float, slack: int = 0) -> IntArray:
     """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
-    found: Any = False
-    for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
-        found = found | (stat >= null.threshold(error, len(evidence.nulls)).statistic + slack * move)
-    return namespace(evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
+    looks = _looks(evidence, slack - 1, slack)
+    looks.raise_to(error, slack)
+    return namespace(evidence.statistic).flatnonzero(looks.slack == slack)  # type: ignore[no-any-return]
 
 
 def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
@@ -187,41 +187,78 @@ def _step_down(evidence: Evidence, rule: Holm, low: int, high: int, sure: int) -
     largest slack that is not.
     """
     xp, d = namespace(evidence.statistic), evidence.n_features
-    answer = xp.full(d, low - 1, dtype=np.int32)
+    looks = _looks(evidence, low - 1, high)
     rejected = sure
     for _ in range(LOOKS):
-        slack, larger = _slack_within(evidence, rule.level / (d - rejected), low - 1, high)
-        answer = xp.maximum(answer, slack)
-        settled = _fewer_than(larger, rule.level, d)
+        settled = _fewer_than(looks.raise_to(rule.level / (d - rejected), high), rule.level, d)
         if settled >= d:
-            return answer.astype(np.intp)  # type: ignore[no-any-return]
-        ordered = xp.sort(answer)
-        next_slack = ordered[d - 1 - settled : d - settled]
-        high, below = on_host(xp.concatenate((next_slack, xp.searchsorted(ordered, next_slack)))).tolist()
-        if high < low or not below:
-            return answer.astype(np.intp)  # type: ignore[no-any-return]
-        rejected = d - below
-    rest = xp.flatnonzero(answer < high)
+            return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
+        at_least = np.cumsum(looks.counted()[::-1])[::-1]
+        last = int(np.flatnonzero(at_least > settled)[-1])
+        high, rejected = low - 1 + last, int(at_least[last])
+        if high < low or rejected == d:
+            return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
+    rest = xp.flatnonzero(looks.slack < high)
     found = _searched(evidence, rule, low, high, rest, d - int(rest.size))
-    return xp.maximum(answer, found)  # type: ignore[no-any-return]
+    return xp.maximum(looks.slack, found)  # type: ignore[no-any-return]
 
 
-def _slack_within(evidence: Evidence, error: float, low: int, high: int) -> tuple[IntArray, float]:
-    """Return the largest slack at which each feature's p-value is ``error`` or less, cut to low … high.
+def _looks(evidence: Evidence, low: int, high: int) -> _Looks:
+    """Return what finds slacks from ``low`` to ``high``: on a device, for sign tests, in few steps."""
+    signs = all(isinstance(null, FairSigns) for null in evidence.nulls)
+    if on_device(evidence.statistic) and signs and hasattr(namespace(evidence.statistic), "RawModule"):
+        return _LooksAtSigns(evidence, low, high)
+    return _Looks(evidence, low, high)
 
-    Also the next larger error for which that of any feature may be larger.
-    """
-    xp = namespace(evidence.statistic)
-    slack: Any = None
-    larger = np.inf
-    for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
-        asked = null.threshold(error, len(evidence.nulls))
-        room = stat - asked.statistic
-        if room.dtype.kind == "f" or move != 1:
-            room = xp.maximum(low, xp.floor(room / move))
-        slack = room if slack is None else xp.maximum(slack, room)
-        larger = min(larger, asked.larger)
-    return xp.minimum(slack, high).astype(np.int32, copy=False), larger
+
+class _Looks:
+    """The largest slack at which each feature's p-value has been small enough in any look so far."""
+
+    def __init__(self, evidence: Evidence, low: int, high: int) -> None:
+        self.evidence, self.low, self.bins = evidence, low, high - low + 1
+        self.slack: Any = namespace(evidence.statistic).full(evidence.n_features, low, dtype=np.int32)
+
+    def raise_to(self, error: float, high: int) -> float:
+        """Raise slacks to the largest, up to ``high``, at which p is ``error`` or less.
+
+        Return the next larger error for which that of any feature may be larger.
+        """
+        evidence, larger = self.evidence, np.inf
+        xp = namespace(evidence.statistic)
+        for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
+            asked = null.threshold(error, len(evidence.nulls))
+            room = stat - asked.statistic
+            if room.dtype.kind == "f" or move != 1:
+                room = xp.maximum(self.low, xp.floor(room / move))
+            self.slack = xp.maximum(self.slack, xp.minimum(room, high).astype(np.int32, copy=False))
+            larger = min(larger, asked.larger)
+        return larger
+
+    def counted(self) -> IntArray:
+        """Return how many features have each slack, from the lowest on."""
+        return on_host(namespace(self.slack).bincount(self.slack - self.low, minlength=self.bins))
+
+
+class _LooksAtSigns(_Looks):
+    """The same for sign tests on a device, where every step has its price: one look is two of them."""
+
+    def __init__(self, evidence: Evidence, low: int, high: int) -> None:
+        from sparsemean.kernels.slacks import Slacks
+
+        nulls: Any = evidence.nulls
+        nonzero = namespace(evidence.statistic).stack([null.nonzero for null in nulls])
+        self.there = Slacks(evidence.statistic, nonzero, max(null.most for null in nulls), low=low, high=high)
+        self.slack = self.there.slack
+
+    def raise_to(self, error: float, high: int) -> float:
+        """Raise slacks; return the next larger error that asks less."""
+        asked = [least_majorities(numbers, error, self.there.sizes) for numbers in self.there.numbers]
+        self.there.raise_all([least for least, _ in asked], high=high)
+        return min(larger for _, larger in asked)
+
+    def counted(self) -> IntArray:
+        """Return how many features have each slack, from the lowest on."""
+        return self.there.counted()
 
 
 def _fewer_than(error: float, level: float, d: int) -> int:

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
+#ifndef KIND
+#define KIND 2
+#endif
 #define __device__
 #define __global__
 #define __shared__ static
