@@ -65,12 +65,26 @@ def _on_cluster(client: Any, watched: Sequence[Any], others: Sequence[Any], hear
                 del awaited[future.key]
                 future.release()
             return list(client.gather(rest))
-    except KilledWorker as error:
+    except Exception as error:
+        if _says(error, "No module named 'sparsemean"):
+            rule, advice = "have sparsemean installed, as its scheduler must", "install it there, the same version"
+            raise InputError("workers", rule, "some without it", advice) from error
+        if not isinstance(error, KilledWorker):
+            raise
         rule, advice = "lie in pieces that fit into the memory of a worker", "smaller chunks, or more memory a worker"
         raise InputError("X", rule, "one on which every worker died that tried", advice) from error
     finally:
         with contextlib.suppress(Exception):
             client.cancel([*rest, *(future for future in futures[: len(watched)] if future.key in awaited)])
+
+
+def _says(error: BaseException | None, text: str) -> bool:
+    """Whether an error, or one that led to it, says this."""
+    while error is not None:
+        if text in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextlib.contextmanager

@@ -126,6 +126,11 @@ def _connected(address: str) -> Iterator[Any]:
             raise InputError(
                 "--dask", "name a scheduler with workers", f"{address!r}, which has none", "start one"
             ) from error
+        try:
+            client.run(exec, "import sparsemean.passes.dask")  # a worker without it would die of its first task
+        except ImportError as error:
+            rule, advice = "have workers with sparsemean installed, the same version", "install it there"
+            raise InputError("--dask", rule, f"{address!r} ({error})", advice) from error
         yield client
     finally:
         client.close(timeout=PATIENCE)
