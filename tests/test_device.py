@@ -105,12 +105,9 @@ def test_the_host_waits_for_the_device_a_few_times_only(zeros: float, monkeypatc
     fakecupy.CALLS.clear()
     evidence = of_signs(counts, (1, 2, 4))
     chosen = selection.select(evidence, selection="fwer", level=0.05, bad_rows=100, n_rows=2000)
-    assert fakecupy.CALLS["to host"] <= 15
-    assert fakecupy.CALLS.total() <= 60
-    fakecupy.CALLS.clear()
     selection.radius(evidence, chosen, selection.Holm(0.05), bad_rows=100, n_rows=2000)
-    assert fakecupy.CALLS["to host"] <= 25
-    assert fakecupy.CALLS.total() <= 60
+    assert fakecupy.CALLS["to host"] <= 30
+    assert fakecupy.CALLS.total() <= 90
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.05])

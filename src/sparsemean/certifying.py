@@ -55,18 +55,17 @@ def rates(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, In
     Under skewed noise this is the largest one: only large buckets speak of the mean.
     """
     xp, sizes = namespace(counts.positive), plan.bucket_sizes
-    d, last = plan.n_features, len(sizes) - 1
-    best = chosen.best if plan.noise == "symmetric" else xp.full(d, last, dtype=np.intp)
+    last = len(sizes) - 1
+    best = chosen.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)
 
-    def rate(size: int, at: IntArray | slice) -> FloatArray:
-        buckets = counts.buckets(size, at)
+    net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
+    beta = net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
+    at = xp.flatnonzero(best)
+    if at.size:
+        size = best[at]
         net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
-        return net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
-
-    beta = rate(0, slice(None))
-    for size in range(1, len(sizes)):
-        at = xp.flatnonzero(best == size)
-        beta[at] = rate(size, at)
+        everywhere = xp.asarray(np.array(counts.n_buckets)) if counts.present is None else counts.present
+        beta[at] = net / xp.maximum(everywhere[size] if everywhere.ndim == 1 else everywhere[size, at], 1)
     return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
 
 

@@ -349,6 +349,8 @@ class Selection:
     """How many of the support came in only to reach ``min_selected``."""
     skipped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Features the rule selects that were taken off the support, as they hold one value only."""
+    below: IntArray | None = None
+    """The same as ``last_slack`` with slacks below 0, for the radius, where that came with little more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -112,14 +112,21 @@ def harmonic(d: int) -> float:
 def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n_rows: int) -> Selection:
     """Select features at slack ``bad_rows`` and say how many bad rows each would survive."""
     xp, d = namespace(evidence.statistic), evidence.n_features
-    alive = plausible(evidence, BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
+    rule = rule_of(selection, level, d)
+    with_below = on_device(evidence.statistic) and isinstance(rule, Holm)
+    looks = _looks(evidence, -n_rows - bad_rows - 1 if with_below else -1, n_rows // 2)
+    alive = looks.reaching(BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
     some = evidence.of(alive)
     p_sizes = p_at(on_host(some) if alive.size <= FEW else some, [bad_rows])[..., 0]
     p = combined(p_sizes)
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
     values[:, alive] = xp.asarray(namespace(p).stack((p, *_adjust(p, d, by=selection == "fdr_by"))))
     best[alive] = xp.asarray(_first_least(p_sizes))
-    slack = last_slack(evidence, rule_of(selection, level, d), low=0, high=n_rows // 2)
+    if isinstance(rule, Holm):
+        below = _step_down(looks, rule, n_rows // 2)
+        slack = xp.maximum(below, -1) if with_below else below
+    else:
+        slack = _searched(evidence, rule, 0, n_rows // 2)
     return Selection(
         support=xp.flatnonzero(slack >= bad_rows),
         p_values=values[0],
@@ -127,6 +134,7 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
         q_values=values[2],
         best=best,
         last_slack=slack,
+        below=below if with_below else None,
     )
 
 
@@ -159,13 +167,6 @@ def _adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]
     return xp.asarray(adjusted)[back], xp.asarray(q)[back]
 
 
-def plausible(evidence: Evidence, error: float, slack: int = 0) -> IntArray:
-    """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
-    looks = _looks(evidence, slack - 1, slack)
-    looks.raise_to(error, slack)
-    return namespace(evidence.statistic).flatnonzero(looks.slack == slack)  # type: ignore[no-any-return]
-
-
 def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
     """Return for each feature the largest slack in low … high at which it is selected, low − 1 if there is none.
 
@@ -174,11 +175,11 @@ def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features:
     """
     sure = 0 if features is None else evidence.n_features - int(features.size)
     if isinstance(rule, Holm):
-        return _step_down(evidence, rule, low, high, sure)
+        return _step_down(_looks(evidence, low - 1, high), rule, high, sure)
     return _searched(evidence, rule, low, high, features, sure)
 
 
-def _step_down(evidence: Evidence, rule: Holm, low: int, high: int, sure: int) -> IntArray:
+def _step_down(looks: _Looks, rule: Holm, high: int, sure: int = 0) -> IntArray:
     """Find the last slacks under Holm from the statistics alone.
 
     At slack c Holm rejects F = #{p ≤ level/(d − R)} features, R the smallest with F ≤ R. A feature has p ≤ t up to a
@@ -186,20 +187,19 @@ def _step_down(evidence: Evidence, rule: Holm, low: int, high: int, sure: int) -
     too small to bring the next step are settled by one look at the features, and the next look is at the F of the
     largest slack that is not.
     """
-    xp, d = namespace(evidence.statistic), evidence.n_features
-    looks = _looks(evidence, low - 1, high)
-    rejected = sure
+    d, rejected = looks.evidence.n_features, sure
     for _ in range(LOOKS):
         settled = _fewer_than(looks.raise_to(rule.level / (d - rejected), high), rule.level, d)
         if settled >= d:
             return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
         at_least = np.cumsum(looks.counted()[::-1])[::-1]
         last = int(np.flatnonzero(at_least > settled)[-1])
-        high, rejected = low - 1 + last, int(at_least[last])
-        if high < low or rejected == d:
+        high, rejected = looks.low + last, int(at_least[last])
+        if last == 0 or rejected == d:
             return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
+    xp = namespace(looks.slack)
     rest = xp.flatnonzero(looks.slack < high)
-    found = _searched(evidence, rule, low, high, rest, d - int(rest.size))
+    found = _searched(looks.evidence, rule, looks.low + 1, high, rest, d - int(rest.size))
     return xp.maximum(looks.slack, found)  # type: ignore[no-any-return]
 
 
@@ -217,6 +217,13 @@ class _Looks:
     def __init__(self, evidence: Evidence, low: int, high: int) -> None:
         self.evidence, self.low, self.bins = evidence, low, high - low + 1
         self.slack: Any = namespace(evidence.statistic).full(evidence.n_features, low, dtype=np.int32)
+
+    def reaching(self, error: float, slack: int) -> IntArray:
+        """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
+        evidence, found = self.evidence, False
+        for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
+            found = found | (stat >= null.threshold(error, len(evidence.nulls)).statistic + slack * move)
+        return namespace(evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
 
     def raise_to(self, error: float, high: int) -> float:
         """Raise slacks to the largest, up to ``high``, at which p is ``error`` or less.
@@ -245,16 +252,24 @@ class _LooksAtSigns(_Looks):
     def __init__(self, evidence: Evidence, low: int, high: int) -> None:
         from sparsemean.kernels.slacks import Slacks
 
+        self.evidence, self.low = evidence, low
         nulls: Any = evidence.nulls
         nonzero = namespace(evidence.statistic).stack([null.nonzero for null in nulls])
         self.there = Slacks(evidence.statistic, nonzero, max(null.most for null in nulls), low=low, high=high)
         self.slack = self.there.slack
 
+    def reaching(self, error: float, slack: int) -> IntArray:
+        """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
+        return self.there.reaching([least for least, _ in self._asked(error)], slack)  # type: ignore[no-any-return]
+
     def raise_to(self, error: float, high: int) -> float:
         """Raise slacks; return the next larger error that asks less."""
-        asked = [least_majorities(numbers, error, self.there.sizes) for numbers in self.there.numbers]
+        asked = self._asked(error)
         self.there.raise_all([least for least, _ in asked], high=high)
         return min(larger for _, larger in asked)
+
+    def _asked(self, error: float) -> list[tuple[IntArray, float]]:
+        return [least_majorities(numbers, error, self.there.sizes) for numbers in self.there.numbers]
 
     def counted(self) -> IntArray:
         """Return how many features have each slack, from the lowest on."""
@@ -285,7 +300,7 @@ def _searched(
         return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
     d = evidence.n_features
     if features is None:
-        features = plausible(evidence, rule.level, low)
+        features = _Looks(evidence, low - 1, low).reaching(rule.level, low)
     answer = np.full(d, low - 1, dtype=np.intp)
     todo = [(features, low, high, sure)]
     while todo:
@@ -304,8 +319,9 @@ def _searched(
 def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, n_rows: int) -> IntArray:
     """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
     xp, slack = namespace(chosen.last_slack), chosen.last_slack
-    never = xp.flatnonzero(slack < 0)
-    if never.size:
+    if chosen.below is not None:
+        slack = chosen.below
+    elif (never := xp.flatnonzero(slack < 0)).size:
         below = last_slack(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
         slack = xp.where(slack < 0, below, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]

@@ -10,6 +10,16 @@ extern "C" __global__ void mark_numbers(const int* nonzero, long long d, int siz
   }
 }
 
+// Mark the features one of whose statistics, less a slack, reaches what is asked of its number of signs.
+extern "C" __global__ void reach(
+    const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* asked, int slack,
+    unsigned char* reached) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= d) return;
+  for (int s = 0; s < sizes; ++s)
+    if (statistic[s * d + i] - slack >= asked[s * width + nonzero[s * d + i]]) reached[i] = 1;
+}
+
 // Raise each feature's slack to the largest, up to ``high``, at which one of its statistics reaches what is asked of it,
 // and count the features of each slack. Many copies of the counters keep threads out of each other's way.
 extern "C" __global__ void raise_slack(

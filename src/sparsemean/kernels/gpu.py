@@ -72,6 +72,7 @@ class Dealt:
         """Return where the rows of every leaf lie, in bytes from row 0 on, in a matrix with ``step`` bytes a row."""
         if step not in self.places:
             self.places = {step: self.order * step}
+            cupy().cuda.get_current_stream().synchronize()  # other queues may use them too
         return self.places[step]
 
 

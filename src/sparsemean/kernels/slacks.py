@@ -46,17 +46,28 @@ class Slacks:
         self._launch("mark_numbers", self.d, *self._shape(), occurs)
         return [np.flatnonzero(row) for row in occurs.get()]
 
+    def reaching(self, asked: list[IntArray], slack: int) -> Any:
+        """Return the features one of whose statistics, less ``slack``, reaches what is ``asked`` of it."""
+        xp = cupy()
+        reached = xp.zeros(self.d, dtype=bool)
+        self._ask(asked)
+        self._launch("reach", self.d, self.statistic, *self._shape(), self.asked_there, np.int32(slack), reached)
+        return xp.flatnonzero(reached)
+
     def raise_all(self, asked: list[IntArray], *, high: int) -> None:
         """Raise slacks to what is left where ``asked``, of each number of signs that occurs, is taken off."""
-        for row, numbers, least in zip(self.asked, self.numbers, asked, strict=True):
-            row[numbers] = least
-        self.asked_there.set(self.asked)
+        self._ask(asked)
         bins = np.int32(self.features.size)
         self._launch(
             "raise_slack", self.d, self.statistic, *self._shape(), self.asked_there, np.int32(self.low),
             np.int32(high), bins, np.int32(COPIES), self.slack, self.copied,
         )  # fmt: skip
         self._launch("add_copies", self.features.size, bins, np.int32(COPIES), self.copied, self.features)
+
+    def _ask(self, asked: list[IntArray]) -> None:
+        for row, numbers, least in zip(self.asked, self.numbers, asked, strict=True):
+            row[numbers] = least
+        self.asked_there.set(self.asked)
 
     def counted(self) -> IntArray:
         """Return how many features have each slack, from the lowest to the highest."""
