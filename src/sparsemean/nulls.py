@@ -39,9 +39,9 @@ class FairSigns:
 
     def of(self, features: IntArray) -> FairSigns:
         """Return the null of some features; their numbers are not looked up where all are the same."""
-        if self.fewer.size:
+        if self.between is None or self.between[0] < self.between[1]:
             return FairSigns(self.nonzero[features], (0, self.most))
-        return FairSigns(np.broadcast_to(np.int32(self.most), features.shape), (self.most, self.most))
+        return FairSigns(np.broadcast_to(np.int32(self.most), features.shape), self.between)
 
     @cached_property
     def most(self) -> int:

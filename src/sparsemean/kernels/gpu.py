@@ -71,7 +71,7 @@ class Dealt:
     def places_of(self, step: int) -> Any:
         """Return where the rows of every leaf lie, in bytes from row 0 on, in a matrix with ``step`` bytes a row."""
         if step not in self.places:
-            self.places = {step: self.order * step}
+            self.places[step] = self.order * step
             cupy().cuda.get_current_stream().synchronize()  # other queues may use them too
         return self.places[step]
 
