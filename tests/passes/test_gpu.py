@@ -142,7 +142,7 @@ def test_no_gpu_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", Emulated(limit=1000))
-    with pytest.raises(InputError, match="device must have 6,000 bytes free, for a column: got 1,000 bytes"):
+    with pytest.raises(InputError, match="device must have 12,000 bytes free, for 4 columns: got 1,000 bytes"):
         sm.sparse_mean(problem(), device="gpu")
 
 

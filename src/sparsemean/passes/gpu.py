@@ -1,35 +1,40 @@
 """One pass on an NVIDIA GPU: over an array that lies there, or over a table on the host that is sent in pieces.
 
-What is sent goes through memory that the device reads by itself: each of several threads fills a small part of it, lets
-it go and has it counted, while the parts of the others are on their way. Counts and what is made of them stay there.
+What is sent goes through memory that the device can read by itself: threads fill one part of it while others are on
+their way and the part before them is counted. Counts and what is made of them stay on the device.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
-from queue import SimpleQueue
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.kernels import NotFiniteError, gpu, nested
 from sparsemean.kernels.threads import count_threads
-from sparsemean.partition import BLOCK, block_spans, stretch
+from sparsemean.partition import BLOCK
 from sparsemean.passes import Work
 from sparsemean.passes.pieces import Piece, dense_parts, keep_columns, pieces_of
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.gpu import Resident, Sent, device_errors
-from sparsemean.sources.source import Array, Dense, Held, Source, cut
+from sparsemean.sources.source import Array, Dense, Held, cut
 from sparsemean.sources.table import Table
+
+if TYPE_CHECKING:
+    from sparsemean.sources.source import Block
 
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
-SENT_BYTES = 16_000_000
-"""Bytes that a thread sends at once: little enough for all parts together to stay in the cache of the processor."""
+SENT_BYTES = 256_000_000
+"""Bytes that are sent at once, where the device has room for that."""
+SLOTS = 3
+"""Pieces on their way: one is filled, one is copied, one is counted."""
 Progress = Callable[[float], None]
 
 
@@ -93,21 +98,16 @@ class Adding:
     """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
 
     def __init__(self, partition: Partition, d: int, shift: Any, missing: bool) -> None:
+        self.partition, self.dealt = partition, gpu.Dealt.of(partition)
         self.counts = gpu.no_counts(partition, d, missing=missing)
         self.shift, self.bad = shift, gpu.cupy().zeros(1, dtype=np.int32)
-        self.partition, self.dealt = partition, gpu.Dealt.of(partition)
 
-    def dealt_by(self, partition: Partition, step: int) -> gpu.Dealt:
-        """Return how rows that are ``step`` bytes apart are dealt, made on the device before other queues use it."""
-        if partition is not self.partition:
-            self.partition, self.dealt = partition, gpu.Dealt.of(partition)
-        self.dealt.places_of(step)
-        return self.dealt
-
-    def add(self, X: Any, first_column: int, dealt: gpu.Dealt | None = None) -> None:
-        """Queue the counting of a piece."""
+    def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
+        """Queue the counting of a piece, dealt by ``partition`` if that is not the one of all rows."""
+        one_of_many = partition is not None and partition is not self.partition
+        dealt = gpu.Dealt.of(partition) if one_of_many and partition is not None else self.dealt
         shift = None if self.shift is None else self.shift[first_column : first_column + X.shape[1]]
-        gpu.add_counts(X, dealt or self.dealt, self.counts, self.bad, shift=shift, first_column=first_column)
+        gpu.add_counts(X, dealt, self.counts, self.bad, shift=shift, first_column=first_column)
 
     def total(self) -> Counts:
         """Return the counts of everything, once all of it is done."""
@@ -132,135 +132,117 @@ def _count_sent(
     n, d = source.shape
     adding = Adding(partition, d, None if shift is None else xp.asarray(shift), missing)
     kept = None if keep is None else np.empty((n, keep.size), order="F")
-    xp.cuda.get_current_stream().synchronize()  # counters are ready before other queues add to them
-    with Sending(n, n_threads) as sending:
+    xp.cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
+    with Sending(_room(n), n_threads) as sending:
         for piece in _pieces(source, partition, sending.room):
             keep_columns(kept, keep, piece)
-            for columns, values in dense_parts(piece.values, sending.room // (8 * piece.values.shape[0])):
-                dealt = adding.dealt_by(piece.partition, values.shape[1] * _kind_of(values).itemsize)
+            width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
+            for columns, values in dense_parts(piece.values, width):
                 first = piece.first_column + columns.start
-                sending.send(values, partial(adding.add, first_column=first, dealt=dealt))
+                sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
             if progress is not None:
                 progress(piece.done)
     return adding.total(), kept
 
 
-def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
-    """Cut a source into pieces: an array into long stretches of a few rows, a file the way it likes to be read.
-
-    An array whose buckets take rows from anywhere, or that lies by columns, is cut into whole columns.
-    """
+def _pieces(source: Any, partition: Partition, room: int) -> Iterator[Piece]:
+    """Cut a source into pieces that fit: an array by columns, wherever it lies; a file the way it likes to be read."""
     if not isinstance(source, Dense):
         yield from pieces_of(source, partition)
         return
-    (n, d), values = source.shape, source.values
-    row = d * _kind_of(values).itemsize
-    spans = None if _by_columns(values) else block_spans(partition)
-    if spans is None:
-        for columns in cut(d, max(1, room * d // (n * row)), 1):
-            yield Piece(0, columns.start, values[:, columns], partition, columns.stop / d)
-        return
-    lows, highs = spans
-    wide = max(1, room * d // (BLOCK * row))
-    for blocks in cut(lows.size, max(1, room // (BLOCK * row)), 1):
-        rows = slice(int(lows[blocks.start]), int(highs[blocks.stop - 1]))
-        dealt = stretch(partition, blocks.start, blocks.stop)
-        for columns in cut(d, wide, BLOCK if wide > BLOCK else 1):
-            done = (rows.start + (rows.stop - rows.start) * columns.stop / d) / n
-            yield Piece(rows.start, columns.start, values[rows, columns], dealt, done)
+    n, d = source.shape
+    width = max(1, room // (n * _kind_of(source.values).itemsize))
+    for columns in cut(d, width, BLOCK if width > BLOCK else 1):
+        yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
 
-def _by_columns(values: Array) -> bool:
-    return bool(values.flags.f_contiguous and not values.flags.c_contiguous)
-
-
-def _room(n_rows: int, slots: int) -> tuple[int, int]:
-    """Return the bytes of one part and how many parts there may be, given what the device has free.
-
-    A limit set in CuPy counts as well. A part holds a column at least.
-    """
+def _room(n_rows: int) -> int:
+    """Return the bytes of one piece, given what the device, or the limit set in CuPy, has free."""
     xp = gpu.cupy()
     pool = xp.get_default_memory_pool()
     free, _ = xp.cuda.runtime.memGetInfo()
     free += pool.free_bytes()
     if pool.get_limit():
         free = min(free, pool.get_limit() - pool.used_bytes())
-    room = max(SENT_BYTES, 8 * n_rows)
-    slots = min(slots, int(0.8 * free) // (2 * room))  # as much again for parts that are turned
-    if slots < 1:
-        room, slots = int(0.8 * free) // 2, 1
+    room = min(SENT_BYTES, int(0.8 * free) // (SLOTS + 1))  # one more for a piece that is turned
     if room < 8 * n_rows:
+        needed = (SLOTS + 1) * 8 * n_rows / 0.8
         raise InputError(
-            "device", f"have {2 * 8 * n_rows / 0.8:,.0f} bytes free, for a column", f"{max(free, 0):,} bytes",
+            "device", f"have {needed:,.0f} bytes free, for {SLOTS + 1} columns", f"{max(free, 0):,} bytes",
             "free some of it, or compute on the host",
         )  # fmt: skip
-    return room, slots
+    return room
 
 
-def _kind_of(values: Array) -> np.dtype[Any]:
+def _kind_of(values: Block) -> np.dtype[Any]:
     """Return the type in which values are sent."""
-    native = values.dtype.newbyteorder("=")
+    native: np.dtype[Any] = values.dtype.newbyteorder("=")
     return native if native.name in gpu.KINDS else np.dtype(np.float64)
 
 
-class Slot:
-    """A place in memory that the device reads by itself, one on the device, and a queue."""
-
-    def __init__(self, room: int) -> None:
-        xp = gpu.cupy()
-        self.pinned, self.landed = xp.cuda.alloc_pinned_memory(room), xp.empty(room, dtype=np.uint8)
-        self.queue = xp.cuda.Stream(non_blocking=True)
-
-    def carry(self, values: Array, use: Callable[[Any], None]) -> None:
-        """Copy a block here, let it go, and queue what is to be done with it there."""
-        kind, turned = _kind_of(values), _by_columns(values)
-        block = values.T if turned else values
-        here = np.frombuffer(self.pinned, dtype=kind, count=block.size).reshape(block.shape)
-        there = self.landed[: here.nbytes].view(kind).reshape(block.shape)
-        self.queue.synchronize()  # what was here before is gone
-        np.copyto(here, block, casting="unsafe")
-        with self.queue:
-            there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
-            use(gpu.cupy().ascontiguousarray(there.T) if turned else there)
-
-
 class Sending:
-    """Threads that carry blocks to the device, each through the next place that is free."""
+    """A few places in memory that the device reads by itself, each with a place on the device and a queue.
 
-    def __init__(self, n_rows: int, n_threads: int) -> None:
-        self.room, slots = _room(n_rows, n_threads + 2)
-        self.slots = [Slot(self.room) for _ in range(slots)]
-        self.free: SimpleQueue[Slot] = SimpleQueue()
-        for slot in self.slots:
-            self.free.put(slot)
-        self.pool = ThreadPoolExecutor(n_threads)
-        self.pending: deque[Future[None]] = deque()
+    While one is copied and counted the threads fill the next: two are always being filled, so that no thread waits for
+    the slowest one.
+    """
+
+    def __init__(self, room: int, n_threads: int) -> None:
+        xp = gpu.cupy()
+        self.room, self.turn = room, 0
+        self.n_threads = n_threads - 2 if n_threads > 4 else n_threads  # copies have to be queued as well
+        self.pinned = [xp.cuda.alloc_pinned_memory(room) for _ in range(SLOTS)]
+        self.landed = [xp.empty(room, dtype=np.uint8) for _ in range(SLOTS)]
+        self.queues = [xp.cuda.Stream(non_blocking=True) for _ in range(SLOTS)]
+        self.pool = ThreadPoolExecutor(self.n_threads)
+        self.filling: Callable[[], None] | None = None
 
     def __enter__(self) -> Sending:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.pool.shutdown(cancel_futures=kind is not None)
-        for slot in self.slots:
-            slot.queue.synchronize()
-        if kind is None:
-            self._look(len(self.pending))
+        with ExitStack() as stack:
+            stack.callback(self.pool.shutdown, cancel_futures=True)
+            for queue in self.queues:
+                stack.callback(queue.synchronize)
+            if kind is None:
+                self._finish()
 
     def send(self, values: Array, use: Callable[[Any], None]) -> None:
-        """Have a block carried to the device, and used there, as soon as there is a place for it."""
-        self.pending.append(self.pool.submit(self._carry, self.free.get(), values, use))
-        self._look(len(self.pending) - len(self.slots))
+        """Copy a block to the device and queue what is to be done with it there, by rows."""
+        self.turn = (self.turn + 1) % SLOTS
+        queue, kind = self.queues[self.turn], _kind_of(values)
+        by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
+        block = values.T if by_columns else values
+        queue.synchronize()
+        here = np.frombuffer(self.pinned[self.turn], dtype=kind, count=block.size).reshape(block.shape)
+        there = self.landed[self.turn][: here.nbytes].view(kind).reshape(block.shape)
+        filled = self._fill(here, block)
 
-    def _carry(self, slot: Slot, values: Array, use: Callable[[Any], None]) -> None:
-        try:
-            slot.carry(values, use)
-        finally:
-            self.free.put(slot)
+        def go_on() -> None:
+            for part in filled:
+                part.result()
+            with queue:
+                there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
+                use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
 
-    def _look(self, number: int) -> None:
-        """Raise what went wrong in the first so many of what was sent."""
-        for _ in range(number):
-            self.pending.popleft().result()
+        self._finish()
+        self.filling = go_on
+
+    def _finish(self) -> None:
+        """Wait until the block before is filled, and let it go."""
+        if self.filling is not None:
+            self.filling()
+        self.filling = None
+
+    def _fill(self, here: Array, block: Array) -> list[Future[None]]:
+        """Start copying on several threads, each a stretch of rows."""
+        ends = np.linspace(0, block.shape[0], min(self.n_threads, block.shape[0]) + 1).astype(int)
+
+        def copy(first: int, last: int) -> None:
+            np.copyto(here[first:last], block[first:last], casting="unsafe")
+
+        return [self.pool.submit(copy, *pair) for pair in pairwise(ends)]
 
 
 def _not_finite(table: Table, missing: bool) -> InputError:
