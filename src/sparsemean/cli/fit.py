@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparsemean.sources.table import Table
     from sparsemean.sources.wanted import Wanted
 
-ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed")
+ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device")
 """Options that mean nothing where two groups are compared."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
@@ -43,6 +43,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
 @sharing.jobs
+@click.option("--device", default=None, help="gpu: send the data there to be counted.")
 @click.option(
     "--dask", metavar="WHERE", default=None,
     help="Let workers read and count: local, or the address of a scheduler, tcp://host:port.",
