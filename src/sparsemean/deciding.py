@@ -16,7 +16,7 @@ from sparsemean.randomness import draw_seed
 from sparsemean.reading import Reading
 from sparsemean.records import FloatArray, IntArray, Plan
 from sparsemean.sources import as_table
-from sparsemean.sources.gpu import on_the_host, sent
+from sparsemean.sources.gpu import on_the_host, sent, where_it_lies
 
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
@@ -92,7 +92,8 @@ def certify(
     seed = draw_seed(random_state)
     plan = asked.plan
     data = Reading(table, deal(plan, seed), plan, asked.shift, None, n_jobs, plan.missing == "omit")
-    return decided_by(data, seed)
+    with where_it_lies(table):
+        return decided_by(data, seed)
 
 
 def decided_by(data: Reading, seed: int) -> Certified:

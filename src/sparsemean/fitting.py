@@ -23,7 +23,7 @@ from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status, Uncertified
 from sparsemean.refine import Refinement, check, name_of
 from sparsemean.sources import as_table
-from sparsemean.sources.gpu import on_the_host, sent
+from sparsemean.sources.gpu import on_the_host, sent, where_it_lies
 from sparsemean.sources.table import Table
 
 Progress = Callable[[float], None]
@@ -111,8 +111,9 @@ def fit(
     data = Reading(table, deal(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
     shares = (1.0, 0.2 * (asked.method is not None), 0.8 * plan.screen_rows)
     counting, refining, again = _parts(progress, shares)
-    counts, data = data.counted(improving.columns_judged_by(data, seed), counting)
-    made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
+    with where_it_lies(table):
+        counts, data = data.counted(improving.columns_judged_by(data, seed), counting)
+        made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
     return replace(made, source=table)
 
 

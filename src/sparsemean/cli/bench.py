@@ -29,5 +29,5 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
 def _bench_line(row: Any) -> str:
     mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
     aim = f" (bar {row.bar_text})" if row.met is not None else ""
-    line = f"{mark} {row.value:8.3g} {row.unit:<3}{row.name}"
+    line = f"{mark} {row.value:8.3g} {row.unit:<2} {row.name}"
     return line + (f"\n{'':17}{row.detail}{aim}" if row.detail or aim else "")

@@ -141,6 +141,16 @@ def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
     return value.cpu().numpy() if _is_torch(value) else value.get()
 
 
+@contextmanager
+def where_it_lies(table: Table) -> Iterator[None]:
+    """Compute on the device that a table lies on, if it lies on one: which may not be the one in use."""
+    if not isinstance(table.source, Resident):
+        yield
+        return
+    with gpu.cupy().cuda.Device(table.source.values.device.id):
+        yield
+
+
 def sent(table: Table, device: Any) -> Table:
     """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
     if device is not None and device not in DEVICES:
