@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemean import bench
+from sparsemean.bench.cases import far
+from sparsemean.passes import stream
+
+
+def test_quick_rows_are_measured_and_promise_nothing() -> None:
+    rows = bench.run(["far"], quick=True, repeat=1)
+    assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
+    assert all(row.bar is None for row in rows)
+    assert [row.unit for row in rows] == [
+        "GB/s", "GB/s", "×", "×", "million features a second", "B a feature", "ms", "ms", "s", "s", "ns a row",
+    ]  # fmt: skip
+    (pickled,) = (row.value for row in rows if row.unit == "B a feature")
+    assert 32 < pickled < 33  # six counts of 4 bytes, a distance of 8, and a little around them
+
+
+def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
+    made = far.made(5000, 6400)
+    counts = made.counts
+    np.testing.assert_array_equal((counts.positive + counts.negative).max(axis=1), [6400, 3200, 1600])
+    rest = np.arange(5000) % 1000 != 0
+    z = (2 * counts.positive[0, rest] - 6400) / 80
+    assert abs(z.mean()) < 0.1
+    assert 0.9 < z.std() < 1.1
+    assert (counts.beta()[~rest] == 0.8).all()
+
+
+def test_copies_are_of_other_rows_and_add_up() -> None:
+    made = far.made(100, 640)
+    both = stream.merged((made, far.moved(made, 640)))
+    assert both.ranges == ((0, 1280),)
+    np.testing.assert_array_equal(both.counts.positive, 2 * made.counts.positive)
