@@ -35,6 +35,8 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        if not isinstance(error, ModuleNotFoundError) or (error.name or package) not in (package, module):
+            raise MissingExtraError(f"{purpose} needs {package}, which does not load: {error}") from error
         raise MissingExtraError(
             f'{purpose} needs {package}, which is not installed: pip install "sparsemean[{extra}]"'
         ) from error

@@ -53,7 +53,8 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     worst = np.argsort(-missing, kind="stable")[:NAMED]
     shown = ", ".join(f"{_name(table, int(i))} ({missing[i] / n_rows:.0%})" for i in worst if missing[i])
     share = float(np.mean(missing, dtype=np.float64)) / n_rows
-    said = [f"{share:.2%} of the values are missing and were left out, most of them in {shown}"]
+    much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
+    said = [f"{much} of the values are missing and were left out, most of them in {shown}"]
     empty = np.flatnonzero(missing == n_rows)
     if empty.size:
         said.append(f"{empty.size} column(s) have no value at all and were left out: {_names(table, empty)}")

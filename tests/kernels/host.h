@@ -6,6 +6,7 @@
 #ifndef KIND
 #define KIND 2
 #endif
+#define __CUDA_ARCH__ 900
 #define __device__
 #define __global__
 #define __shared__ static

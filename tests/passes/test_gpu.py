@@ -146,6 +146,24 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
         sm.sparse_mean(problem(), device="gpu")
 
 
+def test_one_column_may_be_more_than_is_sent_at_once(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(road, "SENT_BYTES", 100)
+    X = problem(d=8)
+    same_decisions(sm.sparse_mean(X, random_state=0, device="gpu"), sm.sparse_mean(X, random_state=0))
+
+
+def test_what_goes_wrong_after_the_counting_is_one_line_too(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OutOfMemoryError(Exception): ...
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OutOfMemoryError("Out of memory allocating 8,000 bytes")
+
+    monkeypatch.setattr("sparsemean.kernels.slacks.Slacks.__init__", full)
+    for call in (sm.sparse_mean, sm.certify):
+        with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
+            call(cupy.asarray(problem()))
+
+
 def test_a_device_that_is_full_is_said_in_one_line(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class OutOfMemoryError(Exception): ...
 

@@ -43,7 +43,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
 @sharing.jobs
-@click.option("--device", default=None, help="gpu: send the data there to be counted.")
+@click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
 @click.option(
     "--dask", metavar="WHERE", default=None,
     help="Let workers read and count: local, or the address of a scheduler, tcp://host:port.",
@@ -89,6 +89,10 @@ def fit(
     wanted = Wanted(**{name: options.pop(name) for name in (*sharing.IN_FILE, "group")})
     if wanted.group is not None:
         _refuse_one_sample(context)
+    if options["device"] not in (None, "cpu", "gpu"):
+        raise InputError("--device", "be cpu or gpu", repr(options["device"]))
+    if options["device"] == "gpu" and options["dask"] is not None:
+        raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
     title = "standard input" if str(file) == "-" else file.name
     elsewhere = {name: options.pop(name) for name in ELSEWHERE}
     began = time.perf_counter()

@@ -104,4 +104,4 @@ def _covered(together: Sketch) -> str:
     said = f"Rows seen: {spans(together.ranges)}"
     if together.gaps:
         said += f"; not seen: {spans(together.gaps)}"
-    return f"{said}. Rows kept as they are, of blocks not complete: {together.rows_kept}."
+    return f"{said}. It holds {together.rows_kept} rows as they are, of blocks that are not complete."

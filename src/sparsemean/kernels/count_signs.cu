@@ -196,7 +196,8 @@ __device__ inline float one_of_words(const unsigned int* words, int k) {
 #endif
 
 // The short way, for single rows of up to 32 bits as they come: signs are collected bit by bit, 32 rows at a time.
-#define SHORT (KIND >= 2 && VECTOR && !RUNS && !SHIFTED && !GAPS && DEPTH >= 3 && DEPTH <= 6)
+// Cards older than Ampere cannot copy while they count.
+#define SHORT (KIND >= 2 && VECTOR && !RUNS && !SHIFTED && !GAPS && DEPTH >= 3 && DEPTH <= 6 && __CUDA_ARCH__ >= 800)
 #if SHORT
 constexpr int GROUP = 32;
 

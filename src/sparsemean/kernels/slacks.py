@@ -14,6 +14,8 @@ from sparsemean.records import IntArray
 THREADS = 256
 COPIES = 64
 """Of the counters of each slack, so that threads do not wait for each other."""
+COUNTERS = 2**24
+"""In all copies together, at most."""
 
 
 class Slacks:
@@ -29,8 +31,10 @@ class Slacks:
         self.slack = xp.full(self.d, low, dtype=np.int32)
         self.asked = np.zeros((self.sizes, most + 1), dtype=np.int32)
         self.asked_there = xp.empty(self.asked.shape, dtype=np.int32)
-        self.copied = xp.zeros((COPIES, high - low + 1), dtype=np.int32)
-        self.features = xp.empty(high - low + 1, dtype=np.int32)
+        bins = high - low + 1
+        copies = max(1, min(COPIES, -(-self.d // THREADS), COUNTERS // bins))
+        self.copied = xp.zeros((copies, bins), dtype=np.int32)
+        self.features = xp.empty(bins, dtype=np.int32)
         self.numbers = self._occurring()
 
     def _shape(self) -> tuple[Any, ...]:
@@ -57,12 +61,12 @@ class Slacks:
     def raise_all(self, asked: list[IntArray], *, high: int) -> None:
         """Raise slacks to what is left where ``asked``, of each number of signs that occurs, is taken off."""
         self._ask(asked)
-        bins = np.int32(self.features.size)
+        copies, bins = map(np.int32, self.copied.shape)
         self._launch(
             "raise_slack", self.d, self.statistic, *self._shape(), self.asked_there, np.int32(self.low),
-            np.int32(high), bins, np.int32(COPIES), self.slack, self.copied,
+            np.int32(high), bins, copies, self.slack, self.copied,
         )  # fmt: skip
-        self._launch("add_copies", self.features.size, bins, np.int32(COPIES), self.copied, self.features)
+        self._launch("add_copies", self.features.size, bins, copies, self.copied, self.features)
 
     def _ask(self, asked: list[IntArray]) -> None:
         for row, numbers, least in zip(self.asked, self.numbers, asked, strict=True):

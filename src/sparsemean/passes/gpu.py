@@ -23,7 +23,7 @@ from sparsemean.passes import Work
 from sparsemean.passes.pieces import Piece, dense_parts, keep_columns, pieces_of
 from sparsemean.records import Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.gpu import Resident, Sent, device_errors
-from sparsemean.sources.source import Array, Dense, Held, cut
+from sparsemean.sources.source import Array, Dense, Held, Source, cut
 from sparsemean.sources.table import Table
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _count_sent(
     adding = Adding(partition, d, None if shift is None else xp.asarray(shift), missing)
     kept = None if keep is None else np.empty((n, keep.size), order="F")
     xp.cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
-    with Sending(_room(n), n_threads) as sending:
+    with Sending(_room(source), n_threads) as sending:
         for piece in _pieces(source, partition, sending.room):
             keep_columns(kept, keep, piece)
             width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
@@ -145,7 +145,7 @@ def _count_sent(
     return adding.total(), kept
 
 
-def _pieces(source: Any, partition: Partition, room: int) -> Iterator[Piece]:
+def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
     """Cut a source into pieces that fit: an array by columns, wherever it lies; a file the way it likes to be read."""
     if not isinstance(source, Dense):
         yield from pieces_of(source, partition)
@@ -156,17 +156,19 @@ def _pieces(source: Any, partition: Partition, room: int) -> Iterator[Piece]:
         yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
 
-def _room(n_rows: int) -> int:
-    """Return the bytes of one piece, given what the device, or the limit set in CuPy, has free."""
+def _room(source: Source) -> int:
+    """Return the bytes of one piece: a column at least, given what the device, or the limit set in CuPy, has free."""
     xp = gpu.cupy()
     pool = xp.get_default_memory_pool()
     free, _ = xp.cuda.runtime.memGetInfo()
     free += pool.free_bytes()
     if pool.get_limit():
         free = min(free, pool.get_limit() - pool.used_bytes())
-    room = min(SENT_BYTES, int(0.8 * free) // (SLOTS + 1))  # one more for a piece that is turned
-    if room < 8 * n_rows:
-        needed = (SLOTS + 1) * 8 * n_rows / 0.8
+    column = 8 * source.shape[0]
+    wanted = min(max(SENT_BYTES, column), column * source.shape[1])
+    room = min(wanted, int(0.8 * free) // (SLOTS + 1))  # one more for a piece that is turned
+    if room < column:
+        needed = (SLOTS + 1) * column / 0.8
         raise InputError(
             "device", f"have {needed:,.0f} bytes free, for {SLOTS + 1} columns", f"{max(free, 0):,} bytes",
             "free some of it, or compute on the host",

@@ -16,6 +16,7 @@ from sparsemean.planning.fits import MIN_ROWS, plan_fit
 from sparsemean.randomness import draw_seed
 from sparsemean.sketching.sketched import Sketch, same_names
 from sparsemean.sources import as_table
+from sparsemean.sources.gpu import on_the_host
 from sparsemean.sources.table import Table
 
 SKEWED_SIZES = tuple(sorted({*contrast_sizes(contrast_bases(0)), *contrast_sizes(contrast_bases(1))}))
@@ -112,7 +113,7 @@ def sketch_table(
         _first(first_row),
         seed=draw_seed(random_state),
         sizes=sizes_for(bucket_sizes, noise, missing),
-        shift=one_number_each(null, table.shape[1], argument="null"),
+        shift=one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null"),
         missing=missing == "omit",
         sealed=bool(sealed),
         n_jobs=n_jobs,

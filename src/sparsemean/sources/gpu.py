@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,20 +34,25 @@ class Resident(Source):
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Copy some rows of some columns to the host."""
-        copied: Array = self.plain(self.values[rows, columns]).get()
+        with self.there():
+            copied: Array = self.plain(self.values[rows, columns]).get()
         return copied
+
+    def there(self) -> Any:
+        """Return a context in which the device that the array lies on is the one in use."""
+        return gpu.cupy().cuda.Device(self.values.device.id)
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Copy some columns to the host."""
-        xp = gpu.cupy()
-        with xp.cuda.Device(self.values.device.id):
-            chosen = self.values[:, xp.asarray(columns)]
+        with self.there():
+            chosen = self.values[:, gpu.cupy().asarray(columns)]
             copied: FloatArray = self.plain(chosen).astype(np.float64).get()
         return copied
 
     def select(self, columns: IntArray) -> Any:
         """Return some columns as an array of the kind that was given, where it lies."""
-        return self.origin[:, like(self.origin, columns)]
+        with self.there():
+            return self.origin[:, like(self.origin, columns)]
 
     def plain(self, values: Any) -> Any:
         """Return values of a kind that NumPy has."""
@@ -82,18 +87,32 @@ class Sent(Source):
 
 def takes(X: Any) -> bool:
     """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU."""
-    return _is_torch(X) or hasattr(type(X), "__cuda_array_interface__") or type(X).__module__.startswith("cupy")
+    return _is_torch(X) or _module(type(X)) in ("cupy", "cupyx") or _says_so(X)
+
+
+def _says_so(X: Any) -> bool:
+    """Whether an array of another library says that it lies on a CUDA device; some only know when they are asked."""
+    try:
+        return hasattr(type(X), "__cuda_array_interface__") and hasattr(X, "__cuda_array_interface__")
+    except Exception:  # whatever such a library raises for an array on the host
+        return False
 
 
 def _is_torch(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "torch"
+    return any(_module(kind) == "torch" for kind in type(X).__mro__)
+
+
+def _module(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def from_object(X: Any, feature_names: Any = None) -> Table:
     """Take an array where it lies: on a device, or on the host in the case of torch."""
+    if _module(type(X)) == "cupyx":
+        raise InputError("X", "be a dense array", type(X).__name__, "convert it first: X.toarray()")
     if not _is_torch(X):
         with device_errors():
-            values = gpu.cupy().asarray(X)
+            values = X if _module(type(X)) == "cupy" else gpu.cupy().asarray(X)
             return _resident(values, values.dtype.name, X, feature_names)
     if str(X.layout) != "torch.strided":
         raise InputError("X", "be a dense tensor", f"layout {X.layout}", "convert it first: X.to_dense()")
@@ -125,7 +144,8 @@ def lies_on_device(X: Any) -> bool:
 def like(X: Any, array: Array) -> Any:
     """Return an array of the host as one of the kind of ``X``, where ``X`` lies."""
     if not _is_torch(X):
-        return gpu.cupy().asarray(array)
+        with gpu.cupy().cuda.Device(X.device.id):
+            return gpu.cupy().asarray(array)
     import torch
 
     return torch.as_tensor(array, device=X.device)
@@ -138,16 +158,19 @@ def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
     if not isinstance(table.source, Resident):
         advice = "copy it first: .get() or .cpu()"
         raise InputError(argument, "lie on the host, as X does", f"{type(value).__name__} on a GPU", advice)
-    return value.cpu().numpy() if _is_torch(value) else value.get()
+    if not _is_torch(value):
+        return gpu.cupy().asarray(value).get()
+    small = value.detach().cpu()
+    return (small.float() if str(small.dtype) == "torch.bfloat16" else small).numpy()
 
 
 @contextmanager
 def where_it_lies(table: Table) -> Iterator[None]:
     """Compute on the device that a table lies on, if it lies on one: which may not be the one in use."""
-    if not isinstance(table.source, Resident):
+    if table.source.road != "gpu":
         yield
         return
-    with gpu.cupy().cuda.Device(table.source.values.device.id):
+    with device_errors(), table.source.there() if isinstance(table.source, Resident) else nullcontext():
         yield
 
 
@@ -176,9 +199,12 @@ def device_errors() -> Iterator[None]:
         yield
     except Exception as error:
         name = type(error).__name__
-        if name == "OutOfMemoryError":
-            advice = "free some of it, or leave the data on the host and set device='gpu': it is then sent in pieces"
+        if name == "OutOfMemoryError" or "cudaErrorMemoryAllocation" in str(error):
+            advice = "free some of it, or compute on the host; data on the host are sent in pieces by device='gpu'"
             raise InputError("device", "have enough memory", str(error), advice) from None
+        if name in ("CompileException", "NVRTCError"):
+            advice = "is the CUDA toolkit there, of a version that CuPy knows?"
+            raise InputError("device", "compile its kernels", str(error).splitlines()[0], advice) from None
         if name in ("CUDARuntimeError", "CUDADriverError"):
             advice = "run where nvidia-smi shows a GPU, or leave device out to compute on the host"
             raise InputError("device", "be a GPU that works", str(error), advice) from None
