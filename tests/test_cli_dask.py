@@ -106,6 +106,8 @@ def test_two_groups_and_names(address: str, tmp_path: Path) -> None:
         (("--dask", "tcp://127.0.0.1:9"), "a scheduler that answers: got 'tcp://127.0.0.1:9'"),
         (("--dask", "local", "--workers", "0"), "--workers must be at least 1: got 0"),
         (("--dask", "local", "--worker-memory", "lots"), "--worker-memory must be a number of bytes such as 1GB"),
+        (("--dask", "local", "--worker-memory", "30MB"), "--worker-memory must be at least 200MB"),
+        (("--dask", "local", "--device", "gpu"), "--device must be left out with --dask, whose workers count"),
         (("--workers", "2"), "--workers must come with --dask local: got 2"),
     ],
 )

@@ -79,6 +79,11 @@ class _Selector(SelectorMixin, BaseEstimator):
         table = as_table(X)
         if table.shape[1] != self.n_features_in_:
             raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
+        fitted = self.result_.feature_names
+        if fitted is not None and table.feature_names is not None and (other := fitted != table.feature_names).any():
+            at = int(other.argmax())
+            received = f"{table.feature_names[at]!r} in place of {fitted[at]!r} in column {at}"
+            raise InputError("X", "have the features of the fit in their order", received)
         return table.source.select(self.result_.support)
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:

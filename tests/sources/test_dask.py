@@ -205,3 +205,19 @@ def test_small_neighbours_are_taken_together() -> None:
     assert all(size >= source.LEAST for sizes in source.Dask(x).pieces().chunks for size in sizes[:-1])
     wide = da.ones((2000, 200_000), chunks=(100, 200_000))
     assert source.Dask(wide).pieces().chunks == wide.chunks
+
+
+def test_columns_in_another_order_are_not_taken_for_those_of_the_fit() -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 5)) + [3, 0, 0, 0, 0], columns=list("abcde"))
+    est = SparseMean(random_state=0).fit(frame)
+    right = frames.from_pandas(frame, npartitions=3)
+    np.testing.assert_array_equal(est.transform(right).compute(), frame[["a"]])
+    with pytest.raises(InputError, match="X must have the features of the fit in their order: got 'e' in place of 'a'"):
+        est.transform(frames.from_pandas(frame[list("edcba")], npartitions=3))
+
+
+def test_chunks_that_are_not_what_they_say_are_refused() -> None:
+    X = da.from_array(np.ones((300, 4)), chunks=(100, 4)).map_blocks(lambda block: block[:90], dtype=float)
+    with pytest.raises(InputError, match="X must have chunks of the size they say"):
+        SparseMean(refine=None, screen_rows=False).fit(X)

@@ -21,6 +21,8 @@ FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
 MANY = 20
 """Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
+LEAST = 200_000_000
+"""Bytes below which workers are killed while they start, and started again without end."""
 SETTINGS = {
     "distributed.scheduler.allowed-failures": MANY,
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
@@ -65,6 +67,7 @@ def working(where: str, *, workers: int | None = None, memory: str | None = None
 @contextlib.contextmanager
 def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
     """Yield a client of processes started for it, one thread each unless cores are left over."""
+    import dask
     from distributed import Client, LocalCluster
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -73,7 +76,7 @@ def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any
     n = workers or cores
     limit = _bytes(memory)
     with tempfile.TemporaryDirectory(prefix="sparsemean-", ignore_cleanup_errors=True) as folder:
-        with _uninterrupted():
+        with _uninterrupted(), dask.config.set({"temporary-directory": folder}):
             cluster = LocalCluster(
                 n_workers=n,
                 threads_per_worker=max(1, cores // n),
@@ -157,6 +160,10 @@ def _bytes(memory: str | None) -> str | int:
         size = 0
     if size <= 0:
         raise InputError("--worker-memory", "be a number of bytes such as 1GB or 500MiB", repr(memory))
+    if size < LEAST:
+        raise InputError(
+            "--worker-memory", f"be at least {LEAST // 10**6}MB: a worker that does nothing needs most of it", memory
+        )
     return size
 
 

@@ -138,7 +138,12 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Fo
     """Count one chunk; what is wrong with it is returned: it is bad input, and no reason to try again."""
     if isinstance(block, InputError):
         return Found(None, bad=block)
-    first_row, first_column, last_column = job.rows[block_id[0]], *job.columns[block_id[1] : block_id[1] + 2]
+    first_row, last_row = job.rows[block_id[0] : block_id[0] + 2]
+    first_column, last_column = job.columns[block_id[1] : block_id[1] + 2]
+    promised = (last_row - first_row, last_column - first_column)
+    if block.shape != promised:
+        received = f"{block.shape} in place of {promised} in the chunk at row {first_row}, column {first_column}"
+        return Found(None, bad=InputError("X", "have chunks of the size they say", received))
     try:
         table = as_table(block)
         low, high = np.searchsorted(job.keep, (first_column, last_column))
