@@ -9,6 +9,7 @@ import numpy as np
 from sparsemean import evidence as evidences
 from sparsemean import intervals, path, selection
 from sparsemean.device import namespace, on_host
+from sparsemean.partition import cut_blocks
 from sparsemean.present import medians
 from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
@@ -172,8 +173,10 @@ def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
 
 
 def _skew_safe(data: Reading, nets: list[FloatArray]) -> IntArray:
-    """Say which selected features the contrasts that cancel skewness would select too."""
+    """Say which selected features the contrasts that cancel skewness would select too; −1 where they do not cancel."""
     plan, partition = data.plan, data.partition
+    if cut_blocks(plan.ranges, plan.sealed) > 1:
+        return np.full(nets[0].size, -1, dtype=np.intp)
     bases = evidences.contrast_bases(plan.bad_rows)
     sizes = evidences.contrast_sizes(bases)
     levels = [size.bit_length() - 1 for size in sizes]

@@ -31,7 +31,9 @@ def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...])
     """Return |ΣD| for every base size B, D = sign(sum of 4B rows) − ½·mean sign of its four quarters.
 
     Skewness shifts the signs of B rows by −γ/(6√B) and those of 4B rows by half as much, so D is free of it while a
-    mean stays. One replaced row moves D by at most 2. ΣD is (N₊ − N₋ of 4B) − (N₊ − N₋ of B)/8.
+    mean stays. One replaced row moves D by at most 2. ΣD is (N₊ − N₋ of 4B) − (N₊ − N₋ of B)/8, but in a group that
+    is not full, where skewness stays: one fit has at most one such group, and whoever deals rows otherwise asks
+    `partition.cut_blocks` first.
     """
     net = counts.positive.astype(np.float64) - counts.negative
     statistic, nulls = [], list[Null]()

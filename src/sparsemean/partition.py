@@ -155,6 +155,27 @@ def deal_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: in
     )
 
 
+def cut_blocks(ranges: Ranges, sealed: Ranges = ()) -> int:
+    """Return how many blocks, or parts of them that `deal_ranges` deals apart, have some but fewer than 64 rows.
+
+    Examples
+    --------
+    >>> cut_blocks(((0, 130),)), cut_blocks(((0, 70), (128, 133)), ((64, 67),))
+    (1, 3)
+    """
+    blocks = {end // BLOCK for pair in ranges for end in pair if end % BLOCK} | {first // BLOCK for first, _ in sealed}
+    cut = sum(last - first < BLOCK for first, last in sealed)
+    for block in blocks:
+        span = (BLOCK * block, BLOCK * (block + 1))
+        cut += 0 < rows_in(ranges, *span) - rows_in(sealed, *span) < BLOCK
+    return cut
+
+
+def rows_in(ranges: Ranges, first: int, last: int) -> int:
+    """Return how many of the rows ``first`` … ``last − 1`` are in ``ranges``."""
+    return sum(max(0, min(b, last) - max(a, first)) for a, b in ranges)
+
+
 def check_sizes(sizes: tuple[int, ...]) -> None:
     """Refuse sizes that do not nest inside a block: rising powers of two from 1 to 64."""
     powers = [1 << h for h in range(BLOCK.bit_length())]

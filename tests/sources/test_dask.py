@@ -209,7 +209,9 @@ def test_small_neighbours_are_taken_together() -> None:
 
 def test_columns_in_another_order_are_not_taken_for_those_of_the_fit() -> None:
     frames = pytest.importorskip("dask.dataframe")
-    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 5)) + [3, 0, 0, 0, 0], columns=list("abcde"))
+    frame = pd.DataFrame(
+        np.random.default_rng(0).standard_normal((200, 5)) + np.array([3, 0, 0, 0, 0]), columns=list("abcde")
+    )
     est = SparseMean(random_state=0).fit(frame)
     right = frames.from_pandas(frame, npartitions=3)
     np.testing.assert_array_equal(est.transform(right).compute(), frame[["a"]])

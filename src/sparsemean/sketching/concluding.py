@@ -11,7 +11,7 @@ import numpy as np
 from sparsemean import certifying, fitting, improving
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
-from sparsemean.partition import BLOCK, deal
+from sparsemean.partition import BLOCK, cut_blocks, deal, rows_in
 from sparsemean.passes import stream
 from sparsemean.planning.fits import AUTO_SIZES
 from sparsemean.reading import Reading
@@ -51,9 +51,16 @@ def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **opti
     _check_counts(data, counts, chosen.support)
     made = fitting.concluded(data, counts, asked, sketch.seed, began=began, look_again=False)
     rejected = made.rows is not None and made.rows.suspects.size
-    notes = (*made.status.messages, *((NOT_LOOKED_FOR,) if rejected else ()))
+    notes = (*made.status.messages, *_numbering(asked.plan), *((NOT_LOOKED_FOR,) if rejected else ()))
     status = replace(made.status, messages=notes, seconds=time.perf_counter() - began)
     return replace(made, status=status, source=None if isinstance(table.source, Held) else table)
+
+
+def _numbering(plan: Plan) -> tuple[str, ...]:
+    """Say how rows are counted where their numbers are not 0, 1, …"""
+    if plan.ranges in ((), ((0, plan.n_rows),)):
+        return ()
+    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
 
 
 def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[fitting.Asked, Counts, Told]:
@@ -75,8 +82,10 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[fitting.Asked, Coun
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
     told = stream.closed(sketch.told)
-    counts = _of_sizes(told, asked.plan)
     ranges, sealed = _dealt(told)
+    if skewed:
+        _check_cuts(ranges, sealed)
+    counts = _of_sizes(told, asked.plan)
     return replace(asked, plan=replace(asked.plan, ranges=ranges, sealed=sealed)), counts, told
 
 
@@ -105,8 +114,14 @@ def _dealt(told: Told) -> tuple[Ranges, Ranges]:
 def _alone(first: int, last: int, ranges: Ranges) -> bool:
     """Whether a part of a block has all rows that were seen of the block."""
     start = first // BLOCK * BLOCK
-    seen = sum(max(0, min(b, start + BLOCK) - max(a, start)) for a, b in ranges)
-    return seen == last - first
+    return rows_in(ranges, start, start + BLOCK) == last - first
+
+
+def _check_cuts(ranges: Ranges, sealed: Ranges) -> None:
+    """Refuse skewed noise where more blocks are cut than the one that a fit may have: skewness cancels in full ones."""
+    if (cut := cut_blocks(ranges, sealed)) > 1:
+        rule = f"be 'symmetric' where pieces were sealed, or rows lack, inside blocks of {BLOCK}"
+        raise InputError("noise", rule, f"'skewed' and {cut:,} blocks that are cut", "cut pieces at multiples of 64")
 
 
 def _check_counts(data: Reading, counts: Counts, support: IntArray) -> None:
