@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.kernels import gpu
 from sparsemean.records import FloatArray, IntArray
-from sparsemean.sources.source import Array, Source
+from sparsemean.sources.source import Array, Source, Wrapped
 from sparsemean.sources.table import Table, check_matrix, check_names, dense_table
-
-if TYPE_CHECKING:
-    from sparsemean.sources.source import Block
 
 DEVICES = ("cpu", "gpu")
 
@@ -61,28 +58,12 @@ class Resident(Source):
         return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-class Sent(Source):
+class Sent(Wrapped):
     """Another source, whose values are sent to a device to be counted there."""
 
-    road = "gpu"
-
     def __init__(self, source: Source) -> None:
-        self.source, self.shape, self.dtype = source, source.shape, source.dtype
-        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
-        self.in_memory = source.in_memory
-
-    @property
-    def bytes_a_value(self) -> float:
-        """Bytes that a value takes in memory."""
-        return self.source.bytes_a_value
-
-    def block(self, rows: slice, columns: slice) -> Block:
-        """Return some rows of some columns."""
-        return self.source.block(rows, columns)
-
-    def _take(self, columns: IntArray) -> FloatArray:
-        """Return all rows of some columns."""
-        return self.source.take(columns)
+        super().__init__(source)
+        self.road, self.in_memory = "gpu", source.in_memory
 
 
 def takes(X: Any) -> bool:

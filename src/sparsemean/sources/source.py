@@ -161,13 +161,17 @@ class Chosen(Source):
         return self.source.take(self.columns[columns])
 
 
-class Held(Source):
-    """Another source, some of whose columns were kept when they came by and are not read again."""
+class Wrapped(Source):
+    """Another source, as it is; what wraps it says what is different."""
 
-    def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
-        self.source, self.columns, self.values = source, columns, values
-        self.shape, self.dtype, self.road = source.shape, source.dtype, source.road
-        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+    def __init__(self, source: Source) -> None:
+        self.source, self.shape, self.dtype, self.road = source, source.shape, source.dtype, source.road
+        self.along, self.grain, self.sparse, self.in_memory = (
+            source.along,
+            source.grain,
+            source.sparse,
+            source.in_memory,
+        )
 
     @property
     def bytes_a_value(self) -> float:
@@ -175,8 +179,20 @@ class Held(Source):
         return self.source.bytes_a_value
 
     def block(self, rows: slice, columns: slice) -> Block:
-        """Read a block."""
+        """Return some rows of some columns."""
         return self.source.block(rows, columns)
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of some columns."""
+        return self.source.take(columns)
+
+
+class Held(Wrapped):
+    """Another source, some of whose columns were kept when they came by and are not read again."""
+
+    def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
+        super().__init__(source)
+        self.columns, self.values = columns, values
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return columns, from memory where all of them are held."""
