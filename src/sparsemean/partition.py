@@ -163,17 +163,15 @@ def cut_blocks(ranges: Ranges, sealed: Ranges = ()) -> int:
     >>> cut_blocks(((0, 130),)), cut_blocks(((0, 70), (128, 133)), ((64, 67),))
     (1, 3)
     """
-    blocks = {end // BLOCK for pair in ranges for end in pair if end % BLOCK} | {first // BLOCK for first, _ in sealed}
-    cut = sum(last - first < BLOCK for first, last in sealed)
-    for block in blocks:
-        span = (BLOCK * block, BLOCK * (block + 1))
-        cut += 0 < rows_in(ranges, *span) - rows_in(sealed, *span) < BLOCK
-    return cut
-
-
-def rows_in(ranges: Ranges, first: int, last: int) -> int:
-    """Return how many of the rows ``first`` … ``last − 1`` are in ``ranges``."""
-    return sum(max(0, min(b, last) - max(a, first)) for a, b in ranges)
+    rest = dict[int, int]()
+    for first, last in ranges:
+        for block in {first // BLOCK, (last - 1) // BLOCK}:
+            seen = min(last, BLOCK * (block + 1)) - max(first, BLOCK * block)
+            rest[block] = rest.get(block, 0) + seen
+    for first, last in sealed:
+        block = first // BLOCK
+        rest[block] = rest.get(block, BLOCK) - (last - first)  # a block where no range begins or ends is full
+    return len(sealed) + sum(0 < rows < BLOCK for rows in rest.values())
 
 
 def check_sizes(sizes: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemean import certifying, fitting, improving
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
-from sparsemean.partition import BLOCK, cut_blocks, deal, rows_in
+from sparsemean.partition import BLOCK, cut_blocks, deal
 from sparsemean.passes import stream
 from sparsemean.planning.fits import AUTO_SIZES
 from sparsemean.reading import Reading
@@ -48,7 +48,7 @@ def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **opti
     columns = np.union1d(improving.columns_judged_by(data, sketch.seed), chosen.support)
     table = rows_again(X, sketch, columns)
     data = replace(data, table=holding(table, columns))
-    _check_counts(data, counts, chosen.support)
+    _check_counts(data, counts, columns)
     made = fitting.concluded(data, counts, asked, sketch.seed, began=began, look_again=False)
     rejected = made.rows is not None and made.rows.suspects.size
     notes = (*made.status.messages, *_numbering(asked.plan), *((NOT_LOOKED_FOR,) if rejected else ()))
@@ -57,7 +57,7 @@ def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **opti
 
 
 def _numbering(plan: Plan) -> tuple[str, ...]:
-    """Say how rows are counted where their numbers are not 0, 1, …"""
+    """Say how rows are counted where their numbers are not 0, 1, … themselves."""
     if plan.ranges in ((), ((0, plan.n_rows),)):
         return ()
     return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
@@ -114,7 +114,8 @@ def _dealt(told: Told) -> tuple[Ranges, Ranges]:
 def _alone(first: int, last: int, ranges: Ranges) -> bool:
     """Whether a part of a block has all rows that were seen of the block."""
     start = first // BLOCK * BLOCK
-    return rows_in(ranges, start, start + BLOCK) == last - first
+    seen = sum(max(0, min(b, start + BLOCK) - max(a, start)) for a, b in ranges)
+    return seen == last - first
 
 
 def _check_cuts(ranges: Ranges, sealed: Ranges) -> None:
@@ -124,9 +125,9 @@ def _check_cuts(ranges: Ranges, sealed: Ranges) -> None:
         raise InputError("noise", rule, f"'skewed' and {cut:,} blocks that are cut", "cut pieces at multiples of 64")
 
 
-def _check_counts(data: Reading, counts: Counts, support: IntArray) -> None:
-    """Refuse rows that are not those of the sketch: selected columns must have the signs that were counted."""
-    if not support.size:
+def _check_counts(data: Reading, counts: Counts, columns: IntArray) -> None:
+    """Refuse rows that are not those of the sketch: all columns that are read must have the signs that were counted."""
+    if not columns.size:
         return
     wanted = data.partition.wanted
 
@@ -134,9 +135,9 @@ def _check_counts(data: Reading, counts: Counts, support: IntArray) -> None:
         return np.vstack([np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)])
 
     with np.errstate(invalid="ignore"):
-        found = data.means(support, signs, data.partition.depth)
-    expected = np.stack([side[k, support] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
+        found = data.means(columns, signs, data.partition.depth)
+    expected = np.stack([side[k, columns] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
     other = np.flatnonzero((found != expected).any(axis=0))
     if other.size:
-        where = data.table.label(int(support[other[0]]))
+        where = data.table.label(int(columns[other[0]]))
         raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")
