@@ -55,4 +55,4 @@ def one_number_each(value: object, d: int, *, argument: str) -> npt.NDArray[np.f
         raise InputError(argument, rule, f"shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         raise InputError(argument, rule, "NaN or infinity")
-    return np.broadcast_to(numbers, (d,)).copy() if numbers.any() else None
+    return np.broadcast_to(numbers + 0.0, (d,)).copy() if numbers.any() else None  # no −0.0, which is the same

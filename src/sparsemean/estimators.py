@@ -261,6 +261,8 @@ class SparseMean(_Selector):
         """
         if "sketch_" not in self.__dict__:
             raise NotFittedError("complete must come after partial_fit: no rows have been counted yet")
+        if X is None:
+            raise InputError("X", "be given: all rows of the calls of partial_fit, in order", None)
         return self._take(self.sketch_.estimate(X, n_jobs=self.n_jobs, **self._deciding()))
 
     def __getattr__(self, name: str) -> Any:

@@ -16,6 +16,9 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean.sketching import Sketch
 
+RESULTS = (".csv", ".json", ".parquet")
+"""Endings of results that need no rows."""
+
 
 @click.command(short_help="Add sketches up and say which features have a mean.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
@@ -66,12 +69,15 @@ def merge(
     began = time.perf_counter()
     with waiting(f"Adding {len(files)} sketches", quiet):
         together = merged(files)
+        for target in sketches:
+            together.save(target)
+    if not quiet:
+        for target in sketches:  # there whatever comes of the rest: more rows may follow
+            click.echo(f"Written: {target}", err=json_file == "-")
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
         estimate = together.estimate(again or None, n_jobs=jobs, **sharing.given(options))
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
-    for target in sketches:
-        together.save(target)
     for target in results:
         write(estimate, target)
     if page is not None:
@@ -79,7 +85,7 @@ def merge(
     sharing.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
     if json_file != "-" and not quiet:
         click.echo(click.wrap_text(_covered(together), 80))
-        for target in (*sketches, *results, *([] if page is None else [page])):
+        for target in (*results, *([] if page is None else [page])):
             click.echo(f"Written: {target}")
 
 
@@ -88,7 +94,7 @@ def _check_targets(results: list[Path], sketches: list[Path], inputs: list[Path]
     from sparsemean.output import check_target
 
     for target in results:
-        if target.suffix.lower() == ".h5ad":
+        if target.suffix.lower() not in RESULTS:
             raise InputError("--out", "end in .sketch, .csv, .json or .parquet", repr(target.name))
         check_target(target)
     for target in sketches:

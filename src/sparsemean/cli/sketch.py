@@ -90,6 +90,8 @@ def check_sketch_target(target: Path) -> None:
 def _target(file: Path, out: Path | None) -> Path:
     if out is None and str(file) == "-":
         raise InputError("--out", "be given where rows come from standard input", None)
+    if not file.name:
+        raise InputError("FILE", "be an existing file", f"{str(file)!r}, a directory", "check the path")
     if out is None:
         name = file.name.removesuffix(".gz")
         out = file.with_name(f"{Path(name).stem}{ENDING}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from sparsemean.sources.table import Names, Table
 
 if TYPE_CHECKING:
     from sparsemean.sources.source import Block
+
+ARRAY_LIKE = ("shape", "columns", "__array__", "__array_interface__", "__arrow_c_stream__", "__dlpack__")
+"""What an object has that is a table itself."""
 
 
 class Unread(Source):
@@ -60,8 +63,8 @@ class Stacked(Source):
 
 def rows_again(X: Any, sketch: Sketch, columns: IntArray) -> Table:
     """Return all rows as a table: as they lie, or ``columns`` of them where they come by only once."""
-    if isinstance(X, Iterator):
-        return _taken(X, sketch, columns)
+    if _comes_in_chunks(X):
+        return _taken(iter(X), sketch, columns)
     in_pieces = isinstance(X, (list, tuple)) and X and len(getattr(X[0], "shape", ())) == 2
     pieces = list(_tables(X if in_pieces else [X], sketch))
     rows = sum(table.shape[0] for table in pieces)
@@ -78,6 +81,18 @@ def holding(table: Table, columns: IntArray) -> Table:
     if source.in_memory or isinstance(source, Held):
         return table
     return replace(table, source=Held(source, columns, source.take(columns)))
+
+
+def _comes_in_chunks(X: Any) -> bool:
+    """Whether chunks come out of X one after the other: it is no array, table or list, but can be gone through."""
+    if isinstance(X, Mapping):
+        advice = "pass its values() if they are chunks, in order"
+        raise InputError("X", "be rows or chunks of them", type(X).__name__, advice)
+    if isinstance(X, Iterator):
+        return True
+    if isinstance(X, (list, tuple, str, bytes, Table)) or not isinstance(X, Iterable):
+        return False
+    return not any(hasattr(X, name) for name in ARRAY_LIKE)
 
 
 def _taken(chunks: Iterator[Any], sketch: Sketch, columns: IntArray) -> Table:

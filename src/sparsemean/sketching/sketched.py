@@ -103,8 +103,10 @@ class Sketch:
             ``noise``, ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch made for skewed
             noise), ``refine``, ``refine_on``, ``screen_rows``, ``step_size``, ``init_scale``, ``n_iter``, ``n_jobs``.
         """
+        from sparsemean.kernels.threads import count_threads
         from sparsemean.sketching.concluding import conclude
 
+        count_threads(options.get("n_jobs"))
         return conclude(self, X, **options)
 
 
