@@ -150,7 +150,7 @@ class Counts:
     positive: CountArray
     negative: CountArray
     nearest: FloatArray
-    """Smallest nonzero |bucket mean| of the largest size; infinity where there is none."""
+    """Smallest nonzero |bucket mean| of the largest size; infinity where there is none, NaN where it is not told."""
     n_buckets: tuple[int, ...]
     present: CountArray | None = None
     """Buckets that hold a value, a row for each wanted size; None where no value is missing."""

@@ -44,7 +44,9 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
     so that the merged answer is exactly that of one fit. --seal closes such
     blocks and keeps no row: for those who may not share any. Nothing is lost by
     that if the first row is a multiple of 64 and no row comes after the last;
-    otherwise rows are dealt a little differently, and all guarantees stay.
+    otherwise rows are dealt a little differently: guarantees under symmetric
+    noise stay, skewed noise is refused where more than one block was closed
+    so. Fewer than 64 rows cannot be sealed, as counts would give them away.
     """
     from sparsemean.sketching.making import sketch_table
     from sparsemean.sources import open_file

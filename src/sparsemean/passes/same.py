@@ -44,6 +44,13 @@ def same_in_both(first: Same, first_counts: Counts, second: Same, second_counts:
     return Same(both[fits], np.where(np.isnan(a), b, a)[fits])
 
 
+def resting_on_many(same: Same, counts: Counts, n_rows: int) -> Same:
+    """Return the same less features with fewer than 64 values among ``n_rows``, whose value is nearly a row's."""
+    missing = 0 if counts.missing is None else counts.missing[same.features]
+    many = np.broadcast_to(n_rows - missing >= BLOCK, same.features.shape)
+    return Same(same.features[many], same.values[many])
+
+
 def _of(
     same: Same, counts: Counts, features: IntArray
 ) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

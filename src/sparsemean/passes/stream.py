@@ -16,7 +16,7 @@ from sparsemean import passes
 from sparsemean.device import on_host
 from sparsemean.errors import InputError
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
-from sparsemean.passes.same import same_in, same_in_both
+from sparsemean.passes.same import resting_on_many, same_in, same_in_both
 from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Sketch
 from sparsemean.sources.source import Dense, as_dense
 from sparsemean.sources.table import Table
@@ -39,7 +39,8 @@ def sketch(
 ) -> Sketch:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
-    ``sealed`` closes the blocks at both ends with the rows they have: none is kept, and no other piece completes them.
+    ``sealed`` closes the blocks at both ends with the rows they have: none is kept, no other piece completes them, and
+    nothing is told that may be a single value.
     """
     first_row = int(first_row)
     last = first_row + table.shape[0]
@@ -61,7 +62,14 @@ def sketch(
         elif a < b:
             loose.append(_loose(table, a, b, first_row, missing))
     same = same_in(table.source, told.counts) if told.counts.n_buckets[0] else Same()
-    return replace(told, loose=tuple(loose), same=same)
+    told = replace(told, loose=tuple(loose), same=same)
+    return _discreet(told) if sealed else told
+
+
+def _discreet(told: Sketch) -> Sketch:
+    """Leave out what may be a value of one row: the nearest mean, and the one value of a feature that has few."""
+    counts = replace(told.counts, nearest=np.full(told.n_features, np.nan))
+    return replace(told, counts=counts, same=resting_on_many(told.same, counts, told.n_rows))
 
 
 def merged(sketches: Iterable[Sketch]) -> Sketch:

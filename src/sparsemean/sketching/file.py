@@ -113,7 +113,7 @@ def _short(numbers: FloatArray) -> Array:
     """Return numbers in half the bytes where that loses nothing."""
     with np.errstate(over="ignore", under="ignore"):
         short = numbers.astype(np.float32)
-    return short if np.array_equal(short, numbers) else np.ascontiguousarray(numbers)
+    return short if np.array_equal(short, numbers, equal_nan=True) else np.ascontiguousarray(numbers)
 
 
 def _names_json(names: Names) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean.checks import integer, one_number_each
 from sparsemean.errors import InputError
 from sparsemean.evidence import contrast_bases, contrast_sizes
+from sparsemean.partition import BLOCK
 from sparsemean.passes import stream
 from sparsemean.planning.fits import MIN_ROWS, plan_fit
 from sparsemean.randomness import draw_seed
@@ -68,8 +69,10 @@ def sketch(
     missing : {"raise", "omit"}, default="raise"
         What to do about NaN.
     sealed : bool, default=False
-        Close the blocks at both ends with the rows they have, and keep no row. The guarantees stay. The answer is that
-        of one fit if ``first_row`` is a multiple of 64 and nothing comes after the last row.
+        Close the blocks at both ends with the rows they have, and keep no row: counts only, of 64 rows at least. The
+        answer is that of one fit if ``first_row`` is a multiple of 64 and nothing comes after the last row. If not, the
+        guarantees under symmetric noise stay, and ``noise="skewed"`` is refused once more than one block is cut. With
+        ``missing="omit"`` a column of one value, of which a piece has fewer than 64, may stay on the support.
     feature_names : sequence of d names, optional
         Defaults to the names of the input's columns.
     n_jobs : int, optional
@@ -108,6 +111,9 @@ def sketch_table(
     """Count the rows of a table; see `sketch`."""
     if not isinstance(sealed, (bool, np.bool_)):
         raise InputError("sealed", "be True or False", repr(sealed))
+    if sealed and table.shape[0] < BLOCK:
+        rule = f"be left out for fewer than {BLOCK} rows, whose counts would give them away"
+        raise InputError("sealed", rule, f"{table.shape[0]} rows")
     told = stream.sketch(
         table,
         _first(first_row),
