@@ -12,6 +12,8 @@ import pytest
 from sparsemean import Estimate, InputError, Sketch, load_sketch, merge, simulate, sketch, sparse_mean
 from sparsemean.partition import BLOCK, cut_blocks, deal_ranges
 
+from command import expect
+
 DATA = simulate.make_contaminated(1030, 40, [10, -5, -4, 2], random_state=0)
 X = DATA.X
 
@@ -163,3 +165,17 @@ def test_sealed_files_merge_with_others_and_decide_like_one_fit(tmp_path: Path) 
         for found in (together, load_sketch(tmp_path / "all.sketch")):
             same_answer(found.estimate(X, contamination=0.1), expected)
             np.testing.assert_array_equal(found.estimate(contamination=0.1).entry_time, expected.entry_time)
+
+
+def test_the_command_refuses_what_gives_rows_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", X[:63])
+    expect("sketch", tmp_path / "x.npy", "--seal", status=2)
+    said = capsys.readouterr().err
+    assert "sealed must be left out for fewer than 64 rows" in said.replace("\n", " ")
+    assert not (tmp_path / "x.sketch").exists()
+    for k, (a, b) in enumerate(((0, 100), (100, 300))):
+        np.save(tmp_path / f"{k}.npy", X[a:b])
+        expect("sketch", tmp_path / f"{k}.npy", "--seal", "--noise", "skewed", "--first-row", str(a), "-q")
+    expect("merge", tmp_path / "0.sketch", tmp_path / "1.sketch", "--noise", "skewed", "-q", status=2)
+    assert "noise must be 'symmetric' where pieces were sealed" in capsys.readouterr().err.replace("\n", " ")
+    expect("merge", tmp_path / "0.sketch", tmp_path / "1.sketch", "-q")
