@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +135,171 @@ def test_merge_says_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture
     for name in ("a.xlsx", "a.h5ad", "a"):
         expect("merge", tmp_path / "a.sketch", "--out", tmp_path / name, status=2)
         assert "--out must end in .sketch, .csv, .json or .parquet: got" in capsys.readouterr().err
+
+
+Members = dict[str, Any]
+"""The header as a dictionary, arrays as arrays, and names as bytes."""
+FULL: dict[str, Any] = {
+    "feature_names": [f"f{i}" for i in range(60)], "null": np.linspace(0.0, 1.0, 60), "missing": "omit",
+    "first_row": 100,
+}  # fmt: skip
+
+
+def changed(path: Path, change: Callable[[Members], object]) -> None:
+    """Write a file again after some change, its checksums right."""
+    with zipfile.ZipFile(path) as archive:
+        members: Members = {name: archive.read(name) for name in archive.namelist()}
+    for name, content in members.items():
+        if name.endswith(".npy"):
+            members[name] = np.load(io.BytesIO(content))
+    members["header.json"] = json.loads(members["header.json"])
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            if isinstance(content, np.ndarray):
+                with archive.open(name, "w") as member:
+                    np.lib.format.write_array(member, content, version=(1, 0))
+            else:
+                archive.writestr(name, json.dumps(content) if isinstance(content, dict) else content)
+
+
+def saying(**entries: Any) -> Callable[[Members], object]:
+    return lambda members: members["header.json"].update(entries)
+
+
+def holding(name: str, make: Callable[[Any], Any]) -> Callable[[Members], object]:
+    def change(members: Members) -> None:
+        members[f"{name}.npy"] = make(members[f"{name}.npy"])
+
+    return change
+
+
+def at_first(value: int) -> Callable[[Any], Any]:
+    """Put a number in the place of the first of every row."""
+
+    def change(numbers: Any) -> Any:
+        wide = numbers.astype(np.uint32)
+        wide[..., 0] = value
+        return wide
+
+    return change
+
+
+CONTRADICTIONS: dict[str, Callable[[Members], object]] = {
+    "features in words": saying(n_features="60"),
+    "features as truth": saying(n_features=True),
+    "seed below zero": saying(seed="-1"),
+    "seed too large": saying(seed=str(2**128)),
+    "seed as a number": saying(seed=0),
+    "seed with spaces": saying(seed=" 0"),
+    "missing as a number": saying(missing=1),
+    "gaps that are not there": saying(gaps=False),
+    "gaps where none are allowed": saying(missing=False),
+    "gaps as a number": saying(gaps=1),
+    "sizes as fractions": saying(sizes=[1.0, 2.0, 4.0]),
+    "sizes as a number": saying(sizes=1),
+    "digest as a number": saying(shift=1),
+    "other null": saying(shift="0" * 64),
+    "no null": saying(shift=""),
+    "other names": saying(names="0" * 64),
+    "no names": saying(names=""),
+    "rows as fractions": saying(ranges=[[100.0, 400.0]]),
+    "rows below zero": saying(ranges=[[-200, 100]]),
+    "rows beyond": saying(ranges=[[2**62, 2**62 + 300]]),
+    "rows without end": saying(ranges=[[100]]),
+    "rows in words": saying(ranges="rows"),
+    "very many rows": saying(ranges=[[100, 2**40]]),
+    "more rows": saying(ranges=[[100, 500]]),
+    "fewer rows": saying(ranges=[[100, 399]]),
+    "other rows": saying(ranges=[[0, 300]]),
+    "sealed elsewhere": saying(sealed=[[0, 10]]),
+    "sealed across blocks": saying(sealed=[[190, 200]]),
+    "part of a block left over": saying(ranges=[[99, 400]], n_buckets=[257, 129, 65]),
+    "sealed and kept": saying(sealed=[[390, 395]]),
+    "buckets below zero": saying(n_buckets=[256, 128, -64]),
+    "buckets as fractions": saying(n_buckets=[256.0, 128, 64]),
+    "fewer rows than counted": saying(n_buckets=[255, 128, 64]),
+    "too few buckets": saying(n_buckets=[256, 127, 64]),
+    "too many buckets": saying(n_buckets=[256, 257, 64]),
+    "kept rows in disorder": saying(loose=[384, 100]),
+    "kept rows elsewhere": saying(loose=[100, 320]),
+    "kept rows across blocks": saying(loose=[101, 384]),
+    "fewer kept rows": saying(loose=[100]),
+    "more kept rows": saying(loose=[100, 384, 390]),
+    "kept rows in words": saying(loose=["100", "384"]),
+    "version as a number": saying(written_by=1),
+    "a list": lambda members: members.update({"header.json": b"[]"}),
+    "another member": lambda members: members.update({"more.npy": np.zeros(3)}),
+    "too many positive": holding("positive", at_first(257)),
+    "too many negative": holding("negative", at_first(2**32 - 1)),
+    "too many together": lambda members: (
+        holding("positive", at_first(64))(members), holding("negative", at_first(64))(members)
+    ),
+    "more present than buckets": holding("present", at_first(257)),
+    "fewer present than signs": holding("present", at_first(1)),
+    "very many missing": holding("missing", at_first(257)),
+    "nearest below zero": holding("nearest", lambda numbers: -numbers),
+    "other null values": holding("shift", lambda numbers: numbers + 1.0),
+    "constants falling": lambda members: members.update(
+        {"same-features.npy": np.array([2, 1], dtype=np.uint8), "same-values.npy": np.ones(2)}
+    ),
+    "constants beyond": lambda members: members.update(
+        {"same-features.npy": np.array([60], dtype=np.uint8), "same-values.npy": np.ones(1)}
+    ),
+    "constants far beyond": lambda members: members.update(
+        {"same-features.npy": np.array([2**64 - 1], dtype=np.uint64), "same-values.npy": np.ones(1)}
+    ),
+    "constants in a square": lambda members: members.update(
+        {"same-features.npy": np.zeros((1, 1), dtype=np.uint8), "same-values.npy": np.ones((1, 1))}
+    ),
+    "names that are numbers": lambda members: members.update({"feature_names.json": b"[1]"}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A sketch with everything a file may hold; rows 100–127 and 384–399 are kept as they are."""
+    path = tmp_path_factory.mktemp("full") / "full.sketch"
+    sketch(GAPS, **FULL).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_files_that_contradict_themselves_are_refused(change: Any, written: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.sketch"
+    path.write_bytes(written)
+    changed(path, lambda members: members)
+    assert load_sketch(path).ranges == ((100, 400),)
+    changed(path, change)
+    with pytest.raises(
+        InputError, match=r"FILE must be a complete sketch file: got .*a\.sketch|bucket_sizes"
+    ) as refused:
+        load_sketch(path)
+    assert "\n" not in str(refused.value)
+    other = sketch(GAPS[:50], **{**FULL, "first_row": 0})
+    if "name" not in str(refused.value):  # those of the first one are read, if they say they are the same
+        with pytest.raises(InputError):
+            merge([other, path])
+
+
+def test_sums_of_signs_do_not_overflow(tmp_path: Path) -> None:
+    """200 and 200 of 255 buckets are 400, not 144; 255 of 255 are right."""
+    made = sketch(NOISE[:255], sealed=True)
+    made.save(tmp_path / "a.sketch")
+    for k, (positive, negative, right) in enumerate(
+        [(200, 200, False), (0, 255, True), (254, 1, True), (1, 255, False)]
+    ):
+        path = tmp_path / f"{k}.sketch"
+        made.save(path)
+
+        def change(members: Members, positive: int = positive, negative: int = negative) -> None:
+            for name, value in (("positive", positive), ("negative", negative)):
+                members[f"{name}.npy"] = members[f"{name}.npy"].astype(np.uint8)
+                members[f"{name}.npy"][0, 0] = value
+
+        changed(path, change)
+        if right:
+            assert load_sketch(path).told.counts.positive[0, 0] == positive
+        else:
+            with pytest.raises(InputError, match="more signs are counted than there are buckets"):
+                load_sketch(path)

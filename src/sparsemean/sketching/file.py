@@ -23,6 +23,7 @@ from sparsemean.files import replacing
 from sparsemean.partition import BLOCK, check_sizes
 from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same
 from sparsemean.records import Sketch as Told
+from sparsemean.sketching import claims
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.table import Names
@@ -66,7 +67,7 @@ def header_of(sketch: Sketch) -> Header:
         seed=told.seed,
         sizes=told.sizes,
         missing=told.missing,
-        shift="" if told.shift is None else _digest(np.ascontiguousarray(told.shift).tobytes()),
+        shift="" if told.shift is None else _digest_of_null(told.shift),
         ranges=told.ranges,
         sealed=told.sealed,
         n_buckets=told.counts.n_buckets,
@@ -124,6 +125,10 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _digest_of_null(shift: FloatArray) -> str:
+    return _digest((shift + 0.0).tobytes())  # 0.0 and −0.0 are the same null value
+
+
 def load(path: str | Path) -> Sketch:
     """Read a sketch written by `Sketch.save`; damaged files and others are refused in one line."""
     path = Path(path)
@@ -169,30 +174,35 @@ def _header(archive: zipfile.ZipFile, path: Path) -> Header:
         advice = f"it was written by sparsemean {said.get('written_by', 'of another version')}" if newer else ""
         raise InputError("FILE", f"hold a sketch of format {FORMAT}", f"{path} ({kind or 'none'})", advice)
     header = Header(**{name: _tuples(value) for name, value in said.items() if name != "seed"}, seed=int(said["seed"]))
+    if said["seed"] != str(header.seed):
+        raise ValueError("its seed is not written in digits")
+    claims.check_types(header)
     check_sizes(header.sizes)
-    _check_ranges(header.ranges)
-    _check_ranges(header.sealed)
-    if len(set(archive.namelist())) < len(archive.namelist()) or not header.ranges or header.n_features < 1:
-        raise ValueError("its header contradicts its content")
+    claims.check_header(header, archive.namelist(), _members(header))
     return header
+
+
+def _members(header: Header) -> list[str]:
+    """Return the names of all that a file with this header holds."""
+    arrays = ["positive", "negative", "nearest", "same-features", "same-values"]
+    arrays += (["present", "missing"] if header.gaps else []) + (["shift"] if header.shift else [])
+    arrays += [f"loose-{k}" for k in range(len(header.loose))]
+    return [HEADER, *([NAMES] if header.names else []), *(f"{name}.npy" for name in arrays)]
 
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _check_ranges(ranges: Ranges) -> None:
-    ends = [0, *(end for pair in ranges for end in pair)]
-    if any(len(pair) != 2 or pair[0] >= pair[1] for pair in ranges) or ends != sorted(ends):
-        raise ValueError("its rows are in disorder")
-
-
 def _names(archive: zipfile.ZipFile, header: Header) -> Names:
-    names = json.loads(archive.read(NAMES))
+    content = archive.read(NAMES)
+    names = json.loads(content)
+    if _digest(content) != header.names or type(names) is not list or not set(map(type, names)) <= {str}:
+        raise ValueError("its feature names are not those of its header")
     if len(names) != header.n_features:
         raise ValueError(f"{len(names)} names for {header.n_features} features")
     out = np.empty(len(names), dtype=object)
-    out[:] = names  # str already: a million of them are not looked at again
+    out[:] = names
     return out
 
 
@@ -210,20 +220,29 @@ def _told(archive: zipfile.ZipFile, header: Header) -> Told:
         present=counted("present", len(sizes), d) if header.gaps else None,
         missing=counted("missing", d) if header.gaps else None,
     )
-    if len(header.n_buckets) != len(sizes):
-        raise ValueError("its header contradicts its content")
-    features = _read(archive, "same-features", "u", None).astype(np.intp)
-    return Told(
+    features = _read(archive, "same-features", "u", None)
+    if features.ndim != 1 or features.max(initial=0) >= d:
+        raise ValueError("features of one value are in disorder")
+    told = Told(
         seed=header.seed,
         sizes=sizes,
         missing=header.missing,
-        shift=_read(archive, "shift", "f", (d,)) if header.shift else None,
+        shift=_shift(archive, header) if header.shift else None,
         counts=counts,
         ranges=header.ranges,
         loose=tuple(_loose(archive, k, first, d) for k, first in enumerate(header.loose)),
         sealed=header.sealed,
-        same=Same(features, _read(archive, "same-values", "f", features.shape)),
+        same=Same(features.astype(np.intp), _read(archive, "same-values", "f", features.shape)),
     )
+    claims.check_told(told)
+    return told
+
+
+def _shift(archive: zipfile.ZipFile, header: Header) -> FloatArray:
+    shift = _read(archive, "shift", "f", (header.n_features,))
+    if _digest_of_null(shift) != header.shift:
+        raise ValueError("its null values are not those of its header")
+    return shift
 
 
 def _wide(told: Told) -> Told:
