@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,10 +40,9 @@ def data_of(seed: int, options: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-def on_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def on_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every pass leaves its counts on a device."""
     count = Reading._count
-    monkeypatch.setitem(sys.modules, "cupy", fakecupy.MODULE)
 
     def counted(self: Reading, keep: Any, progress: Any) -> Any:
         counts, kept = count(self, keep, progress)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -15,15 +13,10 @@ from sparsemean.evidence import of_contrasts, of_signs
 from sparsemean.records import Counts
 
 import fakecupy
-from emulated import Emulated, needs_compiler
+from emulated import needs_compiler
 from fakecupy import moved
 
-
-@pytest.fixture(autouse=True)
-def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(sys.modules, "cupy", fakecupy.MODULE)
-    yield
-    nulls._table_on.cache_clear()
+pytestmark = [needs_compiler, pytest.mark.usefixtures("cupy")]
 
 
 def same(a: Any, b: Any) -> None:
@@ -49,7 +42,7 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
     there = moved(counts)
     assert device.on_device(there.positive)
     assert not device.on_device(counts.positive)
-    assert device.namespace(counts.nearest, there.positive) is fakecupy.MODULE
+    assert device.namespace(counts.nearest, there.positive) is sys.modules["cupy"]
     assert device.namespace(counts.nearest, 3) is np
     back = device.on_host(there)
     assert isinstance(back, Counts)
@@ -92,11 +85,9 @@ def test_decisions_are_the_same_bits(
     np.testing.assert_array_equal(device.on_host(by_rule.support), [0, 1, 48, 49])
 
 
-@needs_compiler
 @pytest.mark.parametrize("zeros", [0.0, 1e-6])
-def test_the_host_waits_for_the_device_a_few_times_only(zeros: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
     """However many features there are: launches and waits cost more than the work there."""
-    monkeypatch.setitem(sys.modules, "cupy", Emulated())
     rng, d, buckets = np.random.default_rng(0), 20_000, (2000, 1000, 500)
     share = np.where(np.arange(d) < 50, 0.7, 0.5)
     nonzero = np.stack([rng.binomial(J, 1 - zeros, d) for J in buckets]).astype(np.int32)

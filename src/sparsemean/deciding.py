@@ -10,13 +10,11 @@ import numpy.typing as npt
 
 from sparsemean import certifying, planning, selection
 from sparsemean.device import namespace
-from sparsemean.fitting import ask
-from sparsemean.partition import deal
-from sparsemean.randomness import draw_seed
+from sparsemean.fitting import prepared
 from sparsemean.reading import Reading
 from sparsemean.records import FloatArray, IntArray, Plan
 from sparsemean.sources import as_table
-from sparsemean.sources.gpu import on_the_host, sent, where_it_lies
+from sparsemean.sources.gpu import where_it_lies
 
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
@@ -84,15 +82,12 @@ def certify(
     128
     """
     rule = planning.one_of(selection, RULES, argument="selection")
-    table = sent(as_table(X, feature_names), device)
-    asked = ask(
-        *table.shape, contamination=contamination, selection=rule, level=level, noise=noise, bucket_sizes=bucket_sizes,
-        null=on_the_host(null, table, argument="null"), missing=missing, refine=None, screen_rows=False,
+    data, _, seed = prepared(
+        as_table(X, feature_names), random_state=random_state, n_jobs=n_jobs, device=device, null=null,
+        contamination=contamination, selection=rule, level=level, noise=noise, bucket_sizes=bucket_sizes,
+        missing=missing, refine=None, screen_rows=False,
     )  # fmt: skip
-    seed = draw_seed(random_state)
-    plan = asked.plan
-    data = Reading(table, deal(plan, seed), plan, asked.shift, None, n_jobs, plan.missing == "omit")
-    with where_it_lies(table):
+    with where_it_lies(data.table):
         return decided_by(data, seed)
 
 

@@ -100,21 +100,29 @@ def fit(
 ) -> Estimate:
     """Fit a table; ``options`` are those of `ask`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    table = sent(table, device)
-    groups, options["null"] = (
-        on_the_host(value, table, argument=name)
-        for name, value in (("groups", groups), ("null", options.get("null", 0.0)))
+    data, asked, seed = prepared(
+        table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options
     )
-    units = _units(groups, table.shape[0])
+    shares = (1.0, 0.2 * (asked.method is not None), 0.8 * asked.plan.screen_rows)
+    counting, refining, again = _parts(progress, shares)
+    source = data.table
+    with where_it_lies(source):
+        counts, data = data.counted(improving.columns_judged_by(data, seed), counting)
+        made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
+    return replace(made, source=source)
+
+
+def prepared(
+    table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
+) -> tuple[Reading, Asked, int]:
+    """Check what is asked of a table and deal its rows; return how it will be read, what was asked, and the seed."""
+    table = sent(table, device)
+    units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
+    options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     asked = ask(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     plan, seed = asked.plan, draw_seed(random_state)
     data = Reading(table, deal(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
-    shares = (1.0, 0.2 * (asked.method is not None), 0.8 * plan.screen_rows)
-    counting, refining, again = _parts(progress, shares)
-    with where_it_lies(table):
-        counts, data = data.counted(improving.columns_judged_by(data, seed), counting)
-        made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
-    return replace(made, source=table)
+    return data, asked, seed
 
 
 def concluded(

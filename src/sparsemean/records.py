@@ -52,7 +52,7 @@ class Plan:
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
     ranges, sealed
-        Numbers of the rows, and parts of blocks of 64 that were dealt apart, as in `Sketch`; empty where rows have the
+        Numbers of the rows, and parts of blocks of 64 that were dealt apart, as in `Told`; empty where rows have the
         numbers 0, 1, … and all blocks were dealt whole.
     """
 
@@ -243,7 +243,7 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
+class Told:
     """What is known of some rows, by their number among all rows: counts that add up to those of one pass.
 
     Attributes

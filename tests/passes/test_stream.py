@@ -14,7 +14,7 @@ from sparsemean.errors import InputError
 from sparsemean.kernels import reference
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places, deal_ranges
 from sparsemean.passes import count, stream
-from sparsemean.records import Counts, Same, Sketch
+from sparsemean.records import Counts, Same, Told
 from sparsemean.sources import as_table
 
 import problems
@@ -35,7 +35,7 @@ def same_counts(found: Counts, expected: Counts) -> None:
     np.testing.assert_allclose(found.nearest, expected.nearest, rtol=1e-15)  # a sum over a count, or times a share
 
 
-def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> Sketch:
+def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> Told:
     pieces = cut(X.shape[0], rng)
     rng.shuffle(pieces)
     return stream.closed(stream.merged(stream.sketch(as_table(X[a:b]), a, **options) for a, b in pieces))

@@ -45,7 +45,7 @@ def count_signs(
     """
     total = no_counts(partition, X.shape[1], missing=missing)
     bad = cupy().zeros(1, dtype=np.int32)
-    add_counts(X, Dealt.of(partition), total, bad, shift=shift, kind=kind)
+    add_counts(X, Dealt(partition), total, bad, shift=shift, kind=kind)
     if int(bad[0]):
         raise NotFiniteError
     return total.settled()
@@ -54,19 +54,14 @@ def count_signs(
 class Dealt:
     """A partition on the device: the rows of every leaf, and how leaves are nested."""
 
-    def __init__(self, order: Any, offsets: Any, partition: Partition) -> None:
-        self.order, self.offsets = order, offsets
-        self.places: dict[int, Any] = {}
+    def __init__(self, partition: Partition) -> None:
+        xp = cupy()
         self.n_leaves = partition.n_buckets(0)
         self.depth, self.wanted = partition.depth, sum(1 << level for level in partition.wanted)
-
-    @classmethod
-    def of(cls, partition: Partition) -> Dealt:
-        """Copy a partition to the device."""
-        xp = cupy()
-        runs = partition.n_buckets(0) < partition.n_rows
-        offsets = xp.asarray(partition.levels[0], dtype=np.int32) if runs else None
-        return cls(xp.asarray(partition.order, dtype=np.int64), offsets, partition)
+        self.order = xp.asarray(partition.order, dtype=np.int64)
+        runs = self.n_leaves < partition.n_rows
+        self.offsets = xp.asarray(partition.levels[0], dtype=np.int32) if runs else None
+        self.places: dict[int, Any] = {}
 
     def places_of(self, step: int) -> Any:
         """Return where the rows of every leaf lie, in bytes from row 0 on, in a matrix with ``step`` bytes a row."""

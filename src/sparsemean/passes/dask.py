@@ -18,7 +18,7 @@ from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
 from sparsemean.passes import stream
 from sparsemean.passes.memory import map_means, not_finite
-from sparsemean.records import Counts, FloatArray, IntArray, Partition, Sketch
+from sparsemean.records import Counts, FloatArray, IntArray, Partition, Told
 from sparsemean.sources import as_table
 from sparsemean.sources.dask import Dask, check_held, ends
 from sparsemean.sources.source import Held, as_dense
@@ -67,7 +67,7 @@ Bad = Place | InputError
 class Found:
     """What a chunk, or several, told: a sketch or counts, kept columns; or what is wrong with it."""
 
-    told: Sketch | Counts | None
+    told: Told | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
 
@@ -157,8 +157,8 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Fo
         return Found(None, bad=_place(block, first_row, first_column, job.missing) or error)
 
 
-def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> Sketch | None:
-    """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
+def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> Told | None:
+    """Told the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
     before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
     if behind > before:
         inside = np.ones(table.shape[0], dtype=bool)
@@ -234,7 +234,7 @@ def _merged(parts: list[Found]) -> Found:
     for part in parts:
         if part.bad is not None:
             return part
-    sketches = [part.told for part in parts if isinstance(part.told, Sketch)]
+    sketches = [part.told for part in parts if isinstance(part.told, Told)]
     return Found(stream.merged(sketches) if sketches else None)
 
 
@@ -245,7 +245,7 @@ def _ended(parts: list[Found]) -> Counts | Bad:
     together = _merged(parts)
     if together.bad is not None:
         return together.bad
-    assert isinstance(together.told, Sketch)
+    assert isinstance(together.told, Told)
     return stream.closed(together.told).counts
 
 

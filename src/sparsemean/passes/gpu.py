@@ -98,14 +98,13 @@ class Adding:
     """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
 
     def __init__(self, partition: Partition, d: int, shift: Any, missing: bool) -> None:
-        self.partition, self.dealt = partition, gpu.Dealt.of(partition)
+        self.partition, self.dealt = partition, gpu.Dealt(partition)
         self.counts = gpu.no_counts(partition, d, missing=missing)
         self.shift, self.bad = shift, gpu.cupy().zeros(1, dtype=np.int32)
 
     def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
         """Queue the counting of a piece, dealt by ``partition`` if that is not the one of all rows."""
-        one_of_many = partition is not None and partition is not self.partition
-        dealt = gpu.Dealt.of(partition) if one_of_many and partition is not None else self.dealt
+        dealt = self.dealt if partition in (None, self.partition) else gpu.Dealt(partition)
         shift = None if self.shift is None else self.shift[first_column : first_column + X.shape[1]]
         gpu.add_counts(X, dealt, self.counts, self.bad, shift=shift, first_column=first_column)
 

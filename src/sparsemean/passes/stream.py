@@ -17,7 +17,7 @@ from sparsemean.device import on_host
 from sparsemean.errors import InputError
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
 from sparsemean.passes.same import resting_on_many, same_in, same_in_both
-from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Sketch
+from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sources.source import Dense, as_dense
 from sparsemean.sources.table import Table
 
@@ -36,7 +36,7 @@ def sketch(
     sealed: bool = False,
     n_jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Sketch:
+) -> Told:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
     ``sealed`` closes the blocks at both ends with the rows they have: none is kept, no other piece completes them, and
@@ -47,7 +47,7 @@ def sketch(
     start = min(-(-first_row // BLOCK) * BLOCK, last)
     stop = last if sealed else max(last // BLOCK * BLOCK, start)
     none = _nothing(table.shape[1], sizes)
-    told = Sketch(
+    told = Told(
         seed, sizes, missing, shift, none, ((first_row, last),), sealed=_ends(first_row, last) if sealed else ()
     )
     loose = list[Loose]()
@@ -66,13 +66,13 @@ def sketch(
     return _discreet(told) if sealed else told
 
 
-def _discreet(told: Sketch) -> Sketch:
+def _discreet(told: Told) -> Told:
     """Leave out what may be a value of one row: the nearest mean, and the one value of a feature that has few."""
     counts = replace(told.counts, nearest=np.full(told.n_features, np.nan))
     return replace(told, counts=counts, same=resting_on_many(told.same, counts, told.n_rows))
 
 
-def merged(sketches: Iterable[Sketch]) -> Sketch:
+def merged(sketches: Iterable[Told]) -> Told:
     """Return what all of them tell together; none may have seen a row of another.
 
     They are taken one after the other, so that an iterator need never have two. Settings are those of the first:
@@ -85,7 +85,7 @@ def merged(sketches: Iterable[Sketch]) -> Sketch:
     return total
 
 
-def closed(sketch: Sketch) -> Sketch:
+def closed(sketch: Told) -> Told:
     """Close all blocks with the rows they have: nothing more will come."""
     return _completed(sketch, lambda rows: True)[0]  # noqa: ARG005
 
@@ -101,7 +101,7 @@ def check_apart(ranges: Iterable[tuple[int, int]]) -> None:
         raise InputError("sketches", f"have at most {MOST_ROWS:,} rows together", sum(b - a for a, b in ranges))
 
 
-def _plus(total: Sketch, other: Sketch, *, own: bool) -> tuple[Sketch, bool]:
+def _plus(total: Told, other: Told, *, own: bool) -> tuple[Told, bool]:
     """Add one more; whether the arrays of ``total`` are its own, to be written to, comes in and goes out."""
     ranges = sorted((*total.ranges, *other.ranges))
     check_apart(ranges)
@@ -122,7 +122,7 @@ def _plus(total: Sketch, other: Sketch, *, own: bool) -> tuple[Sketch, bool]:
     return made, own or counted
 
 
-def _completed(sketch: Sketch, complete: Callable[[int], bool]) -> tuple[Sketch, bool]:
+def _completed(sketch: Told, complete: Callable[[int], bool]) -> tuple[Told, bool]:
     """Count the blocks whose number of loose rows is enough, the others stay loose; and say whether there was one."""
     left, made, counted = list[Loose](), sketch, False
     for _, parts in groupby(sketch.loose, key=lambda part: part.first_row // BLOCK):

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from sparsemean.partition import BLOCK
 from sparsemean.passes.stream import MOST_ROWS
-from sparsemean.records import Counts, Ranges
-from sparsemean.records import Sketch as Told
+from sparsemean.records import Counts, Ranges, Told
 
 if TYPE_CHECKING:
     from sparsemean.sketching.file import Header

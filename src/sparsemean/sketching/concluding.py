@@ -15,8 +15,7 @@ from sparsemean.partition import BLOCK, cut_blocks, deal
 from sparsemean.passes import stream
 from sparsemean.planning.fits import AUTO_SIZES
 from sparsemean.reading import Reading
-from sparsemean.records import Counts, FloatArray, IntArray, Plan, Ranges
-from sparsemean.records import Sketch as Told
+from sparsemean.records import Counts, FloatArray, IntArray, Plan, Ranges, Told
 from sparsemean.sketching.making import SKEWED_SIZES
 from sparsemean.sketching.rows_again import Unread, holding, rows_again
 from sparsemean.sketching.sketched import Sketch

@@ -21,8 +21,7 @@ from sparsemean import __version__
 from sparsemean.errors import InputError
 from sparsemean.files import replacing
 from sparsemean.partition import BLOCK, check_sizes
-from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same
-from sparsemean.records import Sketch as Told
+from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sketching import claims
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.opened import Opened

@@ -14,8 +14,7 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.passes import stream
-from sparsemean.records import FloatArray
-from sparsemean.records import Sketch as Told
+from sparsemean.records import FloatArray, Told
 from sparsemean.sketching import file
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.table import Names

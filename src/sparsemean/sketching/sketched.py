@@ -22,13 +22,13 @@ class Sketch:
 
     Attributes
     ----------
-    told : records.Sketch
+    told : records.Told
         The counts, and how rows were dealt.
     feature_names : array of str or None
         Names of the features, where they have any.
     """
 
-    told: records.Sketch
+    told: records.Told
     feature_names: Names | None = None
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from sparsemean.bench.timing import best_times
 from sparsemean.bench.wording import against, duration, size
 from sparsemean.fitting import ask
 from sparsemean.passes import stream
-from sparsemean.records import Counts, Sketch
+from sparsemean.records import Counts, Told
 from sparsemean.sources import as_table, open_file
 
 SIZES = (1, 2, 4)
@@ -68,7 +68,7 @@ def rows(*, quick: bool, repeat: int) -> Iterator[Row]:
         yield from _workers(min(repeat, 3))
 
 
-def counted(X: data.FloatMatrix, first_row: int = 0) -> Sketch:
+def counted(X: data.FloatMatrix, first_row: int = 0) -> Told:
     """Count a chunk as one thread of a worker does."""
     return stream.sketch(as_table(X), first_row, seed=0, sizes=SIZES, n_jobs=1)
 
@@ -91,7 +91,7 @@ def _growing(quick: bool, repeat: int) -> Iterator[Row]:
         yield Row(name, took / once, "×", detail=against(took, once))
 
 
-def made(d: int, n_rows: int, first_row: int = 0) -> Sketch:
+def made(d: int, n_rows: int, first_row: int = 0) -> Told:
     """Make up a sketch: fair signs, but for every thousandth feature, which has a mean."""
     rng = np.random.default_rng(0)
     buckets = tuple(n_rows // rows for rows in SIZES)
@@ -99,10 +99,10 @@ def made(d: int, n_rows: int, first_row: int = 0) -> Sketch:
     positive[:, ::1000] = np.array(buckets)[:, np.newaxis] * 9 // 10
     negative = np.array(buckets, dtype=np.int32)[:, np.newaxis] - positive
     counts = Counts(positive, negative, rng.random(d), buckets)
-    return Sketch(0, SIZES, False, None, counts, ((first_row, first_row + n_rows),))
+    return Told(0, SIZES, False, None, counts, ((first_row, first_row + n_rows),))
 
 
-def moved(sketch: Sketch, first_row: int) -> Sketch:
+def moved(sketch: Told, first_row: int) -> Told:
     """Return a copy as if it were of other rows."""
     counts = sketch.counts
     copied = replace(
@@ -123,7 +123,7 @@ def _merging(d: int, repeat: int) -> Iterator[Row]:
 def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
     """Yield the time of every level of a tree, all its merges one after the other."""
     one = made(d, 640)
-    level: Sequence[Sketch] = [moved(one, 640 * k) for k in range(leaves)]
+    level: Sequence[Told] = [moved(one, 640 * k) for k in range(leaves)]
     depth = 0
     while len(level) > 1:
         depth += 1
@@ -201,7 +201,7 @@ def _workers(repeat: int) -> Iterator[Row]:
         shutil.rmtree(folder)
 
 
-def _sketched(path: Path) -> Sketch:
+def _sketched(path: Path) -> Told:
     return stream.sketch(open_file(path), seed=0, sizes=SIZES, n_jobs=1)
 
 

@@ -63,7 +63,7 @@ def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iter
     X = _drawn(kind, n, d)
     values = as_table(X).source.values  # type: ignore[attr-defined]
     partition = deal_blocks(n, SIZES, 0)
-    dealt = gpu.Dealt.of(partition)
+    dealt = gpu.Dealt(partition)
 
     def count() -> None:
         total, bad = gpu.no_counts(partition, d), gpu.cupy().zeros(1, dtype=np.int32)
