@@ -205,13 +205,14 @@ def test_judged_and_none_suspected() -> None:
     assert none_suspected(3).suspects.size == 0
 
 
-def test_mislabelled_rows_contradict_on_the_support() -> None:
+def test_mislabelled_rows_have_the_highest_scores_and_no_row_is_suspect() -> None:
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1], 50)
     X = rng.standard_normal((100, 3)) + 6.0 * truth[:, np.newaxis]
     labels = truth.copy()
     labels[[3, 60]] ^= 1
-    rows = between_groups(X, labels, bad_rows=5)
-    np.testing.assert_array_equal(np.sort(rows.suspects), [3, 60])
-    np.testing.assert_array_equal(between_groups(X, labels, bad_rows=1).suspects, rows.suspects[:1])
-    assert between_groups(np.zeros((100, 3)), labels, bad_rows=5).suspects.size == 0
+    rows = between_groups(X, labels)
+    np.testing.assert_array_equal(np.sort(np.argsort(-rows.scores)[:2]), [3, 60])
+    assert rows.suspects.size == 0
+    assert (rows.weights == 1).all()
+    assert not between_groups(np.zeros((100, 3)), labels).scores.any()

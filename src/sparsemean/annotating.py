@@ -181,6 +181,8 @@ def _of_cells(estimate: Estimate) -> dict[str, Column]:
     if estimate.rows is None:
         return {}
     scores = estimate.rows.scores
+    if estimate.labels is not None:  # between two groups no row is called suspect: a column of False would say more
+        return {"score": scores}
     suspect = np.zeros(scores.size, dtype=bool)
     suspect[estimate.rows.suspects] = True
     return {"score": scores, "suspect": suspect}

@@ -1,4 +1,4 @@
-"""The conductor for two groups: ranks, selection, shifts and suspects."""
+"""The conductor for two groups: ranks, selection, shifts, and how far rows look like the other group."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from sparsemean.passes import pairs
 from sparsemean.planning.limits import pairs_possible
 from sparsemean.records import IntArray, Status
 from sparsemean.sources.table import Table
+
+NO_SUSPECTS = (
+    "rows have scores, larger where they look like the other group; none is called suspect, since without one wrong "
+    "label rows have high scores too"
+)
 
 
 def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], IntArray]:
@@ -69,6 +74,7 @@ def compare(
         found.evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n
     )
     support = chosen.support
+    handle = table
     mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), rows.none_suspected(n)
     if support.size:
         table = replace(table, source=table.source.keeping(support))
@@ -76,7 +82,7 @@ def compare(
         value, low, high = pairs.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows, missing=omit)
         mean[support], ends[support] = value, np.column_stack((low, high))
         columns = table.source.take(support)
-        judged = rows.between_groups(columns, labels, bad_rows=plan.bad_rows)
+        judged = rows.between_groups(columns, labels)
     if not found.exact:
         notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
     notes += remarks.skipped(table, found.tied)
@@ -94,6 +100,7 @@ def compare(
         seed=0,
         status=Status(
             messages=(*table.notes, *notes),
+            screening=NO_SUSPECTS if support.size else "",
             walked=int(support.size),
             seconds=time.perf_counter() - began,
             versions=remarks.versions(),
@@ -102,6 +109,6 @@ def compare(
         evidence=found.evidence,
         labels=labels,
         class_names=classes.astype(str),
-        source=table,
+        source=handle,
     )
     return estimate, classes

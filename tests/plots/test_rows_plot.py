@@ -16,7 +16,7 @@ from sparsemean.rows import limit
 
 
 def marks(ax: Axes, marker: str) -> np.ndarray:
-    return np.vstack([line.get_xydata() for line in ax.lines if line.get_marker() == marker])
+    return np.vstack([np.empty((0, 2)), *(line.get_xydata() for line in ax.lines if line.get_marker() == marker)])
 
 
 def guide(ax: Axes) -> float:
@@ -48,23 +48,38 @@ def test_scores_from_the_largest_down(groups: Estimate) -> None:
         groups.plot_rows(order="size")
 
 
-def test_suspects_have_the_names_given_or_those_of_the_data(groups: Estimate) -> None:
-    assert groups.rows is not None
-    assert sorted(groups.rows.suspects) == [5, 45]
-    names = [f"patient $ {i}" for i in range(80)]
-    ax = groups.plot_rows(names=names)
-    assert {text.get_text() for text in ax.texts} == {r"patient \$ 5", r"patient \$ 45"}
-    assert groups.source is not None
-    named = replace(groups, source=replace(groups.source, row_names=np.array(names, dtype=object)))
-    assert {text.get_text() for text in named.plot_rows().texts} == {r"patient \$ 5", r"patient \$ 45"}
-    assert {text.get_text() for text in groups.plot_rows().texts} == {"5", "45"}
-    with pytest.raises(InputError, match="names must have one name for each of the 80 rows: got 2 names"):
-        groups.plot_rows(names=["a", "b"])
+def two_suspects(made: Estimate) -> Estimate:
+    assert made.rows is not None
+    return replace(made, rows=replace(made.rows, suspects=np.argsort(-made.rows.scores)[[0, 39]]))
 
 
-def test_a_loaded_estimate_shows_numbers(groups: Estimate, tmp_path: Path) -> None:
-    groups.save(tmp_path / "x.npz")
-    assert {text.get_text() for text in load(tmp_path / "x.npz").plot_rows().texts} == {"5", "45"}
+def test_suspects_have_the_names_given_or_those_of_the_data(made: Estimate) -> None:
+    made = two_suspects(made)
+    assert made.rows is not None
+    numbers = {str(row) for row in made.rows.suspects}
+    names = [f"patient $ {i}" for i in range(400)]
+    own = {rf"patient \$ {row}" for row in numbers}
+    assert {text.get_text() for text in made.plot_rows(names=names).texts} == own
+    assert made.source is not None
+    named = replace(made, source=replace(made.source, row_names=np.array(names, dtype=object)))
+    assert {text.get_text() for text in named.plot_rows().texts} == own
+    assert {text.get_text() for text in made.plot_rows().texts} == numbers
+    with pytest.raises(InputError, match="names must have one name for each of the 400 rows: got 2 names"):
+        made.plot_rows(names=["a", "b"])
+
+
+def test_between_two_groups_no_row_is_named(groups: Estimate) -> None:
+    ax = groups.plot_rows()
+    assert not ax.texts
+    assert " ".join(ax.get_title().split()).endswith("looks like the other group; none is called suspect")
+
+
+def test_a_loaded_estimate_shows_numbers(made: Estimate, tmp_path: Path) -> None:
+    made = two_suspects(made)
+    assert made.rows is not None
+    made.save(tmp_path / "x.npz")
+    shown = {text.get_text() for text in load(tmp_path / "x.npz").plot_rows().texts}
+    assert shown == {str(row) for row in made.rows.suspects}
 
 
 def test_says_why_rows_were_not_judged(paper: Estimate, made: Estimate) -> None:

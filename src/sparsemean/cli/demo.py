@@ -19,6 +19,6 @@ def demo() -> None:
 
     began = time.perf_counter()
     with progressing("Comparing", quiet=False) as progress:
-        estimate, _, samples = demonstration.run(progress)
+        estimate = demonstration.run(progress)
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
-    click.echo(click.wrap_text(demonstration.meaning(estimate, samples), width=80))
+    click.echo(click.wrap_text(demonstration.meaning(estimate), width=80))

@@ -29,14 +29,15 @@ def report(estimate: Estimate, title: str, seconds: float) -> None:
     selected = estimate.table()
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("feature", overflow="fold")
-    for name in ("estimate", "interval", "p adjusted", "radius", "survives"):
+    adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
+    for name in ("estimate", "interval", sure, "radius", "survives"):
         grid.add_column(name, justify="right")
     row: Any
     for row in selected.head(SHOWN).itertuples():
         interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
         survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
         value = f"{row.estimate:.4g}".replace("nan", "–")
-        cells = (value, interval, f"{row.p_adjusted:.2g}", str(row.radius), survives)
+        cells = (value, interval, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
         grid.add_row(escape(str(row.feature)), *cells)
     if len(selected):
         console.print(grid)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 VALUES_AT_ONCE = 2_000_000
 DIFFERENCES_AT_ONCE = 4_000_000
+MOST_WALKED = 500
+"""Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
 
 
 class Compared(NamedTuple):
@@ -135,15 +137,35 @@ def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
 def map_differences(
     table: Table, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time."""
+    """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time.
+
+    Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
+    """
     first, second = (np.flatnonzero(labels == g) for g in (0, 1))
-    at_once = max(1, DIFFERENCES_AT_ONCE // (first.size * second.size))
+    at_once = max(1, DIFFERENCES_AT_ONCE // differences_walked(labels))
     out = []
     for k in range(0, columns.size, at_once):
         piece = table.source.take(columns[k : k + at_once])
-        differences = (piece[second][:, np.newaxis] - piece[first][np.newaxis]).reshape(-1, piece.shape[1])
-        out.append(work(differences))
+        low, high = _thinned(piece[first]), _thinned(piece[second])
+        out.append(work((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1])))
     return np.concatenate(out, axis=-1)
+
+
+def differences_walked(labels: IntArray) -> int:
+    """Return how many differences of one feature `map_differences` forms."""
+    second = int(np.sum(labels))
+    return min(second, MOST_WALKED) * min(labels.size - second, MOST_WALKED)
+
+
+def _thinned(values: FloatArray) -> FloatArray:
+    """Return the values of a group, or `MOST_WALKED` order statistics of each column; what is missing stays out."""
+    n = values.shape[0]
+    if n <= MOST_WALKED:
+        return values
+    ordered = np.sort(values, axis=0)  # NaN goes to the end
+    there = np.sum(~np.isnan(ordered), axis=0)
+    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * there / MOST_WALKED).astype(np.intp)
+    return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
 
 
 def shifts(

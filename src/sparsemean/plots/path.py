@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
 
 MAX_LABELLED = 10
+MOST_SELECTED = 200
+"""Selected features that are drawn, the strongest: a path takes some hundredths of a second."""
 DASHES = ("-", "--", ":")
 """Lines that have the same colour differ in this."""
 
@@ -24,7 +26,7 @@ DASHES = ("-", "--", ":")
 def plot_path(
     estimate: Estimate, *, ax: Axes | None = None, n_iter: int | None = None, n_rest: int = 60, X: Any = None
 ) -> Axes:
-    """Draw |μ̂_t| on a logarithmic scale.
+    """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 
     Parameters
     ----------
@@ -40,9 +42,10 @@ def plot_path(
     require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
     last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
-    features = np.concatenate((_strongest_rest(estimate, n_rest), estimate.support))
+    selected = _strongest(estimate)
+    features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
     size = np.abs(estimate.trajectory(features, last, X))
-    size, k = np.where(size > 0, size, np.nan), estimate.support.size
+    size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
     ax.set_yscale("log")
     ax.set_xlim(0, last)
@@ -59,9 +62,17 @@ def plot_path(
     ax.set_xlabel("iteration t")
     ax.set_ylabel("|μ̂|, units of the data")
     title = f"{estimate.support.size} of {plan.n_features:,} features selected; grey: the nearest of the rest"
+    title += f"; the {k} strongest are drawn" if k < estimate.support.size else ""
     entitle(ax, title)
-    _draw_selected(ax, estimate, size[:, features.size - k :])
+    _draw_selected(ax, estimate, selected, size[:, features.size - k :])
     return ax
+
+
+def _strongest(estimate: Estimate) -> IntArray:
+    """Return the selected features, or of very many those that lean most to one side, rising."""
+    support = estimate.support
+    strongest = np.argsort(-np.abs(estimate.beta[support]), kind="stable")[:MOST_SELECTED]
+    return np.sort(support[strongest])
 
 
 def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
@@ -71,10 +82,10 @@ def _strongest_rest(estimate: Estimate, n_rest: int) -> IntArray:
     return np.asarray(rest, dtype=np.intp)
 
 
-def _draw_selected(ax: Axes, estimate: Estimate, size: FloatArray) -> None:
+def _draw_selected(ax: Axes, estimate: Estimate, selected: IntArray, size: FloatArray) -> None:
     """Draw the selected features in the order in which they enter, and name the first ones."""
-    order = np.argsort(estimate.entry_time[estimate.support], kind="stable")
-    names = estimate.names(estimate.support)
+    order = np.argsort(estimate.entry_time[selected], kind="stable")
+    names = estimate.names(selected)
     ends = {}
     for rank, k in enumerate(order.tolist()):
         colour, dashes = CYCLE[rank % len(CYCLE)], DASHES[rank // len(CYCLE) % len(DASHES)]

@@ -29,6 +29,8 @@ def plot_rows(
 ) -> Axes:
     """Draw the score of every row, larger where it contradicts the rest more, and name the suspects.
 
+    Between two groups the score says how far a row looks like the other one, and no row is called suspect.
+
     Parameters
     ----------
     estimate
@@ -117,8 +119,8 @@ def _meaning(estimate: Estimate) -> str:
 
 def _title(estimate: Estimate, judged: Rows) -> str:
     n, bad = judged.scores.size, estimate.plan.bad_rows
+    if estimate.labels is not None:
+        return f"how far each of {some(n, 'row')} looks like the other group; none is called suspect"
     rows = "row" if estimate.units is None else "subject"
-    what = "look like the other group" if estimate.labels is not None else "contradict the rest"
-    if judged.suspects.size == 1:
-        what = what.replace("look", "looks").replace("contradict", "contradicts")
+    what = "contradicts the rest" if judged.suspects.size == 1 else "contradict the rest"
     return f"{judged.suspects.size:,} of {some(n, 'row')} {what} (at most {some(bad, rows)} could be suspected)"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean.passes.pairs import differences_walked
 from sparsemean.planning.paper import DEFAULT_ITERATIONS
 from sparsemean.records import FloatArray, IntArray
 
@@ -45,10 +46,7 @@ def content(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
 
 def _room(estimate: Estimate) -> int:
     """Return how many features can be walked in a moment."""
-    each = estimate.plan.n_rows
-    if estimate.labels is not None:
-        second = int(np.sum(estimate.labels))
-        each = second * (estimate.labels.size - second)
+    each = estimate.plan.n_rows if estimate.labels is None else differences_walked(estimate.labels)
     return MOST_MEANS // max(1, each)
 
 
