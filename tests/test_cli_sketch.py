@@ -90,7 +90,9 @@ def test_options_reach_the_sketch(folder: Path) -> None:
     names = load_sketch(folder / "part0.sketch").feature_names
     assert names is not None
     assert names.tolist() == ["m1", *(f"m1{i}" for i in range(10))]
-    expect("merge", "part0.sketch", "--noise", "skewed", "-e", "0.01", "-q")
+    merging = ("merge", "part0.sketch", "--noise", "skewed", "-e", "0.01", "-q")
+    expect(*merging, status=2)
+    expect(*merging, "--rows", "part0.csv", "--drop", "user", "--select", "m1*")
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsemean import SparseMean, SparseMeanDifference, simulate, sparse_mean
+from sparsemean import SparseMean, SparseMeanDifference, certify, simulate, sketch, sparse_mean
 from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
@@ -68,3 +68,11 @@ def test_in_a_pipeline() -> None:
 def test_unknown_option_is_named() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'buckets'"):
         SparseMean(buckets=3)  # type: ignore[call-arg]
+
+
+def test_the_seed_is_0_unless_another_is_asked_for() -> None:
+    assert SparseMean().random_state == 0
+    assert SparseMean().fit(DATA.X).result_.seed == 0
+    assert sparse_mean(DATA.X).seed == certify(DATA.X).seed == sketch(DATA.X).seed == 0
+    np.testing.assert_array_equal(sparse_mean(DATA.X).p_values, sparse_mean(DATA.X, random_state=0).p_values)
+    assert sparse_mean(DATA.X, random_state=None).seed != sparse_mean(DATA.X, random_state=None).seed

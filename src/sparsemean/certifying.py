@@ -9,14 +9,17 @@ import numpy as np
 from sparsemean import evidence as evidences
 from sparsemean import intervals, path, selection
 from sparsemean.device import namespace, on_host
-from sparsemean.partition import cut_blocks
+from sparsemean.errors import InputError
+from sparsemean.nulls import sign_test
 from sparsemean.present import medians
 from sparsemean.reading import Reading
 from sparsemean.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.sources.source import TAKEN_AT_ONCE
 
-SKEW_DEPTH = 6
-"""Levels of buckets, up to 32 rows, that the look at skewness takes."""
+DRIFT_DEPTH = 3
+"""Levels of buckets, of 1, 2 and 4 rows, whose medians are compared."""
+DRIFT_ALARMS = 0.01
+"""Share of fits, at most, in which some feature with symmetric noise is said to drift."""
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
@@ -25,6 +28,8 @@ def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray
     """Return the evidence, what it selects, and the features that had to be walked for it."""
     plan = data.plan
     found, chosen = by_counts(plan, counts)
+    if plan.noise == "skewed":
+        check_continuous(data, on_host(chosen.support))
     if plan.selection != "paper":
         return found, chosen, np.empty(0, dtype=np.intp)
     chosen, walked = _paper_support(data, counts, on_host(chosen))
@@ -42,6 +47,19 @@ def by_counts(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
         found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
     )
     return found, chosen
+
+
+def check_continuous(data: Reading, support: IntArray) -> None:
+    """Refuse selected columns of which one value has too large a share: contrasts do not cancel what that does."""
+    n = data.table.shape[0]
+    most = int(evidences.MOST_EQUAL * n) + 1
+    for columns, values in data.table.source.takes_of(support) if support.size else ():
+        ordered = np.sort(values, axis=0)
+        discrete = np.flatnonzero((ordered[most - 1 :] == ordered[: n - most + 1]).any(axis=0))
+        if discrete.size:
+            rule = f"be 'symmetric' where a value makes up more than {evidences.MOST_EQUAL:.0%} of a selected column"
+            advice = "skewness does not cancel in discrete columns: drop them"
+            raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
 
 
 def _evidence(counts: Counts, plan: Plan) -> Evidence:
@@ -91,22 +109,24 @@ class Values:
 
     mean: FloatArray
     intervals: FloatArray
-    skew_safe: IntArray
-    """1 yes, 0 no, −1 not known."""
     constant: IntArray
     """Selected columns that hold one value only."""
+    drifting: FloatArray
+    """Medians of buckets of 1, 2 and 4 rows, a row each, where they drift; NaN elsewhere."""
+    at_null: IntArray
+    """Selected features without an interval, as it would end at the null value: many values are exactly that."""
 
 
-def on_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, Values]:
+def on_support(data: Reading, chosen: Selection) -> tuple[Selection, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
     The paper's rule keeps them, as published.
     """
-    values = _values(data, counts, chosen)
+    values = _values(data, chosen)
     if data.plan.selection == "paper" or not values.constant.size:
         return chosen, values
     chosen = without(chosen, values.constant)
-    return chosen, replace(_values(data, counts, chosen), constant=values.constant)
+    return chosen, replace(_values(data, chosen), constant=values.constant)
 
 
 def without(chosen: Selection, constant: IntArray) -> Selection:
@@ -114,36 +134,56 @@ def without(chosen: Selection, constant: IntArray) -> Selection:
     return replace(chosen, support=np.setdiff1d(chosen.support, constant), skipped=constant)
 
 
-def _values(data: Reading, counts: Counts, chosen: Selection) -> Values:
+def _values(data: Reading, chosen: Selection) -> Values:
     """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
     plan, support = data.plan, chosen.support
     d = plan.n_features
     offset = np.zeros(d) if data.shift is None else data.shift
-    mean, ends, safe = offset.copy(), np.full((d, 2), np.nan), np.full(d, -1, dtype=np.intp)
+    mean, ends, drifting = offset.copy(), np.full((d, 2), np.nan), np.full((DRIFT_DEPTH, d), np.nan)
     if not support.size:
-        return Values(mean, ends, safe, support)
-    nested = plan.dealing == "blocks"
+        return Values(mean, ends, support, drifting, support)
+    symmetric = plan.noise == "symmetric"
+    looked_at = DRIFT_DEPTH if plan.dealing == "blocks" and symmetric else 0
     error = plan.level * support.size / d
-    depth = max(SKEW_DEPTH, data.partition.depth) if nested else 1
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         used = [levels[level] for level in intervals.levels_used(plan)]
         low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
         value = _value(used, chosen.best[columns], plan)
-        nets = [np.nansum(np.sign(level), axis=0) for level in levels]
+        drift = _drift(levels[:looked_at], DRIFT_ALARMS / d)
         low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
         same = high_end - low_end <= 1e-12 * np.abs(low_end)
-        return np.vstack((value, low, high, same, *nets))
+        return np.vstack((value, low, high, same, *drift))
 
-    value, low, high, same, *nets = data.means(support, work, depth)
+    value, low, high, same, *drift = data.means(support, work, max(looked_at, data.partition.depth))
     mean[support] = value + offset[support]
-    if plan.noise == "symmetric":  # medians of skewed bucket means miss the mean by an unknown amount
+    at_null = support[intervals.end_at_null(low, high)] if symmetric else support[:0]
+    if symmetric:  # medians of skewed bucket means miss the mean by an unknown amount
         ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
-    if nested:
-        safe[support] = _skew_safe(data, nets)
-    if counts.missing is not None:
-        safe[counts.missing > 0] = -1  # sums of unequally many values do not cancel skewness
-    return Values(mean, ends, safe, _constant(data, support[same.astype(bool)]))
+    ends[at_null] = np.nan
+    if looked_at:
+        drifting[:, support] = np.stack(drift) + offset[support]
+    return Values(mean, ends, _constant(data, support[same.astype(bool)]), drifting, at_null)
+
+
+def _drift(levels: list[FloatArray], error: float) -> list[FloatArray]:
+    """Return the medians of bucket means of every level where they drift beyond chance, NaN elsewhere.
+
+    Of each four rows, in the order of the buckets, the mean is held against the median: if the noise is symmetric about
+    any value, fours on which the mean is larger are as likely as those on which it is smaller, so that the sign test
+    errs with a chance of at most ``error``. Skewed noise puts most of them on the side to which the medians drift.
+    """
+    if not levels:
+        return []
+    fours = levels[0][: levels[0].shape[0] // 4 * 4].reshape(-1, 4, levels[0].shape[1])
+    ordered = np.sort(fours, axis=1)
+    above, below = ordered[:, 0] + ordered[:, 3], ordered[:, 1] + ordered[:, 2]  # NaN is neither
+    up, down = np.sum(above > below, axis=0), np.sum(above < below, axis=0)
+    leaning = np.flatnonzero(sign_test(np.maximum(up, down), up + down) <= error)
+    middles = np.full((len(levels), up.size), np.nan)
+    middles[:, leaning] = [medians(level[:, leaning]) for level in levels]
+    middles[:, (middles[-1] - middles[0]) * (up - down) <= 0] = np.nan
+    return list(middles)
 
 
 def _constant(data: Reading, candidates: IntArray) -> IntArray:
@@ -170,23 +210,3 @@ def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
             walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
             out[at] = unit * walked[0]
     return out
-
-
-def _skew_safe(data: Reading, nets: list[FloatArray]) -> IntArray:
-    """Say which selected features the contrasts that cancel skewness would select too; −1 where they do not cancel."""
-    plan, partition = data.plan, data.partition
-    if cut_blocks(plan.ranges, plan.sealed) > 1:
-        return np.full(nets[0].size, -1, dtype=np.intp)
-    bases = evidences.contrast_bases(plan.bad_rows)
-    sizes = evidences.contrast_sizes(bases)
-    levels = [size.bit_length() - 1 for size in sizes]
-    total = np.stack([nets[level] for level in levels])
-    counts = Counts(
-        positive=np.maximum(total, 0).astype(np.int32),
-        negative=np.maximum(-total, 0).astype(np.int32),
-        nearest=np.full(total.shape[1], np.inf),
-        n_buckets=tuple(partition.n_buckets(level) for level in levels),
-    )
-    found = evidences.of_contrasts(counts, sizes, bases)
-    p = selection.combined(selection.p_at(found, [plan.bad_rows]))
-    return np.asarray(selection.Holm(plan.level)(p, plan.n_features, 0)[:, 0], dtype=np.intp)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import certifying, planning, selection
-from sparsemean.device import namespace
+from sparsemean.device import namespace, on_host
 from sparsemean.fitting import prepared
 from sparsemean.reading import Reading
 from sparsemean.records import FloatArray, IntArray, Plan
@@ -55,7 +55,7 @@ def certify(
     bucket_sizes: Any = "auto",
     null: Any = 0.0,
     missing: Any = "raise",
-    random_state: Any = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
     device: Any = None,
     feature_names: Any = None,
@@ -95,6 +95,8 @@ def decided_by(data: Reading, seed: int) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan, counts = data.plan, data.count()
     evidence, chosen = certifying.by_counts(plan, counts)
+    if plan.noise == "skewed":
+        certifying.check_continuous(data, on_host(chosen.support))
     rule = selection.rule_of(plan.selection, plan.level, plan.n_features)
     beta, bucket_size = certifying.rates(plan, counts, chosen)
     slack = chosen.last_slack

@@ -43,7 +43,7 @@ class Estimate:
     bucket_size : (d,) array of int
         The size with the smallest p.
     skew_safe : (d,) array of int
-        Whether a selected feature would survive if its noise were skewed: 1 yes, 0 no, −1 not known.
+        −1, not known: kept for files and tables of earlier versions.
     selection : Selection
         p-values, adjusted ones, q-values and the slack each feature survives.
     plan, seed, status
@@ -177,8 +177,6 @@ class Estimate:
         features = np.arange(self.mean.size) if all else self.support
         keys = (-np.abs(self.beta), self.p_values, ~np.isin(np.arange(self.mean.size), self.support))
         features = features[np.lexsort([key[features] for key in keys])]
-        safe = pd.array(self.skew_safe[features] == 1, dtype="boolean")
-        safe[self.skew_safe[features] < 0] = pd.NA
         columns = {
             "feature": self.names(features),
             "estimate": self.mean[features],
@@ -192,7 +190,7 @@ class Estimate:
             "beta": self.beta[features],
             "entry_time": self.entry_time[features],
             "bucket_size": self.bucket_size[features],
-            "skew_safe": safe,
+            "skew_safe": pd.array([pd.NA] * features.size, dtype="boolean"),
         }
         return pd.DataFrame(columns)
 
@@ -216,7 +214,10 @@ class Estimate:
         return summary(self)
 
     def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
-        """Return intervals that each cover with probability ``level``, for features named before seeing the data."""
+        """Return intervals that each cover with probability ``level``, for features named before seeing the data.
+
+        NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
+        """
         columns = self._columns(features)
         if not columns.size:
             return np.empty((0, 2))
@@ -238,10 +239,13 @@ class Estimate:
             used[-1] + 1,
             X,
         ).T
+        ends[np.isin(columns, self.support) & ~ends.any(axis=1)] = np.nan
         return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]
 
     def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
+
+        Of two groups with more than 500 rows the differences of 500 evenly spaced order statistics of each are walked.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ def fit(
     table: Table,
     *,
     groups: Any = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
     device: Any = None,
     progress: Progress | None = None,
@@ -144,14 +144,19 @@ def concluded(
     found, chosen, walked = certifying.select(data, counts)
     counts, found, chosen = on_host((counts, found, chosen))
     data = data.holding(chosen.support)
-    chosen, values = certifying.on_support(data, counts, chosen)
+    chosen, values = certifying.on_support(data, chosen)
     with one_blas_thread():
         judged = improving.screen(data, chosen.support, seed)
         improved = improving.improve(data, judged, chosen.support, values, asked.method, seed, refining)
         judged = improving.screen_on_support(data, judged, chosen.support, improved.mean, seed)
     extra = _uncertified(data, judged, chosen, asked, seed, again) if look_again else None
     status = Status(
-        messages=(*table.notes, *remarks.of_fit(plan, counts, chosen, values.constant, table), *improved.notes),
+        messages=(
+            *table.notes,
+            *remarks.of_fit(plan, counts, chosen, values.constant, table),
+            *remarks.of_values(values, table),
+            *improved.notes,
+        ),
         screening=judged.how,
         refinement=improved.how,
         iterations=improved.iterations,
@@ -162,7 +167,7 @@ def concluded(
     )
     return _made(
         asked, seed, counts, found, chosen, status,
-        mean=improved.mean, intervals=values.intervals, skew_safe=values.skew_safe, feature_names=table.feature_names,
+        mean=improved.mean, intervals=values.intervals, feature_names=table.feature_names,
         bucket_of_row=data.partition.bucket_of_row, rows=judged.rows, uncertified=extra, units=data.units,
     )  # fmt: skip
 
@@ -187,8 +192,7 @@ def without_rows(
     )
     return _made(
         replace(asked, plan=plan), seed, counts, found, chosen, status,
-        mean=mean, intervals=np.full((d, 2), np.nan), skew_safe=np.full(d, -1, dtype=np.intp),
-        feature_names=table.feature_names,
+        mean=mean, intervals=np.full((d, 2), np.nan), feature_names=table.feature_names,
     )  # fmt: skip
 
 
@@ -202,6 +206,7 @@ def _made(
         support=chosen.support,
         beta=beta,
         bucket_size=bucket_size,
+        skew_safe=np.full(plan.n_features, -1, dtype=np.intp),
         selection=chosen,
         plan=plan,
         seed=seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.present import by_number
 from sparsemean.records import FloatArray, Plan
@@ -44,6 +45,15 @@ def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
         if rank >= 1:
             ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]
     return ends
+
+
+def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+    """Say which intervals, less their null value, end exactly there.
+
+    Only values that are the null value do that. The sign test looks at the others alone, the interval is one of the
+    median of all, so that beside a selection such an interval would contradict it.
+    """
+    return np.asarray((low == 0) | (high == 0))
 
 
 def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:

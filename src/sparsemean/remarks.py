@@ -7,6 +7,7 @@ import platform
 import numpy as np
 
 from sparsemean import __version__
+from sparsemean.certifying import DRIFT_ALARMS, Values
 from sparsemean.planning.limits import nothing_possible
 from sparsemean.records import CountArray, Counts, IntArray, Plan, Selection
 from sparsemean.sources.table import Table
@@ -24,8 +25,6 @@ def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, ta
         )
     if plan.selection != "paper" and not chosen.support.size:
         said += nothing_possible(plan)
-    if plan.selection != "paper" and plan.noise == "symmetric":
-        said += _falling(plan, counts, chosen, table)
     if plan.noise == "skewed" and chosen.support.size:
         said.append("no intervals under skewed noise: medians of bucket means miss the mean by an unknown amount")
     if constant.size and not chosen.skipped.size:
@@ -64,20 +63,24 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     return said
 
 
-def _falling(plan: Plan, counts: Counts, chosen: Selection, table: Table) -> list[str]:
-    """Name selected features whose |β| falls as buckets grow by more than chance and the bad rows explain."""
-    if len(counts.n_buckets) < 2:
-        return []
-    small, large = (np.abs(counts.beta(size))[chosen.support] for size in (0, -1))
-    J_small, J_large = (counts.buckets(size, chosen.support) for size in (0, -1))
-    spread = np.sqrt(1 / J_small + 1 / J_large)
-    falling = chosen.support[small - large > spread + 2 * plan.bad_rows / J_large]
-    if not falling.size:
-        return []
-    return [
-        f"|β| falls as buckets grow for {falling.size} selected feature(s), which speaks of skewed noise rather than "
-        f"of a mean: {_names(table, falling)}; see skew_safe, or noise='skewed'"
-    ]
+def of_values(values: Values, table: Table) -> list[str]:
+    """Name selected features whose values say that their noise is not symmetric, or are mostly the null value."""
+    said, drifting = [], np.flatnonzero(~np.isnan(values.drifting[0]))
+    if drifting.size:
+        first = ", ".join(f"{middle:.3g}" for middle in values.drifting[:, drifting[0]])
+        said.append(
+            f"medians of buckets of 1, 2 and 4 rows drift beyond chance for {drifting.size} selected feature(s), which "
+            "speaks of skewed noise or of bad rows to one side; where it is skewed neither selection nor estimate is "
+            f"about the mean: {_names(table, drifting)} ({first} for the first; by chance in at most "
+            f"{DRIFT_ALARMS:.0%} of fits)"
+        )
+    if values.at_null.size:
+        said.append(
+            f"{values.at_null.size} selected feature(s) have no interval, as many of their values are exactly the null "
+            "value: the test is of the other values, while the estimate is a centre of all and may be the null value: "
+            f"{_names(table, values.at_null)}"
+        )
+    return said
 
 
 def _name(table: Table, column: int) -> str:

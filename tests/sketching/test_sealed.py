@@ -46,7 +46,6 @@ def test_skewed_noise_is_refused_where_blocks_are_cut(case: tuple[Sketch, int]) 
             assert str(refused.value) == said
     found = together.estimate(X, contamination=0.01)
     assert found.support.size
-    assert (found.skew_safe == -1).all()
 
 
 def same_answer(found: Estimate, expected: Estimate) -> None:
@@ -60,14 +59,12 @@ def test_one_cut_block_at_the_end_is_one_fit(noise: str, sealed: bool) -> None:
     expected = sparse_mean(X, random_state=0, contamination=0.01, noise=noise)
     found = pieces(0, 640, 1030, sealed=sealed).estimate(X, contamination=0.01, noise=noise)
     same_answer(found, expected)
-    assert (found.skew_safe[found.support] >= 0).all()
 
 
 def test_one_cut_block_elsewhere_will_do() -> None:
     together = merge([sketch(X[:54], first_row=10, noise="skewed"), sketch(X[54:950], first_row=64, noise="skewed")])
     found = together.estimate(X[:950], noise="skewed", contamination=0.01)
     assert set(found.support) <= {0, 1, 2, 3}
-    assert (found.skew_safe[found.support] >= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -41,7 +41,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 )  # fmt: skip
 @sharing.refining
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
-@click.option("--seed", type=int, default=None, help="Deals rows into buckets; drawn and printed if not given.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; not to be shopped for.")
 @sharing.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
 @click.option(

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemean.checks import fraction_of_rows, integer
 from sparsemean.errors import InputError
-from sparsemean.evidence import contrast_bases, contrast_sizes
+from sparsemean.evidence import MOST_SKEWED, contrast_bases, contrast_sizes
 from sparsemean.partition import check_sizes
 from sparsemean.planning import paper
 from sparsemean.records import Plan
@@ -83,6 +83,10 @@ def plan_fit(
         advice = "skewness does not cancel between sums of unequally many values: fill them first"
         raise InputError("missing", "be 'raise' with noise='skewed'", repr(missing), advice)
     units = n if n_units is None else n_units
+    if noise_name == "skewed" and units > MOST_SKEWED:
+        what = "rows" if n_units is None else "subjects"
+        advice = "what is left of skewness then shows as if it were a mean"
+        raise InputError("noise", f"be 'symmetric' beyond {MOST_SKEWED:,} {what}", f"'skewed' for {units:,}", advice)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)

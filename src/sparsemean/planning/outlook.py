@@ -12,6 +12,8 @@ from sparsemean.planning import fits, limits, paper, theorems
 from sparsemean.records import Outlook, Plan
 
 MOST_ROWS = 4_000_000
+NEVER = 0.001
+"""Probabilities below it are not written out."""
 
 
 def plan(
@@ -49,8 +51,10 @@ def plan(
     Returns
     -------
     Plan
-        With ``detectable_effect``, ``outlook`` and ``summary()``. Effects are for Gaussian noise and uncorrupted rows
-        with the slack kept; the heavier the tails at the same scale of the centre, the better single rows do.
+        With ``detectable_effect``, ``outlook`` and ``summary()``. Effects are for Gaussian noise; the heavier the tails
+        at the same scale of the centre, the better single rows do. ``detectable_effect`` and the rows needed are for
+        bad rows that are allowed for but behave like the others; ``effect_opposed`` in the table of the outlook and
+        the summary say what is found if all of them vote against it.
 
     Examples
     --------
@@ -68,7 +72,7 @@ def plan(
     if made.bad_rows > survivable:
         raise _impossible(made, survivable)
     table = tuple(_row(made, size, power) for size in made.bucket_sizes)
-    best = min(row["effect"] for row in table)
+    best, opposed = (min(row[kind] for row in table) for kind in ("effect", "effect_opposed"))
     needed = None if effect is None else _rows_needed(made, effect, power)
     outlook = Outlook(
         detectable_effect=best,
@@ -78,7 +82,7 @@ def plan(
         power=power,
         table=table,
         theorems=theorems.numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta),
-        text=_text(made, best, survivable, needed, effect, power),
+        text=_text(made, (best, opposed), survivable, needed, effect, power),
     )
     return replace(made, outlook=outlook)
 
@@ -90,8 +94,10 @@ def smallest_effect(made: Plan, n: int, contamination: float, power: float) -> f
 
 
 def _row(made: Plan, size: int, power: float) -> dict[str, float]:
+    """Return what one size needs and finds, with bad rows that say nothing and with such as all vote against a mean."""
     J, k = limits.majority(made, size)
-    return {"size": size, "buckets": J, "majority": k, "effect": _effect(J, k, size, power)}
+    found, opposed = (_effect(votes, k, size, power) for votes in (J, J - made.bad_rows))
+    return {"size": size, "buckets": J, "majority": k, "effect": found, "effect_opposed": opposed}
 
 
 def _effect(J: int, k: int, size: int, power: float) -> float:
@@ -140,12 +146,16 @@ def _impossible(made: Plan, survivable: int) -> InputError:
     )
 
 
-def _text(made: Plan, best: float, survivable: int, needed: int | None, effect: float | None, power: float) -> str:
+def _text(
+    made: Plan, found: tuple[float, float], survivable: int, needed: int | None, effect: float | None, power: float
+) -> str:
+    best, opposed = found
     sizes = ", ".join(map(str, made.bucket_sizes))
     sentences = [
         f"With {made.n_rows:,} rows of {made.n_features:,} features, {made.bad_rows} of which may be bad, buckets of "
         f"{sizes} rows find a mean of {best:.3g} standard deviations with probability {power:g} (Gaussian noise), at a "
         f"family-wise error of {made.level:g}.",
+        *_if_opposed(made, best, opposed, power),
         f"A feature on which all rows agree survives {survivable} bad rows ({survivable / made.n_rows:.3g} of all).",
     ]
     if effect is not None and needed:
@@ -153,3 +163,23 @@ def _text(made: Plan, best: float, survivable: int, needed: int | None, effect: 
     elif effect is not None:
         sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
     return " ".join(sentences)
+
+
+def _if_opposed(made: Plan, best: float, opposed: float, power: float) -> list[str]:
+    """Say that bad rows may do more than stay silent, and what is then found."""
+    if not made.bad_rows:
+        return []
+    silent = "That holds if the bad rows behave like the others; if all of them vote against it"
+    if math.isinf(opposed):
+        return [f"{silent}, no mean is found with that probability."]
+    left = max(_power(made, size, best) for size in made.bucket_sizes)
+    chance = f"{left:.2g}" if left >= NEVER else f"below {NEVER:g}"
+    return [f"{silent}, such a mean is found with probability {chance}, and {power:g} takes one of {opposed:.3g}."]
+
+
+def _power(made: Plan, size: int, effect: float) -> float:
+    """Return the chance that buckets of ``size`` find a mean against which every bad row votes in one of them."""
+    from scipy.special import bdtrc, ndtr
+
+    J, k = limits.majority(made, size)
+    return float(bdtrc(k - 1, J - made.bad_rows, ndtr(effect * math.sqrt(size))))

@@ -11,6 +11,8 @@ from sparsemean.planning.paper import PAPER_ALPHA, PAPER_ETA, check_share, theor
 CONVERGENCE = "Theorem 1, convergence of SubGM"
 MEDIAN_OF_MEANS = "Appendix, median of means"
 LOWER_BOUND = "Theorem 3, lower bound"
+MOST_CONTAMINATION = 2.5e-5
+"""Theorem 1 asks for E|X − μ|³ ≤ 0.005σ³/√ε, and no law has less than σ³: √ε ≤ 0.005."""
 
 
 def numbers(
@@ -42,7 +44,13 @@ def numbers(
         (CONVERGENCE, f"step size η ≤ σ√ε/μ_max at μ_max = {mu_max:g}", root / mu_max),
         (CONVERGENCE, f"scale α ≤ 0.001σ√(ε/d) ∧ μ_max⁻⁵ at μ_max = {mu_max:g}",
          min(0.001 * root / math.sqrt(d), mu_max**-5)),
-        (CONVERGENCE, f"error of all means ≤ 31σ√(kε) at k = {k}", 31 * root * math.sqrt(k)),
+        (CONVERGENCE, f"error of all means ≤ 31σ√(kε) at k = {k}, {_holds(contamination)}", 31 * root * math.sqrt(k)),
         (LOWER_BOUND, "no estimator is better than order σ√ε", root),
     ]  # fmt: skip
     return tuple(rows)
+
+
+def _holds(contamination: float) -> str:
+    """Say whether the condition of Theorem 1 can be met by any noise."""
+    asked = f"proved for ε ≤ {MOST_CONTAMINATION:g} only"
+    return asked if contamination <= MOST_CONTAMINATION else f"{asked}, not at this ε"

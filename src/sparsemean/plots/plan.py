@@ -69,7 +69,7 @@ def plot_plan(
     ax.set_xlabel("number of rows")
     ax.set_ylabel("smallest mean found, in standard deviations of Gaussian noise")
     what = f"{some(plan.n_features, 'feature')}, level {plan.level:g}, power {power:g}"
-    entitle(ax, f"What can be found among {what}")
+    entitle(ax, f"What can be found among {what}, if bad rows do not vote against it")
     return ax
 
 

@@ -60,7 +60,6 @@ def _known(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
         Column("beta", labels.beta, "rate", rate),
         Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
         Column("bucket_size", "Bucket", "count", f"Rows in a bucket where p is smallest, of {sizes}"),
-        Column("skew_safe", "Skew-safe", "flag", "Whether the feature would survive if its noise were skewed"),
     ]  # fmt: skip
 
 

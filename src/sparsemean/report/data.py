@@ -21,7 +21,7 @@ MOST_LISTED = 15_000
 def content(estimate: Estimate, labels: Labels) -> dict[str, Any]:
     """Return all that the scripts of the page need, as JSON takes it."""
     plan, listed = estimate.plan, strongest(estimate)
-    frame = estimate.table().head(MOST_LISTED)
+    frame = estimate.table().head(MOST_LISTED).drop(columns="skew_safe")  # not known of any feature
     described = columns.columns_of(frame, plan, labels)
     return {
         "title": labels.title,

@@ -35,6 +35,9 @@ def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **opti
     """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
     began = time.perf_counter()
     asked, counts, told = _asked(sketch, options)
+    if X is None and asked.plan.noise == "skewed":
+        advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
+        raise InputError("noise", "be 'symmetric' without the rows", "'skewed'", advice)
     names = Table(Unread(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         return fitting.without_rows(
