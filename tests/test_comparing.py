@@ -110,6 +110,27 @@ def test_shipped_data(claims: Claims) -> None:
     claims.add("shipped data at ε = 0.05", f"{len(found)} probes, all 6 sex-linked", "the 6, at most 4 more", "none")
 
 
+@pytest.mark.parametrize("missing", ["raise", "omit"])
+def test_features_that_ties_silence_are_named(missing: str) -> None:
+    """Mostly zeros: 20 % buyers against 2 % have p = 1, and so would any other shares of that size."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 5)), np.repeat([0, 1], 200)
+    X[:, 1] = rng.random(400) < np.where(y, 0.2, 0.02)  # differs, p = 1
+    X[:, 2] = rng.random(400) < 0.1  # does not
+    X[:, 3] = 7.0
+    X[:, 4] = np.round(X[:, 4], 1)  # some ties
+    X[0, 0] = np.nan if missing == "omit" else 0.0
+    result, _ = compare(as_table(X), y, contamination=0.02, missing=missing)
+    assert stats.mannwhitneyu(X[y == 1, 1], X[y == 0, 1]).pvalue < 1e-6
+    np.testing.assert_array_equal(result.p_values[1:4], 1.0)
+    said = [message for message in result.status.messages if "p = 1 by construction" in message]
+    assert len(said) == 1
+    assert said[0].startswith("2 feature(s) have p = 1")
+    assert said[0].endswith(": 1, 2")
+    hopeless, _ = compare(as_table(X), y, contamination=0.4, missing=missing)
+    assert not any("by construction" in message for message in hopeless.status.messages)  # bad rows alone explain it
+
+
 def test_right_labels_make_no_suspects() -> None:
     """Overlapping groups: a third of the rows lie nearer to the other one on a feature that shifts little."""
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
 from sparsemean.passes import pairs
 from sparsemean.planning.limits import pairs_possible
-from sparsemean.records import IntArray, Status
+from sparsemean.records import FloatArray, IntArray, Status
 from sparsemean.sources.table import Table
 
 NO_SUSPECTS = (
@@ -44,6 +44,16 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], I
         shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
         raise InputError(argument, "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
     return classes, codes.astype(np.intp)
+
+
+def _silenced(found: pairs.Compared, bad_rows: int) -> IntArray:
+    """Return features whose p-value is 1 by their ties alone, which count against rejection, and not for bad rows."""
+
+    def never(statistic: FloatArray) -> npt.NDArray[np.bool_]:
+        best = replace(found.evidence, statistic=statistic[np.newaxis])
+        return np.asarray(selection.combined(selection.p_at(best, [bad_rows]))[:, 0] >= 1)
+
+    return np.setdiff1d(np.flatnonzero(never(found.untied) & ~never(found.pairs)), found.tied)
 
 
 def compare(
@@ -86,6 +96,7 @@ def compare(
     if not found.exact:
         notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
     notes += remarks.skipped(table, found.tied)
+    notes += remarks.silenced(table, _silenced(found, plan.bad_rows))
     notes += [] if found.missing is None else remarks.of_missing(found.missing, n, table)
     estimate = Estimate(
         mean=mean,

@@ -47,6 +47,16 @@ def skipped(table: Table, constant: IntArray) -> list[str]:
     return [f"{constant.size} column(s) hold one value only and were left out: {_names(table, constant)}"]
 
 
+def silenced(table: Table, features: IntArray) -> list[str]:
+    """Name features of two groups that no data could have selected, so many of their values are tied."""
+    if not features.size:
+        return []
+    return [
+        f"{features.size} feature(s) have p = 1 by construction, since so many of their values are equal and ties "
+        f"count against a difference; that says nothing of whether they differ: {_names(table, features)}"
+    ]
+
+
 def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     """Say how much is missing, and name columns that have nothing, or less than half of their values."""
     worst = np.argsort(-missing, kind="stable")[:NAMED]

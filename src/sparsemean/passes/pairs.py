@@ -36,6 +36,10 @@ class Compared(NamedTuple):
     """Whether every null distribution is."""
     tied: IntArray
     """Features that hold one value only."""
+    untied: FloatArray
+    """The statistic that each feature would have if all pairs of different values spoke for one side."""
+    pairs: FloatArray
+    """The statistic that it would have without ties."""
     missing: CountArray | None = None
     """Values of each feature that are missing; None where none is."""
 
@@ -63,11 +67,12 @@ def count(
         null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
         evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
         exact = all(own.table is not None for own in null.nulls)
-        return Compared(evidence, delta, exact, tied, gaps)
+        return Compared(evidence, delta, exact, tied, (above + below) / larger, n_pairs / larger, gaps)
     shared = mann_whitney(n0, n1)
     statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
     evidence = Evidence(statistic, (shared,), (float(max(n0, n1)),), (1,))
-    return Compared(evidence, delta, shared.table is not None, tied)
+    untied, all_pairs = (above + below).astype(np.float64), n_pairs.astype(np.float64)
+    return Compared(evidence, delta, shared.table is not None, tied, untied, all_pairs)
 
 
 def _ranks_of(table: Table) -> Callable[..., IntArray]:

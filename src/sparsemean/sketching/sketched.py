@@ -90,8 +90,8 @@ class Sketch:
         """Conclude: which features have a mean, and how sure that is.
 
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
-        those of one fit of all rows. Estimates, intervals, ``skew_safe`` and suspect rows need the rows: without them
-        they are NaN, −1 and None, and ``status`` says so.
+        those of one fit of all rows. Estimates, intervals and suspect rows need the rows, as does ``noise="skewed"``:
+        without them they are NaN and None, and ``status`` says so.
 
         Parameters
         ----------
