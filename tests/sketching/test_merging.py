@@ -42,6 +42,45 @@ def test_merging_leaves_the_sketches_as_they_were() -> None:
     assert again.n_rows == 400
 
 
+WIDE = np.random.default_rng(1).standard_t(3, size=(300, 20))
+
+
+@pytest.mark.parametrize("first_row", [300, 320, 1_000_000, 777])
+@pytest.mark.parametrize("options", [{}, {"sealed": True}, {"null": 0.3}, {"missing": "omit"}], ids=str)
+def test_the_same_rows_under_another_first_row_are_refused(first_row: int, options: Any, tmp_path: Path) -> None:
+    sketch(WIDE, **options).save(tmp_path / "monday.sketch")
+    copy = sketch(WIDE.astype(np.float64, order="F"), first_row=first_row, **options)
+    said = (
+        r"no rows in common: got .*monday.sketch and sketch 3 of the list, in which every feature has the same signs;"
+    )
+    other = sketch(WIDE[::-1] + 0.1, first_row=5000, **options)
+    with pytest.raises(InputError, match=said):
+        merge([tmp_path / "monday.sketch", other, copy])
+    assert merge([tmp_path / "monday.sketch", other]).n_rows == 600
+
+
+def test_other_rows_are_not_taken_for_the_same() -> None:
+    """Few features, or many that are alike, may well agree: 64 rows of 4 features do so about once in 20,000."""
+    rng = np.random.default_rng(0)
+    for columns in (lambda x: x, lambda x: np.repeat(x, 30, axis=1), lambda x: np.zeros_like(x), lambda x: x + 50):
+        X = columns(rng.standard_normal((64, 1)))
+        assert merge([sketch(X), sketch(X, first_row=64)]).n_rows == 128
+    signs = rng.binomial(300, 0.5, (3000, 6))  # independent pieces, agreeing where the rule says once in 1e9
+    assert merging._agree_by_chance(np.stack((signs[0], 300 - signs[0])), 300) <= 1e-7
+    assert np.unique(signs, axis=0).shape[0] == 3000
+    agree = [np.sum(np.bincount(rng.binomial(n, p, 4000)) ** 2) / 4000**2 for n, p in ((300, 0.5), (1000, 0.01))]
+    for share, (n, p) in zip(agree, ((300, 0.5), (1000, 0.01)), strict=True):
+        number = np.array([[round(n * p)], [0]])
+        assert share == pytest.approx(merging._agree_by_chance(number, n), rel=0.15)
+
+
+def test_two_sealed_sketches_that_differ_by_one_row_give_its_signs() -> None:
+    """What the page warns of: were it mended, the page would have to say so."""
+    one, other = (sketch(WIDE[:n], sealed=True).told.counts for n in (128, 129))
+    net = (other.positive[0] - other.negative[0]) - (one.positive[0] - one.negative[0])
+    np.testing.assert_array_equal(net, np.sign(WIDE[128]))
+
+
 DIFFER: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "seed": ({}, {"random_state": 7}, r"same seed: got 0 in A and 7 in B"),
     "sizes": ({}, {"bucket_sizes": (1, 2)}, r"same bucket sizes: got \(1, 2, 4\) in A and \(1, 2\) in B"),

@@ -17,7 +17,7 @@ from sparsemean.device import on_host
 from sparsemean.errors import InputError
 from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
 from sparsemean.passes.same import resting_on_many, same_in, same_in_both
-from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Told
+from sparsemean.records import CountArray, Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sources.source import Dense, as_dense
 from sparsemean.sources.table import Table
 
@@ -88,6 +88,22 @@ def merged(sketches: Iterable[Told]) -> Told:
 def closed(sketch: Told) -> Told:
     """Close all blocks with the rows they have: nothing more will come."""
     return _completed(sketch, lambda rows: True)[0]  # noqa: ARG005
+
+
+def signs_of_rows(sketch: Told, most: int) -> CountArray | None:
+    """Return how many rows lie above and below the null value in the first ``most`` features, whatever their numbers.
+
+    Rows that are kept as they are count too, so that the same rows tell the same under any first row. None where single
+    rows are not counted.
+    """
+    if 1 not in sketch.sizes:
+        return None
+    at, null = sketch.sizes.index(1), 0.0 if sketch.shift is None else sketch.shift[:most]
+    signs = np.stack((sketch.counts.positive[at, :most], sketch.counts.negative[at, :most])).astype(np.int32)
+    for part in sketch.loose:
+        values: FloatArray = np.asarray(part.values[:, :most], dtype=np.float64)
+        signs += np.stack([np.sum(side, axis=0, dtype=np.int32) for side in (values > null, values < null)])
+    return signs
 
 
 def check_apart(ranges: Iterable[tuple[int, int]]) -> None:

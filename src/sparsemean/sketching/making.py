@@ -69,7 +69,8 @@ def sketch(
     missing : {"raise", "omit"}, default="raise"
         What to do about NaN.
     sealed : bool, default=False
-        Close the blocks at both ends with the rows they have, and keep no row: counts only, of 64 rows at least. The
+        Close the blocks at both ends with the rows they have, and keep no row: counts only, of 64 rows at least. They
+        are not anonymous: two sealed sketches of rows that differ in one give away the signs of that one. The
         answer is that of one fit if ``first_row`` is a multiple of 64 and nothing comes after the last row. If not, the
         guarantees under symmetric noise stay, and ``noise="skewed"`` is refused once more than one block is cut. With
         ``missing="omit"`` a column of one value, of which a piece has fewer than 64, may stay on the support.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,15 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.passes import stream
-from sparsemean.records import FloatArray, Told
+from sparsemean.records import CountArray, FloatArray, Told
 from sparsemean.sketching import file
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.table import Names
 
+BY_CHANCE = 1e-9
+"""Pieces of which all features have the same signs are refused where other rows would have them this seldom."""
+LOOKED_AT = 10_000
+"""Features, the first, whose signs are compared: enough to tell."""
 AHEAD = 2
 """Files that are read while one is added."""
 ALIKE = {
@@ -58,8 +63,10 @@ class Part:
 def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
     """Return what several sketches, or files of them, tell together, in whatever order they come.
 
-    They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Files
-    are read one after the other: no more than a few are in memory at a time.
+    They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Rows that
+    two have by number are refused, and so are two pieces of the same rows under different numbers, where the signs of
+    their features are too many to agree by chance; rows that are a part of two pieces only cannot be noticed. Files are
+    read one after the other: no more than a few are in memory at a time.
 
     Examples
     --------
@@ -74,7 +81,8 @@ def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
         _check_alike(parts[0], other)
     _check_apart(parts)
     first = parts[0].whole()
-    return replace(first, told=stream.merged(chain((first.told,), _coming(parts[1:]))))
+    told = _unlike(parts, chain((first.told,), _coming(parts[1:])))
+    return replace(first, told=stream.merged(told))
 
 
 def _listed(sketches: Any) -> list[Any]:
@@ -107,6 +115,31 @@ def _coming(parts: Sequence[Part]) -> Iterator[Told]:
             yield reading.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _unlike(parts: Sequence[Part], sketches: Iterable[Told]) -> Iterator[Told]:
+    """Yield one sketch after the other, unless all of its features have the signs of one before."""
+    known: dict[bytes, Part] = {}
+    for part, told in zip(parts, sketches, strict=False):
+        signs = stream.signs_of_rows(told, LOOKED_AT)
+        if signs is not None and _agree_by_chance(signs, told.n_rows) <= BY_CHANCE:
+            digest = hashlib.sha256(signs.tobytes()).digest()
+            if (other := known.setdefault(digest, part)) is not part:
+                both = f"{other.name} and {part.name}, in which every feature has the same signs"
+                advice = "they seem to be the same rows under another first row: leave one out"
+                raise InputError("sketches", "have no rows in common", both, advice)
+        yield told
+
+
+def _agree_by_chance(signs: CountArray, n: int) -> float:
+    """Return about how likely n other rows have the same number above the null value, or below, in every feature.
+
+    That of a binomial with its own variance v is repeated with probability 1/√(4πv). Features with the same numbers may
+    be one and the same, and count once.
+    """
+    distinct = np.unique(signs.astype(np.float64), axis=1)
+    variance = (distinct * (n - distinct) / n).max(axis=0)
+    return float(np.exp(-0.5 * np.sum(np.log(np.maximum(4 * np.pi * variance, 1.0)))))
 
 
 def _check_alike(first: Part, other: Part) -> None:
