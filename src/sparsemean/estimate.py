@@ -37,7 +37,8 @@ class Estimate:
     support : array of int
         The selected features, sorted.
     intervals : (d, 2) array
-        Intervals that hold after selection, NaN off the support.
+        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
+        many values are exactly the null value.
     beta : (d,) array
         β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
     bucket_size : (d,) array of int

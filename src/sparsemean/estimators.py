@@ -320,7 +320,8 @@ class SparseMeanDifference(_Selector):
     """Find the features that differ between two groups of rows, by how much, and how sure that is.
 
     Mann–Whitney statistics with exact p-values that hold when any ⌈εn⌉ rows are wrong, in value or in label; the
-    estimate is the Hodges–Lehmann shift. The null is equal distributions in both groups.
+    estimate is the Hodges–Lehmann shift. The null is equal distributions in both groups; intervals assume that a
+    feature that differs is shifted by a constant and otherwise the same.
 
     Parameters
     ----------

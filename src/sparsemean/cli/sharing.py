@@ -40,7 +40,7 @@ IN_FILE = ("id", "select", "drop", "layer", "dataset")
 deciding = together(
     click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
-    click.option("--noise", default="symmetric", show_default=True, help="symmetric or skewed."),
+    click.option("--noise", default="symmetric", show_default=True, help="symmetric, or skewed: up to 2,500 rows."),
 )
 refining = together(
     click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),

@@ -159,7 +159,8 @@ def _text(
         f"A feature on which all rows agree survives {survivable} bad rows ({survivable / made.n_rows:.3g} of all).",
     ]
     if effect is not None and needed:
-        sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows.")
+        silent = ", if no bad row votes against it" if made.bad_rows else ""
+        sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows{silent}.")
     elif effect is not None:
         sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
     return " ".join(sentences)
