@@ -241,7 +241,7 @@ def test_a_full_disk_is_one_line_and_leaves_everything_as_it_was(csv: Path, tmp_
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); from sparsemean.cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", code, "fit", csv, "--id", "user", "--out", target]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("sparsemean: output must be written whole: got")

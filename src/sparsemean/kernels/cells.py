@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean.kernels.compiling import compiled
 from sparsemean.kernels.decimals import DECIDED, read_number
-from sparsemean.kernels.loops import compiled
 
 Arr = Any
 ALL, NO_ROOM, TOO_FEW, TOO_MANY, AFTER_QUOTE = 0, 1, 2, 3, 4

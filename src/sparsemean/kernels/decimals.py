@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.kernels.loops import bits, compiled
+from sparsemean.kernels.compiling import compiled
+from sparsemean.kernels.loops import bits
 
 Arr = Any
 LEAST, MOST = -342, 308

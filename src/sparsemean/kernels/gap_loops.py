@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.kernels.loops import compiled, is_bad, nearer, row
+from sparsemean.kernels.compiling import compiled
+from sparsemean.kernels.loops import is_bad, nearer, row
 
 Arr = Any
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from sparsemean.kernels.compiling import compiled
+
 Arr = Any
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
 """``nearest`` before any value was seen: the code of infinity."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.kernels.loops import MAGNITUDE, bits, compiled, is_bad
+from sparsemean.kernels.compiling import compiled
+from sparsemean.kernels.loops import MAGNITUDE, bits, is_bad
 
 Arr = Any
 
