@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from sparsemean import studies
 from sparsemean.errors import InputError
 from sparsemean.studies import engine
 from sparsemean.studies.oracle import oracle
-from sparsemean.studies.store import Store
+from sparsemean.studies.store import Store, alone
 
 SWEEP = studies.Sweep(
     "contamination", (0.05, 0.1), (("t", 3.1), ("fisk", 2.0)), ("stage_1", "median"), n=200, d=10, trials=3, seed=7
@@ -85,6 +86,37 @@ def test_a_foreign_file_in_its_place_is_kept_apart(tmp_path: Path) -> None:
     store.path(setting).write_text(json.dumps({"format": "other"}) + "\n", encoding="utf-8")
     assert store.read(setting) == []
     assert store.notes
+
+
+def test_a_trial_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    first = studies.run(SWEEP, n_jobs=1, out=tmp_path)
+    for path in tmp_path.glob("*.jsonl"):
+        header, *lines = path.read_bytes().splitlines()
+        path.write_bytes(b"\n".join([header, *lines, *lines, b""]))
+    assert studies.run(SWEEP, n_jobs=1, out=tmp_path).equals(first)
+
+
+def test_a_folder_in_use_is_refused_until_its_run_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from sparsemean.studies.store import alone\n"
+        f"with alone(Path({str(tmp_path)!r})): print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(InputError, match=r"out must be a folder that no other run writes to: got .*, in use; wait"):
+            studies.run(SWEEP, n_jobs=1, out=tmp_path)
+        other.kill()
+    assert len(studies.run(SWEEP, n_jobs=1, out=tmp_path)) == 2 * 2 * 2 * 3
+
+
+def test_a_folder_that_knows_no_locks_is_used_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("sparsemean.studies.store._lock", unknown)
+    with alone(tmp_path), alone(tmp_path):
+        pass
 
 
 def test_killed_half_way_it_resumes(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,27 +12,60 @@ import pytest
 import sparsemean
 from sparsemean.studies import fingerprint as module
 
+PACKAGE = Path(sparsemean.__file__).parent
+ROOM = {"studies", "studies.engine", "studies.fingerprint", "studies.store", "files"}
+"""What importing the room loads before any trial is run: it runs and keeps trials."""
+
+
+def test_it_covers_every_module_that_trials_load(long_version: bool) -> None:
+    estimators = "methods()" if long_version else "('default', 'full_filter', 'old_full_filter_buckets', 'median')"
+    code = (
+        "import sys; from sparsemean.studies import Setting, methods; from sparsemean.studies.trial import run_trial; "
+        f"run_trial(Setting('t', 3.1, 'root_shift', 60, 6, (9.0, -5.0), 0.05, 2), 0, 0, tuple({estimators})); "
+        "print(*(name[11:] for name in sys.modules if name.startswith('sparsemean.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in module.computing(PACKAGE))
+    covered = {".".join(path.parts).removesuffix(".__init__") for path in paths}
+    assert set(done.stdout.split()) - covered <= ROOM
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("edited") / "sparsemean"
+    return Path(shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__")))
+
 
 @pytest.mark.parametrize(
     ("edited", "counts"),
     [
         ("kernels/cpu.py", True),
         ("baselines/methods/huber.py", True),
+        ("kernels/compiling.py", True),
+        ("simulate/attacks/kinds/mimic.py", True),
+        ("refine/auto.py", True),
+        ("passes/memory.py", True),
         ("studies/oracle.py", True),
+        ("studies/attacks.py", True),
         ("studies/page.py", False),
+        ("studies/store.py", False),
         ("cli/fit.py", False),
         ("words.py", False),
+        ("storage.py", False),
+        ("files.py", False),
+        ("report/writing.py", False),
+        ("plots/forest.py", False),
+        ("sketching/file.py", False),
+        ("sources/csv.py", False),
+        ("annotating.py", False),
     ],
 )
 def test_an_edit_counts_where_numbers_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str, counts: bool
+    copy: Path, monkeypatch: pytest.MonkeyPatch, edited: str, counts: bool
 ) -> None:
-    package = tmp_path / "sparsemean"
-    shutil.copytree(Path(sparsemean.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(module, "__file__", str(package / "studies" / "fingerprint.py"))
-    compute = module.fingerprint.__wrapped__
-    before = compute()
-    assert before == module.fingerprint()
-    with (package / edited).open("a") as file:
-        file.write("\n# edited\n")
-    assert (compute() != before) is counts
+    monkeypatch.setattr(module, "__file__", str(copy / "studies" / "fingerprint.py"))
+    source = (copy / edited).read_bytes()
+    (copy / edited).write_bytes(source + b"\n# edited\n")
+    assert (module.fingerprint.__wrapped__() != module.fingerprint()) is counts
+    (copy / edited).write_bytes(source)
+    assert module.fingerprint.__wrapped__() == module.fingerprint()

@@ -14,6 +14,7 @@ import pytest
 from sparsemean import cli
 from sparsemean.studies import agreement, engine
 from sparsemean.studies.figure import available
+from sparsemean.studies.store import alone
 
 
 def run(*arguments: str | Path, status: int = 0) -> None:
@@ -48,6 +49,13 @@ def test_a_folder_that_cannot_be_made_gets_one_line(tmp_path: Path, capsys: pyte
     run("fig2a", "--out", tmp_path / "file" / "below", status=2)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("sparsemean: out must be a folder that can be made")
+
+
+def test_a_folder_in_use_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with alone(tmp_path):
+        run("fig2a", "--quick", "--out", tmp_path, status=2)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sparsemean: out must be a folder that no other run writes to")
 
 
 def test_a_quick_run_writes_everything_and_resumes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from sparsemean.checks import integer
 from sparsemean.kernels.threads import count_threads
 from sparsemean.studies.methods import find
 from sparsemean.studies.settings import Setting, Sweep
-from sparsemean.studies.store import Store
+from sparsemean.studies.store import Store, alone
 from sparsemean.studies.trial import run_trial
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(
     sweep : Sweep
         What to run.
     out : path, optional
-        A folder in which finished trials are kept; those found there are not run again.
+        A folder in which finished trials are kept; those found there are not run again. One run at a time may use it.
     n_jobs : int, optional
         Processes; None takes every core. The numbers do not depend on it.
     progress : callable, optional
@@ -71,13 +72,14 @@ def run(
     for name in sweep.estimators:
         find(name)
     store = None if out is None else Store(out, sweep.seed)
-    records: dict[Setting, list[dict[str, Any]]] = {
-        setting: [] if store is None else store.read(setting) for _, setting in sweep.points()
-    }
-    for task, found in _compute(_missing(sweep, records), count_threads(n_jobs), progress):
-        if store is not None:
-            store.add(task.setting, found)
-        records[task.setting] += found
+    with nullcontext() if store is None else alone(store.folder):
+        records: dict[Setting, list[dict[str, Any]]] = {
+            setting: [] if store is None else store.read(setting) for _, setting in sweep.points()
+        }
+        for task, found in _compute(_missing(sweep, records), count_threads(n_jobs), progress):
+            if store is not None:
+                store.add(task.setting, found)
+            records[task.setting] += found
     table = pd.DataFrame(_rows(sweep, records))
     table.attrs = {"sweep": sweep.describe(), "versions": remarks.versions(), "notes": store.notes if store else []}
     return table

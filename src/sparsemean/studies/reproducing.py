@@ -12,7 +12,7 @@ from sparsemean.errors import require
 from sparsemean.studies import agreement, figure, page
 from sparsemean.studies.figure import Options, Outcome
 from sparsemean.studies.record import Record, collect
-from sparsemean.studies.store import Store
+from sparsemean.studies.store import Store, alone
 from sparsemean.studies.sweeping import trials_folder
 
 
@@ -56,16 +56,17 @@ def reproduce(
         integer(options.trials, argument="trials", least=1, rule="be a positive integer")
     _drawable()
     Store(trials_folder(options.out), options.seed)  # refuses a folder that cannot be written before anything is run
-    report = write_page(options)
-    for name, module in chosen:
-        if starting is not None:
-            starting(name)
-        began = time.perf_counter()
-        outcome = module.make(options)
-        Record.of(outcome, options).write(options.out)
+    with alone(options.out):
         report = write_page(options)
-        if made is not None:
-            made(Made(outcome, time.perf_counter() - began))
+        for name, module in chosen:
+            if starting is not None:
+                starting(name)
+            began = time.perf_counter()
+            outcome = module.make(options)
+            Record.of(outcome, options).write(options.out)
+            report = write_page(options)
+            if made is not None:
+                made(Made(outcome, time.perf_counter() - began))
     return report
 
 

@@ -2,15 +2,17 @@
 
 A file's name has the hash of format, version, code, seed and setting; results of another version, of edited code or of
 another configuration lie in other files and are never read. A line that was cut off when a run was killed is moved to
-a file beside it.
+a file beside it. One run at a time writes to a folder, and a trial that is there twice counts once.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,38 @@ from sparsemean.studies.fingerprint import fingerprint
 from sparsemean.studies.settings import Setting
 
 FORMAT = "sparsemean-trials-1"
+HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+"""How systems say that a lock is taken; any other error means that the folder knows no locks."""
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder as long as the block lasts, or refuse it where another run holds it.
+
+    The system lets go of it when the process ends, however it ends.
+    """
+    with (folder / ".lock").open("ab") as file:
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            if error.errno in HELD_BY_ANOTHER:
+                advice = "wait for it, or choose another folder"
+                raise InputError(
+                    "out", "be a folder that no other run writes to", f"{folder}, in use", advice
+                ) from None
+        yield
+
+
+def _lock(file: int) -> None:
+    """Take an open file for this process alone, without waiting."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Store:
@@ -67,7 +101,10 @@ class Store:
             rest, good, records = path.read_bytes(), [], []
         if rest.strip() or not records:
             self._keep_apart(path, rest, good)
-        return records[1:]
+        once: dict[tuple[Any, Any], dict[str, Any]] = {}
+        for record in records[1:]:  # before folders were held, two runs at once wrote all of them twice
+            once.setdefault((record.get("trial"), record.get("estimator")), record)
+        return [*once.values()]
 
     def add(self, setting: Setting, records: Iterable[dict[str, Any]]) -> None:
         """Append finished records in one write."""
