@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -15,6 +16,7 @@ from sparsemean.cli.fit import fit
 from sparsemean.cli.merge import merge
 from sparsemean.cli.plan import plan
 from sparsemean.cli.reproduce import reproduce
+from sparsemean.cli.showing import echo, steady_streams, visible
 from sparsemean.cli.sketch import sketch
 from sparsemean.errors import InputError, MissingExtraError
 
@@ -31,7 +33,10 @@ for _command in (fit, sketch, merge, demo, plan, reproduce, bench):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with 0 (done), 2 (bad input) or 1 (anything else)."""
-    sys.exit(_run(arguments))
+    steady_streams()
+    with warnings.catch_warnings():
+        warnings.showwarning = _note
+        sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -40,7 +45,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as help_text:
-        click.echo(help_text.format_message())
+        echo(help_text.format_message())
         return 2
     except click.ClickException as error:
         return _complain(error.format_message(), 2)
@@ -58,5 +63,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    click.echo(f"sparsemean: {' '.join(message.split())}", err=True)
+    echo(f"sparsemean: {visible(' '.join(message.split()))}", err=True)
     return status
+
+
+def _note(message: Warning | str, *_where: object, **_what: object) -> None:
+    """Show a warning in one line, unless only errors are wanted."""
+    context = click.get_current_context(silent=True)
+    if context is None or not context.params.get("quiet"):
+        _complain(f"note: {message}", 0)

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sparsemean.cli.showing import echo
+
 
 @click.command(short_help="Measure speed and memory.")
 @click.argument("names", nargs=-1)
@@ -18,12 +20,12 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
     from sparsemean import bench as benchmarks
 
     if listing:
-        click.echo("\n".join(benchmarks.available()))
+        echo("\n".join(benchmarks.available()))
         return
-    show: Callable[[Any], None] = lambda row: click.echo(_bench_line(row))  # noqa: E731
+    show: Callable[[Any], None] = lambda row: echo(_bench_line(row))  # noqa: E731
     rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
     missed = sum(row.met is False for row in rows)
-    click.echo(f"{len(rows)} rows, {missed} outside their bar")
+    echo(f"{len(rows)} rows, {missed} outside their bar")
 
 
 def _bench_line(row: Any) -> str:

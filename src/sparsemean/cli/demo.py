@@ -6,7 +6,7 @@ import time
 
 import click
 
-from sparsemean.cli.showing import progressing, report
+from sparsemean.cli.showing import progressing, report, say
 
 
 @click.command(short_help="Run on the shipped data.")
@@ -21,4 +21,4 @@ def demo() -> None:
     with progressing("Comparing", quiet=False) as progress:
         estimate = demonstration.run(progress)
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
-    click.echo(click.wrap_text(demonstration.meaning(estimate), width=80))
+    say(demonstration.meaning(estimate))

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from sparsemean.cli import sharing
-from sparsemean.cli.showing import details, progressing, waiting
+from sparsemean.cli.showing import details, progressing, waiting, written
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def fit(
     if json_file != "-" and not quiet:
         if verbose:
             details(estimate, table, opened)
-        for target in targets:
-            click.echo(f"Written: {target}")
+        written(*targets)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean.cli import sharing
-from sparsemean.cli.showing import waiting
+from sparsemean.cli.showing import say, waiting, written
 from sparsemean.cli.sketch import ENDING, check_sketch_target, sizes_of
 from sparsemean.errors import InputError
 
@@ -71,9 +71,8 @@ def merge(
         together = merged(files)
         for target in sketches:
             together.save(target)
-    if not quiet:
-        for target in sketches:  # there whatever comes of the rest: more rows may follow
-            click.echo(f"Written: {target}", err=json_file == "-")
+    if not quiet:  # there whatever comes of the rest: more rows may follow
+        written(*sketches, err=json_file == "-")
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
         estimate = together.estimate(again or None, n_jobs=jobs, **sharing.given(options))
@@ -84,9 +83,8 @@ def merge(
         estimate.report(page, title=f"{title}: which features have a mean")
     sharing.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
     if json_file != "-" and not quiet:
-        click.echo(click.wrap_text(_covered(together), 80))
-        for target in (*results, *([] if page is None else [page])):
-            click.echo(f"Written: {target}")
+        say(_covered(together))
+        written(*results, *([] if page is None else [page]))
 
 
 def _check_targets(results: list[Path], sketches: list[Path], inputs: list[Path]) -> None:

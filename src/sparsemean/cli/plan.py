@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from sparsemean.cli.showing import echo, say
+
 
 @click.command(short_help="What so many rows and columns can show.")
 @click.argument("n", type=int)
@@ -23,13 +25,13 @@ def plan(n: int, d: int, **options: Any) -> None:
 
     made = make_plan(n, d, **options)
     assert made.outlook is not None
-    click.echo(click.wrap_text(made.summary(), width=80))
-    click.echo("\n  bucket of   buckets   majority needed   detectable mean (σ)   if opposed")
+    say(made.summary())
+    echo("\n  bucket of   buckets   majority needed   detectable mean (σ)   if opposed")
     for row in made.outlook.table:
-        click.echo(
+        echo(
             f"  {row['size']:>9.0f} {row['buckets']:>9.0f} {row['majority']:>17.0f} {row['effect']:>21.3g}"
             f"{row['effect_opposed']:>13.3g}"
         )
-    click.echo("\nThe paper's theorems:")
+    echo("\nThe paper's theorems:")
     for theorem, quantity, value in made.outlook.theorems:
-        click.echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))
+        echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from sparsemean.cli.showing import echo, visible
+
 
 @click.command(short_help="Make the figures of the paper again.")
 @click.argument("figures", nargs=-1)
@@ -28,7 +30,7 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
     from sparsemean.studies import figure, reproducing
 
     if listing:
-        click.echo("\n".join(f"{name:<22} {figure.find(name).TITLE}" for name in figure.available()))
+        echo("\n".join(f"{name:<22} {figure.find(name).TITLE}" for name in figure.available()))
         return
     try:
         with _figures_progress() as told:
@@ -38,17 +40,17 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
         kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
         raise click.Abort(kept) from None
     for sentence in report.left_out:
-        click.echo(sentence)
-    click.echo(f"{report.page}: {report.summary.sentence()}")
+        echo(visible(sentence))
+    echo(f"{visible(report.page)}: {report.summary.sentence()}")
 
 
 def _figure_line(made: Any) -> None:
     from sparsemean.studies.agreement import summarise
 
     compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
-    click.echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
+    echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
     for note in made.outcome.notes:
-        click.echo(click.wrap_text(note, 80, "  ", "  "))
+        echo(click.wrap_text(note, 80, "  ", "  "))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,10 +105,16 @@ def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
 
 def show(estimate: Estimate, title: str, seconds: float, *, json_file: str | None, quiet: bool) -> None:
     """Print a result, as JSON where that is asked for."""
-    from sparsemean.cli.showing import report
+    from sparsemean.cli.showing import echo, report
     from sparsemean.output import as_json
 
     if json_file == "-":
-        click.echo(as_json(estimate))
+        text = as_json(estimate)
+        echo(text if _in_unicode() else json.dumps(json.loads(text), indent=2))
     elif not quiet:
         report(estimate, title, seconds)
+
+
+def _in_unicode() -> bool:
+    """Whether standard output has a code for every character; elsewhere JSON escapes all but plain letters."""
+    return codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")

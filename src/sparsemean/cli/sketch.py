@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean.cli import sharing
-from sparsemean.cli.showing import progressing, waiting
+from sparsemean.cli.showing import echo, progressing, say, visible, waiting
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
     made.save(target)
     if not quiet:
         for line in (f"{title}: {_said(made)}", _kept(made), *(f"Note: {note}." for note in table.notes)):
-            click.echo(click.wrap_text(line, 80))
+            say(line)
         size = target.stat().st_size
-        click.echo(f"Written: {target} ({size:,} bytes, {time.perf_counter() - began:.2f} s)")
+        echo(f"Written: {visible(target)} ({size:,} bytes, {time.perf_counter() - began:.2f} s)")
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | str:

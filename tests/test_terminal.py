@@ -1,0 +1,116 @@
+"""What reaches a terminal: names as they are, in any encoding, and no fit fails because nobody reads on."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean.cli import showing
+from sparsemean.cli.showing import visible
+
+from command import expect as run
+
+NAMES = ["rs123:A:G", "[red]a[/red]", "β-actin …", "\x1b[31mred\x1b[0m\x07", "a\u202eb", "line\nbreak\ttab", "名前"]
+CODE = "import sys; from sparsemean.cli import main; main(sys.argv[1:])"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    X = np.random.default_rng(0).standard_normal((80, 9)) + np.r_[5 * np.ones(7), 0, 0]
+    pd.DataFrame(X, columns=[*NAMES, "x", "y"]).to_parquet(tmp_path / "x.parquet")
+    return tmp_path / "x.parquet"
+
+
+def fit(file: Path, *arguments: str | Path, shell: str = "") -> subprocess.CompletedProcess[bytes]:
+    """Fit in a process of its own; ``shell`` comes after the command."""
+    command = [sys.executable, "-c", CODE, "fit", str(file), "--seed", "0", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    line = ["bash", "-o", "pipefail", "-c", f'"$@" {shell}', "bash", *command]
+    return subprocess.run(line, env=environment, capture_output=True, check=False, timeout=60)
+
+
+def test_names_are_printed_as_they_are_with_controls_visible(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", file, "--seed", "0")
+    out = capsys.readouterr().out
+    shown = [
+        "rs123:A:G",
+        "[red]a[/red]",
+        "β-actin …",
+        r"\x1b[31mred\x1b[0m\x07",
+        r"a\u202eb",
+        r"line\nbreak\ttab",
+        "名前",
+    ]
+    assert [name for name in shown if name not in out] == []
+    assert not any(sign in out for sign in "\x1b\x07\u202e\t")
+
+
+def test_a_bold_heading_still_reaches_a_terminal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own escape sequences are not those of names."""
+    said: list[str] = []
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(showing, "echo", lambda text, **_: said.append(text))
+    run("fit", file, "--seed", "0")
+    assert "\x1b[1m" in said[0]
+    assert "\x1b[31m" not in said[0]
+
+
+def test_controls_in_an_error_are_visible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", tmp_path / "x.npy", "--frob\x1b[2Jnicate", status=2)
+    assert r"\x1b[2J" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\x7f", "\x9b", "\u200b", "\u2028", "\u2066", "\ufeff"])
+def test_every_kind_of_control_is_visible(character: str) -> None:
+    assert visible(f"a{character}b").isprintable()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_what_an_encoding_lacks_is_spelt_out(file: Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding=encoding))
+    run("fit", file, "--seed", "0")
+    out = printed.getvalue().decode(encoding)
+    assert "x.parquet: 80 rows x 9" in out.replace("×", "x")
+    assert r"\u540d\u524d" in out
+    assert "beta-actin ..." in out.replace("…", "...")
+
+
+def test_json_stays_json_in_any_encoding(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    run("fit", file, "--seed", "0", "--json")
+    assert {row["feature"] for row in json.loads(printed.getvalue())["selected"]} == set(NAMES)
+
+
+@pytest.mark.parametrize("shell", ["2>&-", "<&- >&-", "2>&1 | true"])
+def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: str) -> None:
+    target = tmp_path / "out.csv"
+    done = fit(file, "--out", target, shell=shell)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert set(pd.read_csv(target)["feature"]) == set(NAMES)
+
+
+def test_a_warning_is_one_line_and_none_where_quiet(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warned(*_: object) -> None:
+        warnings.warn("two\nlines", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr("sparsemean.cli.sharing.check_page", warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run("fit", file, "--seed", "0", "--json")
+        assert capsys.readouterr().err == "sparsemean: note: two lines\n"
+        run("fit", file, "--seed", "0", "-q")
+    assert capsys.readouterr().err == ""
