@@ -33,7 +33,7 @@ $(VENV)/docs.done: $(VENV)/run.done
 	npm install --silent --no-audit --no-fund --prefix $(VENV)/mathjax mathjax@3
 	@touch $@
 
-.PHONY: demo test test-browser docs lint bench reproduce validate clean
+.PHONY: demo test test-browser test-readonly audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
 	$(BIN)/sparsemean demo
@@ -48,6 +48,17 @@ test: lint                        ## everything that must hold before a change l
 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser
+
+test-readonly: $(VENV)/run.done   ## the wheel where nothing can be written, as user nobody without a home
+	PYTHON=$(BIN)/python .ci/readonly
+
+# A mirror that lists no vulnerabilities would find none: a version that is known to be bad is asked for first.
+KNOWN_BAD := https://example.invalid/jinja2/3.1.4.json
+audit: $(VENV)/dev.done           ## what is installed against published vulnerabilities, and against our own list
+	$(BIN)/python -m pytest --quiet tests/test_floors.py
+	@if $(BIN)/python -c 'import json, sys, urllib.request as web; sys.exit(not json.load(web.urlopen("$(KNOWN_BAD)", timeout=20))["vulnerabilities"])' 2>/dev/null; \
+		then $(BIN)/python -m pip install --quiet --group audit && $(BIN)/pip-audit --skip-editable --progress-spinner off; \
+		else echo "no source of published vulnerabilities can be reached: only our own list of floors was checked"; fi
 
 docs: $(VENV)/docs.done            ## the site in docs/_build/html; every example and code block is run
 	$(BIN)/python docs/_extension/check.py blocks docs/*.md

@@ -31,9 +31,8 @@ def test_it_covers_every_module_that_trials_load(long_version: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("edited") / "sparsemean"
-    return Path(shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__")))
+def computing() -> set[Path]:
+    return module.computing(PACKAGE)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +59,18 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("annotating.py", False),
     ],
 )
+def test_what_it_covers(computing: set[Path], edited: str, counts: bool) -> None:
+    assert (PACKAGE / edited).is_file()
+    assert (PACKAGE / edited in computing) is counts
+
+
+@pytest.mark.parametrize(("edited", "counts"), [("kernels/cpu.py", True), ("report/writing.py", False)])
 def test_an_edit_counts_where_numbers_are_made(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, edited: str, counts: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str, counts: bool
 ) -> None:
+    before = module.fingerprint()
+    copy = Path(shutil.copytree(PACKAGE, tmp_path / "sparsemean", ignore=shutil.ignore_patterns("__pycache__")))
     monkeypatch.setattr(module, "__file__", str(copy / "studies" / "fingerprint.py"))
-    source = (copy / edited).read_bytes()
-    (copy / edited).write_bytes(source + b"\n# edited\n")
-    assert (module.fingerprint.__wrapped__() != module.fingerprint()) is counts
-    (copy / edited).write_bytes(source)
-    assert module.fingerprint.__wrapped__() == module.fingerprint()
+    with (copy / edited).open("a") as file:
+        file.write("\n# edited\n")
+    assert (module.fingerprint.__wrapped__() != before) is counts
