@@ -48,8 +48,11 @@ def expected(file: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with starting.working("local", workers=1, memory="1GB") as client:
-        yield client.scheduler.address
+    """A scheduler that takes anyone."""
+    from distributed import LocalCluster
+
+    with starting.quiet(), LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+        yield cluster.scheduler_address
 
 
 def workers_of(process: psutil.Process) -> list[psutil.Process]:
@@ -106,7 +109,7 @@ def test_two_groups_and_names(address: str, tmp_path: Path) -> None:
         (("--dask", "tcp://127.0.0.1:9"), "a scheduler that answers: got 'tcp://127.0.0.1:9'"),
         (("--dask", "local", "--workers", "0"), "--workers must be at least 1: got 0"),
         (("--dask", "local", "--worker-memory", "lots"), "--worker-memory must be a number of bytes such as 1GB"),
-        (("--dask", "local", "--worker-memory", "30MB"), "--worker-memory must be at least 200MB"),
+        (("--dask", "local", "--worker-memory", "260MB"), "--worker-memory must be at least 320MB"),
         (("--dask", "local", "--device", "gpu"), "--device must be left out with --dask, whose workers count"),
         (("--workers", "2"), "--workers must come with --dask local: got 2"),
     ],

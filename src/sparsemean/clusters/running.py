@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from sparsemean import __version__
 from sparsemean.errors import InputError
 
+VERSION = "__import__('sparsemean.passes.dask').__version__"
 RETRIES = 2
 """Times that a task which failed is tried again: a disk that does not answer may do so the next time."""
+STALLED = 30
+"""Seconds without a worker that takes tasks after which all is given up: one that was killed is back by then."""
+PAUSE = 0.005
+"""Seconds between looks at what has come."""
 Heard = Callable[[int, Any], None]
 """Is told the number of something that was watched, and its value."""
+_checked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""Workers of a client whose version is known to be the same."""
 
 
 def run(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:
@@ -49,42 +59,94 @@ def _in_place(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> li
 
 def _on_cluster(client: Any, watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:
     """Compute on the workers of ``client``; what was heard is forgotten there."""
-    from distributed import KilledWorker, as_completed
+    from distributed import KilledWorker
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        futures = client.compute([*watched, *others], retries=RETRIES)
-    rest = futures[len(watched) :]
-    awaited = {future.key: number for number, future in enumerate(futures[: len(watched)])}
+    rest: dict[int, Any] = {}
+    waiting: dict[int, Any] = {}
     try:
-        with _lost():
-            for future, value in as_completed(futures[: len(watched)], loop=client.loop, with_results=True):
-                if isinstance(value, BaseException):
-                    raise value
-                heard(awaited[future.key], value)
-                del awaited[future.key]
-                future.release()
-            return list(client.gather(rest))
-    except Exception as error:
-        if _says(error, "No module named 'sparsemean"):
-            rule, advice = "have sparsemean installed, as its scheduler must", "install it there, the same version"
-            raise InputError("workers", rule, "some without it", advice) from error
-        if not isinstance(error, KilledWorker):
-            raise
+        with _lost(), _seceded():
+            _check_versions(client)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+                waiting = dict(enumerate(client.compute([*watched, *others], retries=RETRIES)))
+            for number, value in _as_they_come(client, list(waiting.values())):
+                if number < len(watched):
+                    heard(number, value)
+                else:
+                    rest[number] = value
+                waiting.pop(number).release()
+            _check_versions(client)  # of workers that came meanwhile
+            return [rest[number] for number in sorted(rest)]
+    except KilledWorker as error:
         rule, advice = "lie in pieces that fit into the memory of a worker", "smaller chunks, or more memory a worker"
         raise InputError("X", rule, "one on which every worker died that tried", advice) from error
     finally:
         with contextlib.suppress(Exception):
-            client.cancel([*rest, *(future for future in futures[: len(watched)] if future.key in awaited)])
+            client.cancel(list(waiting.values()))
 
 
-def _says(error: BaseException | None, text: str) -> bool:
-    """Whether an error, or one that led to it, says this."""
-    while error is not None:
-        if text in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _as_they_come(client: Any, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of everything as soon as it is known; give up where no worker works any more."""
+    from distributed import as_completed
+
+    numbers = {future.key: number for number, future in enumerate(futures)}
+    coming = as_completed(futures, loop=client.loop, with_results=True)
+    worked = looked = time.monotonic()
+    while not coming.is_empty():
+        if coming.has_ready():
+            future, value = next(coming)
+            if isinstance(value, BaseException):
+                raise value
+            yield numbers[future.key], value
+            worked = looked = time.monotonic()
+            continue
+        time.sleep(PAUSE)
+        if time.monotonic() - looked > STALLED / 10:
+            looked = time.monotonic()
+            worked = looked if _working(client) else worked
+            if looked - worked > STALLED:
+                rule, advice = "have memory left to work with", "give each more memory, smaller chunks, or start others"
+                raise InputError("workers", rule, f"none that did for {STALLED} s: all are paused or gone", advice)
+
+
+def _working(client: Any) -> bool:
+    """Whether a worker takes tasks; one that uses most of its memory is paused, and may stay so for ever."""
+    workers = client.sync(client.scheduler.identity)["workers"].values()
+    return any(worker["status"] == "running" for worker in workers)
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse a scheduler or workers of another version of this package, which would count or decide otherwise."""
+    known = _checked.setdefault(client, set())
+    new = set(client.sync(client.scheduler.identity)["workers"]) - known
+    if not new:
+        return
+    told = client.run(eval, VERSION, workers=sorted(new), on_error="return")  # builtins, which every version has
+    try:
+        told["the scheduler"] = client.run_on_scheduler(eval, VERSION)
+    except ImportError as error:
+        told["the scheduler"] = error
+    for who, version in told.items():
+        if version != __version__ and not isinstance(version, OSError):  # which is a worker that is gone
+            rule = f"have sparsemean {__version__} installed, and so must their scheduler: as the process that asks has"
+            raise InputError("workers", rule, f"{version} on {who}", "install the same version everywhere")
+    known |= new
+
+
+@contextlib.contextmanager
+def _seceded() -> Iterator[None]:
+    """Leave the place of a task on its worker to the tasks it waits for, where this is called from one."""
+    from distributed import rejoin, secede
+
+    try:
+        secede()
+    except Exception:  # this thread is none of a worker's
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -21,8 +22,8 @@ FOR_WORKERS = 60
 """Seconds that a scheduler without workers is given to find one."""
 MANY = 20
 """Workers that may die over one task before it is given up: each of them may have been killed for another reason."""
-LEAST = 200_000_000
-"""Bytes below which workers are killed while they start, and started again without end."""
+LEAST = 320_000_000
+"""Bytes below which a worker that has counted once, which takes about 240 MB, pauses for ever or is killed."""
 SETTINGS = {
     "distributed.scheduler.allowed-failures": MANY,
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
@@ -31,6 +32,9 @@ SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
     "distributed.admin.log-length": 0,
     "distributed.admin.low-level-log-length": 0,
+    # pages in HTTP ask nobody who they are
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
 SILENT = logging.CRITICAL + 1
 
@@ -66,7 +70,11 @@ def working(where: str, *, workers: int | None = None, memory: str | None = None
 
 @contextlib.contextmanager
 def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
-    """Yield a client of processes started for it, one thread each unless cores are left over."""
+    """Yield a client of processes started for it, one thread each unless cores are left over.
+
+    They talk TLS with a key that only they have: on a bare port any user of this machine could run code as this one.
+    """
+    require("cryptography", extra="dask", purpose="--dask local")
     import dask
     from distributed import Client, LocalCluster
 
@@ -82,12 +90,15 @@ def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any
                 threads_per_worker=max(1, cores // n),
                 memory_limit=limit,
                 processes=True,
+                security=True,
                 dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
                 local_directory=folder,
                 silence_logs=SILENT,
             )
         try:
             with Client(cluster, timeout=f"{PATIENCE}s", set_as_default=True) as client:
+                _check_memory(client, memory)
                 yield client
         finally:
             with _uninterrupted():
@@ -129,11 +140,6 @@ def _connected(address: str) -> Iterator[Any]:
             raise InputError(
                 "--dask", "name a scheduler with workers", f"{address!r}, which has none", "start one"
             ) from error
-        try:
-            client.run(exec, "import sparsemean.passes.dask")  # a worker without it would die of its first task
-        except ImportError as error:
-            rule, advice = "have workers with sparsemean installed, the same version", "install it there"
-            raise InputError("--dask", rule, f"{address!r} ({error})", advice) from error
         yield client
     finally:
         client.close(timeout=PATIENCE)
@@ -161,10 +167,33 @@ def _bytes(memory: str | None) -> str | int:
     if size <= 0:
         raise InputError("--worker-memory", "be a number of bytes such as 1GB or 500MiB", repr(memory))
     if size < LEAST:
-        raise InputError(
-            "--worker-memory", f"be at least {LEAST // 10**6}MB: a worker that does nothing needs most of it", memory
-        )
+        raise _too_little(LEAST, memory)
     return size
+
+
+def _check_memory(client: Any, memory: str | None) -> None:
+    """Refuse workers that would pause, and stay so, with nothing but the counting itself in memory."""
+    try:
+        told = client.run(_idle).values()
+    except Exception as error:  # killed for its memory while it loaded what counts
+        raise _too_little(2 * LEAST, memory) from error
+    for limit, pauses, idle in told:
+        if limit and pauses and idle > pauses * limit:
+            raise _too_little(1.1 * idle / pauses, memory or f"{limit / 1e6:.0f}MB, the share of each")
+
+
+def _idle(dask_worker: Any) -> tuple[int | None, float, int]:
+    """Count a few rows; return the memory a worker may use, the share of it at which it pauses, and what it uses."""
+    import dask
+
+    importlib.import_module("sparsemean.passes.dask").rehearse()
+    limit = getattr(dask_worker.memory_manager, "memory_limit", None)
+    return limit, dask.config.get("distributed.worker.memory.pause"), dask_worker.monitor.get_process_memory()
+
+
+def _too_little(least: float, received: str | None) -> InputError:
+    rule = f"be at least {least / 1e6:.0f}MB: a worker that does nothing needs most of it"
+    return InputError("--worker-memory", rule, received or "less", "give each more, or take fewer --workers")
 
 
 @contextlib.contextmanager

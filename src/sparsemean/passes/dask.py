@@ -16,6 +16,7 @@ from sparsemean import passes
 from sparsemean.clusters.running import run
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
+from sparsemean.partition import BLOCK
 from sparsemean.passes import stream
 from sparsemean.passes.memory import map_means, not_finite
 from sparsemean.records import Counts, FloatArray, IntArray, Partition, Told
@@ -102,6 +103,11 @@ def count(
     watched = [dask.delayed(_travels, pure=False)(found) for found in counted.ravel()]
     ended = run(watched, [_tree(down) for down in counted.T], heard)
     return _side_by_side(table, partition, job, ended), kept
+
+
+def rehearse() -> None:
+    """Count a few rows: what a worker then holds in memory it holds as long as it lives."""
+    stream.sketch(as_table(np.ones((BLOCK, 2))), seed=0, sizes=(1, 2, 4), n_jobs=1)
 
 
 def _source(table: Table) -> Dask:

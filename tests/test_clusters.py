@@ -1,0 +1,83 @@
+"""Who may ask a cluster and who may answer: no strangers, no other version, nobody who waits for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, Status
+
+from sparsemean import InputError, sparse_mean
+from sparsemean.clusters import running, starting
+
+X = np.random.default_rng(0).standard_normal((300, 20)) + 2.0 * (np.arange(20) < 2)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    """A worker with one thread, in this process, that no limit of memory makes run again once it is paused."""
+    settings: Any = {"n_workers": 1, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": "127.0.0.1:0"}
+    with starting.quiet(), LocalCluster(processes=False, **settings) as cluster, Client(cluster) as client:
+        yield client
+
+
+def fitted() -> list[int]:
+    return sparse_mean(da.from_array(X, chunks=(100, 20)), random_state=0).support.tolist()
+
+
+def test_a_fit_inside_a_task_leaves_its_place_to_the_tasks_it_waits_for(client: Any) -> None:
+    expected = sparse_mean(X, random_state=0).support.tolist()
+    assert client.submit(fitted).result(timeout=60) == expected
+    assert client.submit(abs, -1).result(timeout=10) == 1  # the place is taken up again
+
+
+def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "STALLED", 1)
+    client.run(lambda dask_worker: setattr(dask_worker, "status", Status.paused))
+    began = time.monotonic()
+    with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
+        fitted()
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])
+def test_workers_of_another_version_are_refused(client: Any, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "VERSION", version)
+    with pytest.raises(InputError, match=r"workers must have sparsemean .* installed.*: got .* on inproc:.*the same"):
+        fitted()
+
+
+def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    with starting.working("local", workers=1, memory="1GB") as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://")
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        port = int(address.rpartition(":")[2])
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as bare,
+            pytest.raises(ssl.SSLError, match="certificate required"),
+            trusting.wrap_socket(bare) as stranger,
+        ):
+            stranger.recv(1)
+        told = client.scheduler_info()
+        for services in (told["services"], *(worker["services"] for worker in told["workers"].values())):
+            for page in ("health", "info/main/workers.html", "status"):
+                with pytest.raises(HTTPError, match="404"):
+                    urlopen(f"http://127.0.0.1:{services['dashboard']}/{page}", timeout=10)
+        monkeypatch.setattr(starting, "_idle", lambda: (400e6, 0.8, 380e6))
+        with pytest.raises(InputError, match=r"must be at least 523MB: .*: got 400MB, the share of each"):
+            starting._check_memory(client, None)
+        monkeypatch.setattr(starting, "_idle", lambda: os.kill(os.getpid(), signal.SIGKILL))
+        with pytest.raises(InputError, match=r"--worker-memory must be at least 640MB: .*: got 330MB"):
+            starting._check_memory(client, "330MB")
