@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -19,8 +22,18 @@ from distributed import Client, LocalCluster, Status
 
 from sparsemean import InputError, sparse_mean
 from sparsemean.clusters import running, starting
+from sparsemean.fitting import fit
+from sparsemean.sources import as_table
 
 X = np.random.default_rng(0).standard_normal((300, 20)) + 2.0 * (np.arange(20) < 2)
+
+SCHEDULER = """
+import time
+from distributed import LocalCluster
+cluster = LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0")
+print(cluster.scheduler_address, flush=True)
+time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -48,6 +61,18 @@ def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.M
     with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
         fitted()
     assert time.monotonic() - began < 20
+
+
+def test_a_scheduler_that_dies_is_one_line() -> None:
+    command = [sys.executable, "-c", SCHEDULER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as scheduler:
+        assert scheduler.stdout is not None
+        with starting.working(scheduler.stdout.readline().strip()):
+            table = as_table(da.from_array(X, chunks=(100, 20)))
+            with pytest.raises(ConnectionError, match="the scheduler is gone"):
+                fit(table, progress=lambda _: scheduler.kill())
+            # it has a level and a handler of its own, and would tell of every vain attempt to connect again
+            assert not logging.getLogger("distributed.client").isEnabledFor(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])

@@ -138,15 +138,16 @@ def _seceded() -> Iterator[None]:
     """Leave the place of a task on its worker to the tasks it waits for, where this is called from one."""
     from distributed import rejoin, secede
 
+    inside = True
     try:
         secede()
     except Exception:  # this thread is none of a worker's
-        yield
-        return
+        inside = False
     try:
         yield
     finally:
-        rejoin()
+        if inside:
+            rejoin()
 
 
 @contextlib.contextmanager

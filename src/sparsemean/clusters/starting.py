@@ -37,6 +37,8 @@ SETTINGS = {
     "distributed.worker.http.routes": [],
 }
 SILENT = logging.CRITICAL + 1
+TALKING = ("distributed", "tornado", "asyncio")
+"""Loggers of the cluster."""
 
 
 @contextlib.contextmanager
@@ -199,7 +201,9 @@ def _too_little(least: float, received: str | None) -> InputError:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep what the cluster has to say of itself off the terminal: its log, and warnings of versions that differ."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    # distributed gives loggers below its own a level and a handler each, so that those above them are never asked
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in TALKING]
+    loggers = [logging.getLogger(name) for name in {*TALKING, *names}]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(SILENT)
