@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,24 @@ def test_a_file_that_a_worker_does_not_see_is_one_line(X: Any, tmp_path: Path) -
     with pytest.raises(InputError, match="lie at the same path"):
         fit(table, random_state=0)
     np.save(path, X[:100])
-    with pytest.raises(InputError, match=r"be the same file on every worker: got shape \(100, 70\)"):
+    with pytest.raises(InputError, match=r"be the same file on every worker, and stay so: got one of 56,128 bytes"):
         fit(table, random_state=0)
+
+
+def test_another_file_of_the_same_shape_is_refused(X: Any, tmp_path: Path) -> None:
+    for kind in ("npy", "zarr"):
+        path = kinds.written(kind, tmp_path, X)
+        table = spread(path)
+        shutil.copytree(path, path.with_suffix(".old")) if path.is_dir() else shutil.copy2(
+            path, path.with_suffix(".old")
+        )
+        shutil.rmtree(path, ignore_errors=True)
+        written = kinds.written(kind, tmp_path, X + 1.0)
+        with pytest.raises(InputError, match=r"FILE must be the same file on every worker, and stay so: got one"):
+            fit(table, random_state=0)
+        shutil.rmtree(written, ignore_errors=True)
+        path.with_suffix(".old").replace(path)
+        same_fit(table, X)
 
 
 def test_files_that_are_read_whole_must_be_small(X: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

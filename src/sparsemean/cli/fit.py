@@ -102,6 +102,7 @@ def fit(
     with _spread(table, file, wanted, quiet, **elsewhere) as table:
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _estimate(table, wanted.group, options, progress)
+        table.check_unchanged()
         for target in targets:
             _write(estimate, file, target, overwrite)
         if page is not None:

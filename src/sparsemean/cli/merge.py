@@ -76,6 +76,8 @@ def merge(
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
         estimate = together.estimate(again or None, n_jobs=jobs, **sharing.given(options))
+        for table in again:
+            table.check_unchanged()
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
     for target in results:
         write(estimate, target)

@@ -61,6 +61,7 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
         table = open_file(file, wanted)
     with progressing("Counting", quiet) as progress:
         made = sketch_table(table, random_state=seed, sealed=seal, n_jobs=jobs, progress=progress, **options)
+    table.check_unchanged()
     made.save(target)
     if not quiet:
         for line in (f"{title}: {_said(made)}", _kept(made), *(f"Note: {note}." for note in table.notes)):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import InputError
+from sparsemean.sources.fingerprint import fingerprint_of
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import NOTHING, Wanted
 
@@ -67,10 +69,11 @@ def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
     module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
     try:
+        before = fingerprint_of(path)
         table: Table = module.read(path, wanted)
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
-    return table
+    return replace(table, file=before)
 
 
 def ending_of(path: Path) -> str:

@@ -18,6 +18,7 @@ from sparsemean.partition import BLOCK
 from sparsemean.records import IntArray
 from sparsemean.sources import open_file
 from sparsemean.sources.dask import LEAST, NO_VALUES, Dask, Picked, ends
+from sparsemean.sources.fingerprint import Fingerprint, fingerprint_of
 from sparsemean.sources.source import AT_ONCE, Array, Source, as_dense, cut
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import Wanted
@@ -36,8 +37,8 @@ class File:
 
     path: Path
     wanted: Wanted
-    shape: tuple[int, int]
     dtype: str
+    known: Fingerprint
 
     def source(self) -> Source:
         """Open the file where this is called; it stays open for the next call from the same thread."""
@@ -47,11 +48,10 @@ class File:
         key = (self, self.path.stat().st_mtime_ns)
         if getattr(_open, "key", None) != key:
             _open.key, _open.source = None, None
-            source = open_file(self.path, self.wanted).source
-            if (source.shape, str(source.dtype)) != (self.shape, self.dtype):
-                got = f"shape {source.shape} on {socket.gethostname()}, {self.shape} where the fit was started"
-                raise InputError("FILE", "be the same file on every worker", got)
-            _open.key, _open.source = key, source
+            if different := self.known.difference(fingerprint_of(self.path)):
+                rule, advice = "be the same file on every worker, and stay so", "copy it with its time: cp -p, rsync -t"
+                raise InputError("FILE", rule, f"{different} on {socket.gethostname()}", advice)
+            _open.key, _open.source = key, open_file(self.path, self.wanted).source
         found: Source = _open.source
         return found
 
@@ -102,7 +102,8 @@ def spread(table: Table, path: Path, wanted: Wanted) -> Table:
     if source.in_memory and n * d * source.bytes_a_value > HELD_WHOLE:
         rule, advice = "be of a kind that is read in pieces", "write it as .parquet, .zarr, .npy or .h5ad"
         raise InputError("FILE", rule, f"{path.name}, which every worker would have to hold whole", advice)
-    file = File(path.absolute(), wanted, source.shape, str(source.dtype))
+    assert table.file is not None
+    file = File(path.absolute(), wanted, str(source.dtype), table.file)
     return replace(table, source=Spread(source, file))
 
 

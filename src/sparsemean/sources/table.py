@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InputError
+from sparsemean.sources.fingerprint import Fingerprint
 from sparsemean.sources.source import Array, Dense, Source
 
 Names = npt.NDArray[np.object_]
@@ -23,6 +24,8 @@ class Table:
     notes: tuple[str, ...] = ()
     row_names: Names | None = None
     groups: npt.NDArray[Any] | None = None
+    file: Fingerprint | None = None
+    """What the file was when it was opened, where it is one."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -33,6 +36,11 @@ class Table:
     def values(self) -> Array:
         """Everything as one array: where it lies if it is one, read whole if not."""
         return self.source.whole()
+
+    def check_unchanged(self) -> None:
+        """Refuse what was read of a file that somebody wrote to meanwhile."""
+        if self.file is not None:
+            self.file.check_unchanged()
 
     def label(self, column: int) -> str:
         """Name a column in a message."""
