@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -15,8 +16,9 @@ from sparsemean.checks import integer
 from sparsemean.errors import InputError
 
 T = TypeVar("T")
-_blas: list[Any] = []
 R = TypeVar("R")
+_blas: list[Any] = []
+_limited = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -24,13 +26,21 @@ def one_blas_thread() -> Iterator[None]:
     """Keep NumPy's linear algebra on one thread: for many small products a second one costs more than it brings.
 
     On a busy machine, where the second one waits for its turn in every product, it can cost ten times as much.
+    Of fits that run at once only the first sets the limit, which is the process's: another would find it set, and put
+    that back for good if it ends last.
     """
-    if not _blas:
-        from threadpoolctl import ThreadpoolController  # comes with scikit-learn
-
-        _blas.append(ThreadpoolController())
-    with _blas[0].limit(limits=1, user_api="blas"):
+    if not _limited.acquire(blocking=False):
         yield
+        return
+    try:
+        if not _blas:
+            from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+            _blas.append(ThreadpoolController())
+        with _blas[0].limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.release()
 
 
 def count_threads(n_jobs: object) -> int:
