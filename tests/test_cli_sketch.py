@@ -108,7 +108,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "json": (("merge", "part0.sketch", "--json", "a.txt"), "--json must be followed by a name that ends in .json"),
     "first row": (("sketch", "part0.csv", "--id", "user", "--first-row", "-3"), "first_row must be an integer"),
     "ending": (("sketch", "part0.csv", "--out", "a.npz"), "--out must end in .sketch"),
-    "folder": (("sketch", "part0.csv", "--out", "none/a.sketch"), "--out must be in a directory"),
+    "folder": (("sketch", "part0.csv", "--out", "none/a.sketch"), "--out must be in an existing directory"),
     "sizes": (("sketch", "part0.csv", "--bucket-sizes", "1;2"), "--bucket-sizes must be numbers between commas"),
     "text": (("sketch", "part0.csv"), "user"),
     "standard input": (("sketch", "-"), "--out must be given where rows come from standard input"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsemean.errors import InputError, require
-from sparsemean.files import replacing
+from sparsemean.files import check_writable, replacing
 
 if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
@@ -23,12 +22,7 @@ def check_target(path: Path) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError("output", f"end in {', '.join(ENDINGS)}", repr(path.name))
-    if not path.parent.is_dir():
-        raise InputError("output", "be in an existing directory", repr(str(path)), "make the directory first")
-    if path.is_dir():
-        raise InputError("output", "be a file", f"{str(path)!r}, a directory", "add a file name")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError("output", "be in a writable directory", repr(str(path)))
+    check_writable(path)
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="writing .parquet files")
     if path.suffix.lower() == ".h5ad":

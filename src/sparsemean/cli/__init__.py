@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from sparsemean import __version__
+from sparsemean.cli import ending
 from sparsemean.cli.bench import bench
 from sparsemean.cli.demo import demo
 from sparsemean.cli.fit import fit
@@ -40,6 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    with ending.in_order() as came:
+        status = _outcome(arguments)
+    return 128 + came[0] if came else status
+
+
+def _outcome(arguments: Sequence[str] | None) -> int:
     try:
         commands.main(args=arguments, prog_name="sparsemean", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -54,7 +61,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except MissingExtraError as error:
         return _complain(str(error), 1)
     except (click.Abort, KeyboardInterrupt) as stop:
-        return _complain(str(stop) or "interrupted; no file was changed", 130)
+        return _complain(str(stop) or ending.what_was_written(), 130)
     except Exception as error:
         if os.environ.get("SPARSEMEAN_DEBUG"):
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 from sparsemean.cli import sharing
 from sparsemean.cli.showing import echo, progressing, say, visible, waiting
 from sparsemean.errors import InputError
+from sparsemean.files import check_writable
 
 if TYPE_CHECKING:
     from sparsemean.sketching import Sketch
@@ -84,10 +84,7 @@ def check_sketch_target(target: Path) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if target.suffix.lower() != ENDING:
         raise InputError("--out", f"end in {ENDING}", repr(target.name))
-    if target.is_dir():
-        raise InputError("--out", "be a file", f"{str(target)!r}, a directory", "add a file name")
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InputError("--out", "be in a directory that can be written to", repr(str(target)))
+    check_writable(target, "--out")
 
 
 def _target(file: Path, out: Path | None) -> Path:

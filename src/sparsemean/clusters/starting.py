@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
@@ -116,9 +117,29 @@ def _uninterrupted() -> Iterator[None]:
     resource_tracker.ensure_running()  # it lets the signal through to the thread that starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _ended_later():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _ended_later() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP wait where this process handles them: blocked, workers would never hear of them either."""
+    late: list[int] = []
+    ours = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    if threading.current_thread() is not threading.main_thread():
+        ours = {}
+    ours = {number: handler for number, handler in ours.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, lambda number, _: late.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        if late:
+            signal.raise_signal(late[0])
 
 
 @contextlib.contextmanager

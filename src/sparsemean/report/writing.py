@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsemean.errors import InputError, require
-from sparsemean.files import replacing
+from sparsemean.files import check_writable, replacing
 from sparsemean.report import data, promises, settings, shown
 from sparsemean.report.labels import Labels, labels_of
 
@@ -31,12 +30,7 @@ def check_target(path: Path, argument: str = "path") -> None:
     """Refuse a page that cannot be written, before any work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(argument, f"end in {' or '.join(ENDINGS)}", repr(path.name))
-    if not path.parent.is_dir():
-        raise InputError(argument, "be in an existing directory", repr(str(path)), "make the directory first")
-    if path.is_dir():
-        raise InputError(argument, "be a file", f"{str(path)!r}, a directory", "add a file name")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(argument, "be in a writable directory", repr(str(path)))
+    check_writable(path, argument)
     _jinja()
 
 
