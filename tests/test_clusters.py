@@ -21,6 +21,7 @@ import pytest
 from distributed import Client, LocalCluster, Status
 
 from sparsemean import InputError, sparse_mean
+from sparsemean.cli import ending
 from sparsemean.clusters import running, starting
 from sparsemean.fitting import fit
 from sparsemean.sources import as_table
@@ -63,7 +64,8 @@ def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.M
     assert time.monotonic() - began < 20
 
 
-def test_a_scheduler_that_dies_is_one_line() -> None:
+def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", 2)
     command = [sys.executable, "-c", SCHEDULER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as scheduler:
         assert scheduler.stdout is not None
@@ -73,6 +75,20 @@ def test_a_scheduler_that_dies_is_one_line() -> None:
                 fit(table, progress=lambda _: scheduler.kill())
             # it has a level and a handler of its own, and would tell of every vain attempt to connect again
             assert not logging.getLogger("distributed.client").isEnabledFor(logging.CRITICAL)
+
+
+def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
+    steps = list[str]()
+
+    def start_and_close() -> None:
+        with starting._uninterrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+            steps.append("started")
+        steps.append("not ended")
+
+    with ending.in_order() as came, pytest.raises(KeyboardInterrupt):
+        start_and_close()
+    assert (steps, came) == (["started"], [signal.SIGTERM])
 
 
 @pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])
