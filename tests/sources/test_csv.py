@@ -17,6 +17,7 @@ from sparsemean.sources import as_table, csv, heading, open_file
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import Wanted
 
+from command import expect
 from fuzzed import damaged
 
 rng = np.random.default_rng(0)
@@ -124,15 +125,72 @@ def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None
     np.testing.assert_array_equal(read(tmp_path, "a,b,\n1,2,\n3,4,5\n").values[:, 2], [np.nan, 5])
 
 
-@pytest.mark.parametrize(
-    ("text", "rows", "noted"),
-    [("0.5,1\n2,3\n", 2, False), ("1,1\n2,3\n", 2, False), ("0.5,NA\n2,3\n", 2, False), ("1,2\n2,3\n", 1, True)],
-)
-def test_a_first_line_of_measurements_is_a_row(text: str, rows: int, noted: bool, tmp_path: Path) -> None:
+FIRST = {
+    "pandas": ("0,1,2", True, (heading.NUMBERED,)),
+    "from one": ("1,2,3", True, (heading.NUMBERED,)),
+    "beside an index": (",0,1", True, (heading.NUMBERED, heading.UNNAMED_ID)),
+    "before a spare separator": ("0,1,", True, (heading.NUMBERED, heading.SPARE)),
+    "an id beside numbers": ("s1,0.5,7", True, (heading.NUMBERED,)),
+    "names": ("a,b,c", True, ()),
+    "fractions": ("0.5,1,2", False, ()),
+    "one twice": ("1,1,2", False, ()),
+    "missing": ("0.5,NA,inf", False, ()),
+    "missing first": (",5.5,6", False, ()),
+    "points": ("0.0,1.0,2.0", False, ()),
+    "exponents": ("0e0,1e0,2e0", False, ()),
+    "signs": ("+0,+1,+2", False, ()),
+    "savetxt": ("0.000000000000000000e+00,1.000000000000000000e+00,2.000000000000000000e+00", False, ()),
+    "zeros before": ("00,01,02", False, (heading.WHOLE_ROW,)),
+    "a gap": ("0,1,3", False, (heading.WHOLE_ROW,)),
+    "another order": ("2,1,0", False, (heading.WHOLE_ROW,)),
+    "counts": ("4,7,9", False, (heading.WHOLE_ROW,)),
+}
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_a_first_line_of_numbers_is_a_row_unless_it_counts_the_columns(kind: str, tmp_path: Path) -> None:
+    line, named, notes = FIRST[kind]
+    text = f"{line}\n" + ("4,5,\n7,8,\n" if kind == "before a spare separator" else "4,5,6\n7,8,9\n")
     table = read(tmp_path, text)
-    assert table.shape == (rows, 2)
-    assert (table.feature_names is None) == (rows == 2)
-    assert table.notes == ((heading.NUMBERED,) if noted else ())
+    assert table.shape[0] == 3 - named
+    assert table.notes == notes
+    assert (table.feature_names is not None) == named
+    if kind != "one twice":
+        assert read(tmp_path, text, header=True).shape[0] == 2
+    if kind not in ("names", "an id beside numbers"):
+        read_as_row = read(tmp_path, text, header=False)
+        assert read_as_row.shape == (3, 3)
+        assert (read_as_row.feature_names, read_as_row.notes) == (None, ())
+
+
+def test_who_says_so_decides_whether_there_are_names(tmp_path: Path) -> None:
+    table = read(tmp_path, "2019,2020\n1.5,2\n", header=True)
+    assert (list(table.feature_names), table.notes) == (["2019", "2020"], ())  # type: ignore[arg-type]
+    table = read(tmp_path, "s1,1,2\ns2,3,4\n", header=False, id="0")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    assert table.row_names is not None
+    assert table.row_names.tolist() == ["s1", "s2"]
+    with pytest.raises(InputError, match=r"got text in column '0' \(row 0: 'a'\)"):
+        read(tmp_path, "a,b\n1,2\n", header=False)
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(InputError, match=r"^--no-header must be left out for all but text: got x\.npy$"):
+        open_file(tmp_path / "x.npy", Wanted(header=False))
+
+
+def test_fit_and_sketch_lose_no_first_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.arange(100 * 3).reshape(100, 3) % 7 - 3.0
+    rows[0] = 4, 5, 6
+    np.savetxt(tmp_path / "x.csv", rows, delimiter=",")
+    expect("fit", tmp_path / "x.csv", "--seed", "0")
+    assert "x.csv: 100 rows" in capsys.readouterr().out
+    np.savetxt(tmp_path / "x.csv", np.vstack([[1, 2, 3], rows]), delimiter=",", fmt="%d")
+    for more, count in (((), 100), (("--no-header",), 101), (("--header",), 100)):
+        expect("fit", tmp_path / "x.csv", *more, "--seed", "0")
+        said = capsys.readouterr().out
+        assert f"x.csv: {count} rows" in said
+        assert ("though it holds values" in " ".join(said.split())) == (more == ())
+        expect("sketch", tmp_path / "x.csv", *more)
+        assert f"({count}), 3 features" in " ".join(capsys.readouterr().out.split())
 
 
 def test_many_columns(tmp_path: Path) -> None:

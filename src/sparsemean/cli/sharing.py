@@ -37,9 +37,10 @@ in_file = together(
     click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
     click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
     click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file."),
+    click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
 )
 """What of a file is meant."""
-IN_FILE = ("id", "select", "drop", "layer", "dataset")
+IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
 deciding = together(
     click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),

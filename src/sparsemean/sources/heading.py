@@ -19,10 +19,11 @@ from sparsemean.sources.wanted import Wanted, chosen
 
 Floats = npt.NDArray[np.float64]
 ENDS = re.compile(rb"\r\n|\n|\r")
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)", re.ASCII)
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
-NUMBERED = "the first line was read as names of columns, though it holds numbers"
+NUMBERED = "the first line was read as names of columns, though it holds values; --no-header reads it as a row"
+WHOLE_ROW = "the first line, of whole numbers, was read as a row; --header reads it as names of columns"
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -83,15 +84,13 @@ def understand(lines: list[bytes], separator: str, wanted: Wanted, opened: Opene
     if len(first) == 1 and (other := next((c for c in ";\t," if c in first[0]), None)):
         what = {";": "semicolons", "\t": "tabs", ",": "commas"}[other]
         raise InputError("FILE", f"have {_called(separator)} between columns", f"{opened.name} with {what}")
-    if _is_data(first):
-        named, names = False, [str(column) for column in range(len(first))]
-    else:
-        named, names = True, first
+    named = _is_header(first) if wanted.header is None else wanted.header
+    names = first if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1 and not NUMBER.fullmatch(rest[0][0]):
         names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
     names = [name or (f"column {k}" if k else "") for k, name in enumerate(names)]
-    notes: tuple[str, ...] = (NUMBERED,) if named and all(name.lstrip("-").isdigit() for name in names) else ()
+    notes = _doubts(first, named) if wanted.header is None else ()
     if named and not names[0] and len(names) > 1:
         notes = (*notes, UNNAMED_ID if wanted.id is None else UNNAMED_LEFT_OUT)
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
@@ -139,9 +138,17 @@ def text_of(text: bytes, first: int, last: int) -> str:
     return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
-def _is_data(first: list[str]) -> bool:
-    """Whether a first line is all numbers, with a fraction or one number twice among them: nobody names columns so."""
-    there = [cell for cell in first if cell and cell not in cells.MISSING]
-    if not first[0] or not there or not all(NUMBER.fullmatch(cell) for cell in there):
-        return False
-    return len(set(there)) < len(there) or not all(float(cell).is_integer() for cell in there)
+def _is_header(first: list[str]) -> bool:
+    """Whether a first line names columns: one of numbers does only if it counts them, as pandas writes columns."""
+    others = [cell for cell in first if not NUMBER.fullmatch(cell)]
+    if len(others) == len(first) or any(cell and cell not in cells.MEANT for cell in others):
+        return True
+    counted = first[not first[0] : len(first) - (not first[-1])]  # beside an index, or before a spare separator
+    return any(counted == [str(start + k) for k in range(len(counted))] for start in (0, 1))
+
+
+def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
+    """Say how a first line with values was read, where it could be meant otherwise."""
+    if named:
+        return (NUMBERED,) if any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in first) else ()
+    return (WHOLE_ROW,) if all(cell.isdigit() for cell in first) and len(set(first)) == len(first) else ()

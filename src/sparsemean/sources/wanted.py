@@ -28,6 +28,8 @@ class Wanted:
         Layer of an .h5ad file, in place of X.
     dataset
         Array inside an .h5, .zarr or .npz file.
+    header
+        Whether the first line of a text names the columns; None: judged by what stands in it.
     """
 
     id: str | None = None
@@ -36,6 +38,7 @@ class Wanted:
     drop: tuple[str, ...] = ()
     layer: str | None = None
     dataset: str | None = None
+    header: bool | None = None
 
     def refuse(self, *fields: str, kind: str) -> None:
         """Refuse choices that a kind of file has no meaning for."""
