@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import gc
+import json
+import logging
+import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import pytest
 import zarr
+from zarr.core.sync import sync
 
 from sparsemean.errors import InputError
+from sparsemean.fitting import fit
 from sparsemean.sources import as_table, open_file
 from sparsemean.sources.wanted import Wanted
 
@@ -102,9 +112,140 @@ def test_what_is_no_matrix_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_a_chunk_that_is_not_there_is_what_the_format_says_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_that_are_not_there_are_what_the_format_says_and_are_counted(zarr_format: int, tmp_path: Path) -> None:
     sparse = np.where(np.arange(61) < 30, X, 0.0)  # chunks of zeros are not written
-    same_fit(open_file(written(tmp_path / "x.zarr", sparse, chunks=(100, 10))), sparse)
+    table = open_file(written(tmp_path / "x.zarr", sparse, chunks=(100, 10), zarr_format=zarr_format))
+    note = "12 of 21 chunks are not in the folder, which by the format of zarr hold its fill value, 0.0"
+    assert table.notes == (note,)
+    assert as_table(zarr.open_array(tmp_path / "x.zarr", mode="r")).notes == (note,)
+    same_fit(table, sparse)
+    path = written(tmp_path / "nan.zarr", chunks=(100, 10), fill_value=np.nan, zarr_format=zarr_format)
+    assert open_file(path).notes == ()
+    (path / ("0.1" if zarr_format == 2 else "c/0/1")).unlink()
+    (path / "0.0.partial").touch()
+    table = open_file(path)
+    (note,) = table.notes
+    assert note == "1 of 21 chunks are not in the folder, which by the format of zarr are missing values"
+    found = fit(table, missing="omit", random_state=0)
+    assert found.counts.missing is not None
+    assert found.counts.missing[[9, 10, 19, 20]].tolist() == [0, 100, 100, 0]
+    assert note in found.status.messages
+    with pytest.raises(InputError, match="NaN in column 10, row 0"):
+        fit(table, random_state=0)
+
+
+def test_shards_that_are_not_there_are_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.zarr", **LAYOUTS["shards"])
+    (path / "c/1/2").unlink()
+    assert open_file(path).notes[0].startswith("1 of 9 chunks")
+
+
+def edited(path: Path, **changes: Any) -> Path:
+    """Change what the folder says of its array."""
+    file = path / ("zarr.json" if (path / "zarr.json").exists() else ".zarray")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    return path
+
+
+class Harm:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.fixture
+def harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is there once a pickle was opened, with packages that open one as older ones did."""
+    monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    monkeypatch.setattr("zarr.core.metadata.v2.get_object_codec_id", lambda _: None, raising=False)
+    return tmp_path / "harm"
+
+
+def test_a_pickle_is_never_opened(harm: Path, tmp_path: Path) -> None:
+    rule = r"^FILE must use codecs that are known: got x\.zarr with 'pickle'; write it again with zstd"
+    for place in ({"filters": [{"id": "pickle"}]}, {"compressor": {"id": "pickle"}, "filters": None}):
+        path = written(tmp_path / "x.zarr", X, chunks=(300, 61), zarr_format=2, overwrite=True)
+        edited(path, **{"compressor": None, **place})
+        (path / "0.0").write_bytes(pickle.dumps(Harm(harm)))
+        with pytest.raises(InputError, match=rule):
+            open_file(path)
+        with pytest.raises(InputError, match=r"^X must use codecs that are known: got .*'pickle'"):
+            as_table(zarr.open_array(path, mode="r"))
+    assert not harm.exists()
+
+
+def test_a_pickle_beside_the_matrix_is_never_opened(harm: Path, tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
+    root.attrs["encoding-type"] = "anndata"
+    root.create_array("X", data=X)
+    for name, size in (("var", 61), ("obs", 300)):
+        root.create_group(name, attributes={"_index": "number", "column-order": ["age"]})
+        for column in ("number", "age"):
+            root.create_array(f"{name}/{column}", data=np.arange(size), compressors=None)
+    age = edited(tmp_path / "x.zarr/obs/age", filters=[{"id": "pickle"}])
+    (age / "0").write_bytes(pickle.dumps(Harm(harm)))
+    same_values(open_file(tmp_path / "x.zarr"), X)  # a column that nobody asks for does no harm
+    with pytest.raises(InputError, match="use codecs that are known"):
+        open_file(tmp_path / "x.zarr", Wanted(group="age"))
+    assert not harm.exists()
+
+
+class Unknown(zarr.codecs.GzipCodec):
+    @classmethod
+    def from_dict(cls, _: Any) -> Any:
+        return cls()
+
+    def to_dict(self) -> Any:
+        return {"name": "org.example"}
+
+
+def test_codecs_inside_of_shards_are_looked_at(tmp_path: Path) -> None:
+    zarr.registry.register_codec("org.example", Unknown)
+    for shards in (None, (100, 30)):
+        options: dict[str, Any] = {"chunks": (10, 10), "shards": shards, "compressors": zarr.codecs.GzipCodec()}
+        path = written(tmp_path / "x.zarr", overwrite=True, **options)
+        text = (path / "zarr.json").read_text()
+        assert not is_refused(path)
+        (path / "zarr.json").write_text(text.replace('"gzip"', '"org.example"'))
+        with pytest.raises(InputError, match=r"got x\.zarr with 'org.example'"):
+            open_file(path)
+
+
+def test_known_codecs_are_read(tmp_path: Path) -> None:
+    codecs = zarr.codecs
+    for options in (
+        {"compressors": codecs.BloscCodec()},
+        {"compressors": codecs.ZstdCodec(), "filters": codecs.TransposeCodec(order=(1, 0))},
+        {"zarr_format": 2, "compressors": numcodecs.LZ4(), "filters": [numcodecs.Delta("f8"), numcodecs.Shuffle(8)]},
+    ):
+        path = written(tmp_path / "x.zarr", np.round(X), chunks=(50, 20), overwrite=True, **options)
+        np.testing.assert_array_equal(open_file(path).values, np.round(X))
+
+
+def test_reads_beside_a_damaged_chunk_end_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path / "x.zarr", chunks=(10, 10))
+    for file in (path / "c").rglob("*/*"):
+        file.write_bytes(b"damaged")
+
+    async def others() -> int:
+        return len(asyncio.all_tasks()) - 1
+
+    with caplog.at_level(logging.WARNING), pytest.raises(InputError, match="Zstd decompression error"):
+        fit(open_file(path), random_state=0)
+    assert sync(others()) == 0
+    gc.collect()
+    assert caplog.text == ""
+
+
+def test_a_source_is_copied_with_its_array(tmp_path: Path) -> None:
+    source = open_file(written(tmp_path / "x.zarr")).source
+    np.testing.assert_array_equal(copy.copy(source).take(np.array([3])), X[:, [3]])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(source)).take(np.array([3])), X[:, [3]])
 
 
 @pytest.mark.parametrize("layout", ["odd chunks", "format 2", "shards", "plain"])
