@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,45 @@ def test_headers_that_cannot_be_are_refused(case: Any, tmp_path: Path) -> None:
     rewritten(tmp_path / "a.sketch", **changes)
     with pytest.raises(InputError, match=said):
         load_sketch(tmp_path / "a.sketch")
+
+
+def packed(path: Path, name: str, member: bytes) -> None:
+    """Write a file again with one member changed and packed, and what the header says of names made to fit."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()} | {name: member}
+    if name == file.NAMES:
+        header = json.loads(members[file.HEADER]) | {"names": hashlib.sha256(member).hexdigest()}
+        members[file.HEADER] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for other, content in members.items():
+            archive.writestr(other, content, zipfile.ZIP_DEFLATED if other == name else zipfile.ZIP_STORED)
+
+
+def test_sizes_are_compared_with_the_file_before_anything_is_read(tmp_path: Path) -> None:
+    path, million = tmp_path / "a.sketch", 1_000_000
+    names = json.dumps(["a" * 3 * million, *"bcdefg"]).encode()
+    cases = {
+        "its arrays are packed": lambda: packed(path, "positive.npy", bytes(30 * million)),
+        "names that are too long for 7 features": lambda: packed(path, file.NAMES, names),
+        f"{million} features in": lambda: rewritten(path, n_features=million),
+        "its feature names are not": lambda: packed(path, file.NAMES, b"[" + b"[], " * 6 + b"[]]"),
+        "8 names for 7": lambda: packed(path, file.NAMES, json.dumps(list("abcdefgh")).encode()),
+    }
+    for said, damage in cases.items():
+        MADE["names"].save(path)
+        damage()
+        tracemalloc.start()
+        with pytest.raises(InputError, match=said):
+            load_sketch(path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < million
+
+
+def test_long_names_come_back(tmp_path: Path) -> None:
+    made = sketch(X, feature_names=[f'{k}", "\\' * 5000 for k in range(7)])
+    made.save(tmp_path / "a.sketch")
+    assert content(load_sketch(tmp_path / "a.sketch"))[1] == content(made)[1]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -83,10 +83,34 @@ def header(shape: tuple[int, int]) -> bytes:
 
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-@pytest.mark.parametrize("shape", [(10**9, 10**9), (-3, 4), (60, 8)])
+@pytest.mark.parametrize("shape", [(10**9, 10**9), (-3, 4), (-60, -7), (60, 8)])
 def test_shapes_that_are_not_there(how: int, shape: tuple[int, int], tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w", how) as archive:
         archive.writestr("x.npy", header(shape) + X.tobytes())
+    with pytest.raises(InputError, match=r"FILE must be a complete \.npz file"):
+        open_file(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("shape", [(20, 80_000_000), (300_000_000, 20)])
+def test_sparse_shapes_that_so_few_bytes_cannot_hold(kind: str, shape: tuple[int, int], tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "x.npz", sparse.eye_array(20, format=kind))
+    with np.load(tmp_path / "x.npz") as archive:
+        arrays = dict(archive)
+    np.savez_compressed(tmp_path / "x.npz", **{**arrays, "shape": np.array(shape)})
+    with pytest.raises(InputError, match=r"FILE must be a complete \.npz file: got x\.npz \(shape"):
+        open_file(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("claimed", [(10**12,), (-60,), (61,)])
+def test_parts_of_sparse_matrices_that_are_not_there(claimed: tuple[int], tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(THIN), compressed=False)
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["data.npy"] = header(claimed) + bytes(8 * 60)  # type: ignore[arg-type]
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
     with pytest.raises(InputError, match=r"FILE must be a complete \.npz file"):
         open_file(tmp_path / "x.npz")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -133,10 +134,19 @@ def test_masks_are_not_ignored() -> None:
         as_table(np.ma.masked_greater(X, 1.0))
 
 
+def npy(shape: tuple[int, int]) -> bytes:
+    """X as a file that claims another shape."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})  # type: ignore[arg-type]
+    return file.getvalue() + X.tobytes()
+
+
 FILES = {
     "x.txt": (b"1,2", "FILE must end in .npy, "),
     "empty.npy": (b"", "FILE must be a complete .npy file of numbers"),
     "garbage.npy": (b"hello there", "FILE must be a complete .npy file of numbers"),
+    "negative.npy": (npy((128, -5)), "X must have features: got -5 feature(s) (shape=(128, -5))"),
+    "twice negative.npy": (npy((-40, -5)), "X must have features: got -5 feature(s)"),
     "empty.csv": (b"", "FILE must be a complete .csv file"),
     "binary.csv": (bytes(range(128, 256)) * 4, "FILE must be text in UTF-8"),
     "ragged.csv": (b"a,b\n1,2\n1,2,3,4\n", "FILE must be a complete .csv file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -21,6 +22,10 @@ MOST_SEED = 2**128
 MOST_NUMBER = 2**62
 PIECE = 1 << 16
 """Features that are added at a time, so that sums stay in the processor's cache."""
+A_NAME = 256
+"""Bytes a name, on average, beyond which names are stored as they are."""
+SHORTEST = 4
+"""Bytes of a smallest distance, at least."""
 CONTRADICTS = "its header contradicts its content"
 TYPES = {
     "n_features": int, "seed": int, "missing": bool, "shift": str, "gaps": bool, "names": str, "written_by": str,
@@ -51,6 +56,28 @@ def check_header(header: Header, members: Sequence[str], expected: Iterable[str]
     possible = 0 <= header.seed < MOST_SEED and header.n_features >= 1 and 0 < rows <= MOST_ROWS
     if not possible or (header.gaps and not header.missing) or sorted(members) != sorted(expected):
         raise ValueError(CONTRADICTS)
+
+
+def check_members(members: Sequence[zipfile.ZipInfo], size: int, *, packed: str) -> None:
+    """Refuse members that take more than a file of ``size`` bytes has: all but the one called ``packed`` are stored."""
+    if sum(info.compress_size for info in members) > size:
+        raise ValueError("its members share bytes, or it is cut short")
+    stored = (info for info in members if info.filename != packed or info.compress_type == zipfile.ZIP_STORED)
+    if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in stored):
+        raise ValueError("its arrays are packed")
+
+
+def check_size(header: Header, members: Sequence[zipfile.ZipInfo], size: int) -> None:
+    """Refuse more features than ``size`` bytes can tell of, and names that are packed and too long for so many."""
+    if header.n_features * (2 * len(header.sizes) + SHORTEST) > size:
+        raise ValueError(f"{header.n_features} features in {size} bytes")
+    if any(info.compress_type != zipfile.ZIP_STORED and info.file_size > most_packed(header) for info in members):
+        raise ValueError(f"names that are too long for {header.n_features} features")
+
+
+def most_packed(header: Header) -> int:
+    """Return how many bytes of names may be packed: few of them can stand for a thousand times as many."""
+    return A_NAME * header.n_features + 65_536
 
 
 def check_told(told: Told) -> None:

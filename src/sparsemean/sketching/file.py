@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,9 @@ FORMAT = "sparsemean-sketch-1"
 FAMILY = "sparsemean-sketch-"
 HEADER, NAMES = "header.json", "feature_names.json"
 COUNTED = ("positive", "negative", "present", "missing")
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+STRINGS = re.compile(rb"\[%b(?:, %b)*+\]" % (_STRING, _STRING))
+"""A list of strings as it is written here, known for one before room is made for its items."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """A date for all members, so that equal sketches are equal files."""
 Array = npt.NDArray[Any]
@@ -84,8 +88,9 @@ def save(sketch: Sketch, path: str | Path) -> None:
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, LONG_AGO), json.dumps(said))
         if sketch.feature_names is not None:
-            info = zipfile.ZipInfo(NAMES, LONG_AGO)
-            archive.writestr(info, _names_json(sketch.feature_names), zipfile.ZIP_DEFLATED)
+            content, info = _names_json(sketch.feature_names), zipfile.ZipInfo(NAMES, LONG_AGO)
+            packed = len(content) <= claims.most_packed(header)
+            archive.writestr(info, content, zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED)
         for name, array in _arrays(sketch.told).items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", LONG_AGO), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
@@ -164,8 +169,10 @@ def _opened(path: Path) -> Opened:
 
 def _header(archive: zipfile.ZipFile, path: Path) -> Header:
     """Read the header, and refuse what is not of this format."""
+    size = path.stat().st_size
     if HEADER not in archive.namelist():
         raise ValueError("it has no header of a sketch")
+    claims.check_members(archive.infolist(), size, packed=NAMES)
     said = json.loads(archive.read(HEADER))
     kind = str(said.pop("format", ""))
     if kind != FORMAT:
@@ -178,6 +185,7 @@ def _header(archive: zipfile.ZipFile, path: Path) -> Header:
     claims.check_types(header)
     check_sizes(header.sizes)
     claims.check_header(header, archive.namelist(), _members(header))
+    claims.check_size(header, archive.infolist(), size)
     return header
 
 
@@ -195,11 +203,11 @@ def _tuples(value: Any) -> Any:
 
 def _names(archive: zipfile.ZipFile, header: Header) -> Names:
     content = archive.read(NAMES)
-    names = json.loads(content)
-    if _digest(content) != header.names or type(names) is not list or not set(map(type, names)) <= {str}:
+    if _digest(content) != header.names or not STRINGS.fullmatch(content):
         raise ValueError("its feature names are not those of its header")
-    if len(names) != header.n_features:
-        raise ValueError(f"{len(names)} names for {header.n_features} features")
+    if (count := content.count(b'", "') + 1) != header.n_features:
+        raise ValueError(f"{count} names for {header.n_features} features")
+    names = json.loads(content)
     out = np.empty(len(names), dtype=object)
     out[:] = names
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 import zipfile
 from pathlib import Path
@@ -20,6 +21,8 @@ from sparsemean.sources.wanted import Wanted, shown
 
 SPARSE = {"format.npy", "shape.npy", "data.npy"}
 UNPACKED_AT_ONCE = 16_000_000
+A_LINE = 64
+"""Bytes, at least, that every row and column of a sparse matrix costs, whether or not anything is stored in it."""
 LOCAL_HEADER = 30
 """Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
 
@@ -40,9 +43,8 @@ def read(path: Path, wanted: Wanted) -> Table:
         warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote
         members = {info.filename: info for info in archive.infolist()}
         if wanted.dataset is None and set(members) >= SPARSE:
-            for info in members.values():
-                _check_size(info, opened)
-            return _sparse_table(path)
+            check_members(archive, opened)
+            return _sparse_table(path, archive, opened)
         info = members[_name(members, wanted.dataset, opened)]
         _check_size(info, opened)
         return Table(_source(path, file, archive, info, opened))
@@ -64,15 +66,9 @@ def _name(members: dict[str, Any], name: str | None, opened: Opened) -> str:
 def _source(path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo, opened: Opened) -> Source:
     """Return a member as a source, after a look at its header only if it is not packed."""
     with archive.open(info) as member:
-        version = npy_format.read_magic(member)
-        read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-        shape, fortran, dtype = read_header(member)
-        offset = member.tell()
-        if dtype.hasobject:
-            raise opened.broken("an array of Python objects")
+        shape, fortran, dtype = _header(member, info, opened)
         check_matrix(shape, dtype)
-        if shape[0] * shape[1] * dtype.itemsize != info.file_size - offset:
-            raise opened.broken(f"{info.file_size - offset} bytes where shape {shape} needs others")
+        offset = member.tell()
         if info.compress_type == zipfile.ZIP_STORED:
             start = _start(file, info) + offset
             if start + info.file_size - offset > opened.size:
@@ -80,6 +76,29 @@ def _source(path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile
             return Inside(path, start, (shape[0], shape[1]), dtype, fortran)
         values = _unpacked(member, shape[0] * shape[1], dtype, opened)
     return Dense(values.reshape(shape, order="F" if fortran else "C"))
+
+
+def _header(member: IO[bytes], info: zipfile.ZipInfo, opened: Opened) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the shape, layout and type of a member, unless other bytes follow: room is made for what it says."""
+    version = npy_format.read_magic(member)
+    read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, fortran, dtype = read_header(member)
+    if dtype.hasobject:
+        raise opened.broken("an array of Python objects")
+    left = info.file_size - member.tell()
+    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != left:
+        raise opened.broken(f"{left} bytes where shape {shape} needs others")
+    return shape, fortran, dtype
+
+
+def check_members(archive: zipfile.ZipFile, opened: Opened) -> None:
+    """Refuse an archive whose arrays are larger than it can hold, or not what their headers say."""
+    if sum(info.compress_size for info in archive.infolist()) > opened.size:
+        raise opened.broken("arrays that share bytes, or cut short")
+    for info in archive.infolist():
+        _check_size(info, opened)
+        with archive.open(info) as member:
+            _header(member, info, opened)
 
 
 def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
@@ -111,10 +130,13 @@ def _check_size(info: zipfile.ZipInfo, opened: Opened) -> None:
     Opened(opened.name, opened.kind, info.compress_size).check_size((info.file_size,), 1)
 
 
-def _sparse_table(path: Path) -> Table:
+def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: Opened) -> Table:
     """Return a matrix that `scipy.sparse.save_npz` wrote."""
     from scipy import sparse as scipy_sparse
 
     from sparsemean.sources import sparse
 
+    with archive.open("shape.npy") as member:
+        shape = np.atleast_1d(npy_format.read_array(member, allow_pickle=False))
+    opened.check_size((int(shape.max(initial=0)),), A_LINE)
     return sparse.from_object(scipy_sparse.load_npz(io.BytesIO(path.read_bytes())))

@@ -68,10 +68,10 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
             "Reshape your data: X.reshape(-1, 1) if it is one feature",
         )  # fmt: skip
     n, d = shape
-    if d == 0:
-        raise InputError("X", "have features", f"0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    if n == 0:
-        raise InputError("X", "have rows", f"0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if d < 1:
+        raise InputError("X", "have features", f"{d} feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if n < 1:
+        raise InputError("X", "have rows", f"{n} sample(s) (shape={shape}) while a minimum of 1 is required.")
     if dtype.kind not in "fiub":
         raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
