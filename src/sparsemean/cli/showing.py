@@ -143,7 +143,7 @@ def waiting(what: str, quiet: bool) -> Iterator[None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True, markup=False, emoji=False).status(visible(what)):
+    with Console(stderr=True, markup=False, emoji=False).status(visible(what), spinner="line"):
         yield
 
 
