@@ -25,7 +25,9 @@ def cut(mean: np.ndarray, k: int) -> np.ndarray:
 def test_agrees_with_the_transcription(n: int, d: int, k: int, distribution: str) -> None:
     X = simulate.make_contaminated(n, d, [10, -5, -4, 2][:d], distribution=distribution, random_state=d).X
     mean = baselines.get("sparse_gd")(X, contamination=0.1, k=k)
-    np.testing.assert_allclose(mean, cut(plain_baselines.sparse_gd(X, 0.1, k), k), rtol=1e-9, atol=1e-9)
+    with np.errstate(invalid="ignore"):  # the transcription divides 0 by 0 where Σ is I to the last bit, and stays
+        plain = plain_baselines.sparse_gd(X, 0.1, k)
+    np.testing.assert_allclose(mean, cut(plain, k), rtol=1e-9, atol=1e-9)
 
 
 def test_agrees_with_the_transcription_on_ties_and_zeros() -> None:
