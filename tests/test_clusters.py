@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -62,6 +63,16 @@ def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.M
     with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
         fitted()
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("status", "tasks", "expected"),
+    [("running", {}, True), ("paused", {"executing": 1, "ready": 2}, True), ("paused", {"ready": 2}, False)],
+)
+def test_a_paused_worker_may_end_what_it_is_at(status: str, tasks: dict[str, int], expected: bool) -> None:
+    worker = {"status": status, "metrics": {"task_counts": tasks}}
+    scheduler = SimpleNamespace(identity=lambda: {"workers": {"tcp://here": worker}})
+    assert running._working(SimpleNamespace(sync=lambda ask: ask(), scheduler=scheduler)) is expected
 
 
 def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

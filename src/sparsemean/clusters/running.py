@@ -110,9 +110,12 @@ def _as_they_come(client: Any, futures: Sequence[Any]) -> Iterator[tuple[int, An
 
 
 def _working(client: Any) -> bool:
-    """Whether a worker takes tasks; one that uses most of its memory is paused, and may stay so for ever."""
+    """Whether a worker takes tasks or is at one: who uses most of its memory takes none, and may do so for ever."""
     workers = client.sync(client.scheduler.identity)["workers"].values()
-    return any(worker["status"] == "running" for worker in workers)
+    return any(
+        worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing", 0) > 0
+        for worker in workers
+    )
 
 
 def _check_versions(client: Any) -> None:
