@@ -14,6 +14,7 @@ from sparsemean import sparse_mean
 from sparsemean.errors import InputError
 from sparsemean.fitting import fit
 from sparsemean.sources import as_table, open_file
+from sparsemean.sources.opened import Opened
 from sparsemean.sources.wanted import Wanted
 
 from fuzzed import damaged
@@ -132,6 +133,18 @@ def test_frames_of_several_numeric_types_are_numbers() -> None:
 def test_masks_are_not_ignored() -> None:
     with pytest.raises(InputError, match="X must have no mask"):
         as_table(np.ma.masked_greater(X, 1.0))
+
+
+@pytest.mark.parametrize("slip", ["{}['a']", "[][1]", "None.a", "len(3)", "1 // 0", "nothing", "assert False"])
+def test_a_slip_of_ours_is_not_the_fault_of_the_file(slip: str) -> None:
+    opened, code = Opened("x.h5", ".h5 file"), compile(slip, "slip", "exec")
+    with pytest.raises(InputError, match=r"FILE must be a complete \.h5 file"), opened.reading():
+        exec(code, {"__name__": "library.reading"})
+    with pytest.raises((LookupError, AttributeError, TypeError, ArithmeticError, NameError, AssertionError)):  # noqa: SIM117
+        with opened.reading():
+            exec(code, {"__name__": "sparsemean.reading"})
+    with pytest.raises(InputError, match=r"FILE must be a complete \.h5 file"), opened.reading(), opened.parsing():
+        exec(code, {"__name__": "sparsemean.reading"})
 
 
 def npy(shape: tuple[int, int]) -> bytes:

@@ -22,13 +22,16 @@ def read(root: Any, wanted: Wanted, opened: Opened, dense: MakeSource) -> Table:
     """Return the matrix that is meant, its features chosen, with names; ``dense`` makes a source of an array."""
     wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
     with opened.reading():
-        source = source_of(_matrix(root, wanted.layer, opened), opened, dense)
-        var, obs = (
-            Frame(root, name, size, opened) for name, size in (("var", source.shape[1]), ("obs", source.shape[0]))
-        )
-        names = as_names(var.index())
-        rows = as_names(_column(obs, wanted.id, "--id") if wanted.id is not None else obs.index())
-        groups = None if wanted.group is None else _column(obs, wanted.group, "--group")
+        with opened.parsing():
+            matrix = _matrix(root, wanted.layer, opened)
+        source = source_of(matrix, opened, dense)
+        with opened.parsing():
+            var, obs = (
+                Frame(root, name, size, opened) for name, size in (("var", source.shape[1]), ("obs", source.shape[0]))
+            )
+            names = as_names(var.index())
+            rows = as_names(_column(obs, wanted.id, "--id") if wanted.id is not None else obs.index())
+            groups = None if wanted.group is None else _column(obs, wanted.group, "--group")
     if wanted.select or wanted.drop:
         columns = chosen(names.tolist(), replace(wanted, id=None, group=None))
         source, names = Chosen(source, columns), names[columns]

@@ -30,7 +30,7 @@ class Compressed(Source):
 
     def __init__(self, group: Any, opened: Opened) -> None:
         self.opened = opened
-        with opened.reading():
+        with opened.reading(), opened.parsing():
             self.by_rows = sparse_format(group) == "csr"
             shape = [int(size) for size in group.attrs.get("shape", group.attrs.get("h5sparse_shape"))]
             self.data, self.indices = group["data"], group["indices"]

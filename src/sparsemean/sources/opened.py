@@ -12,6 +12,8 @@ from sparsemean.errors import InputError
 MOST_COMPRESSED = 2000
 """Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
 NOT_WORTH_CHECKING = 256_000_000
+MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""What a slip in a program raises; libraries raise them for damaged files as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,10 @@ class Opened:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what a damaged file makes a library raise, of which there are many kinds, into one line."""
+        """Turn what a damaged file makes a library raise, of which there are many kinds, into one line.
+
+        What our own code raises by mistake stays what it is: nobody's file is at fault.
+        """
         try:
             yield
         except (InputError, ImportError):
@@ -36,6 +41,16 @@ class Opened:
             rule = "have pieces that fit into memory"
             raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
+            if isinstance(error, MISTAKES) and _is_ours(error):
+                raise
+            raise self.broken(_first_line(error)) from error
+
+    @contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Blame the file for slips as well: only around what takes apart what a file says of itself."""
+        try:
+            yield
+        except MISTAKES as error:
             raise self.broken(_first_line(error)) from error
 
     def broken(self, why: str) -> InputError:
@@ -51,6 +66,14 @@ class Opened:
         claimed = (max(shape) if self.kind.endswith("folder") else math.prod(shape)) * itemsize
         if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error was raised in this package, not in a library that was called."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and str(at.tb_frame.f_globals.get("__name__")).partition(".")[0] == "sparsemean"
 
 
 def _first_line(error: Exception) -> str:

@@ -44,6 +44,8 @@ class _Array:
 
     def __init__(self, array: Any, opened: Opened) -> None:
         self._array = array
+        if 0 in _files(array):
+            raise opened.broken("chunks with nothing in them")
         for name in _codecs(array):
             if name.removeprefix("numcodecs.") not in CODECS:
                 advice = "write it again with zstd, blosc or gzip"
