@@ -17,7 +17,7 @@ from sparsemean.estimate import Estimate
 from sparsemean.passes import pairs
 from sparsemean.planning.limits import pairs_possible
 from sparsemean.records import FloatArray, IntArray, Status
-from sparsemean.sources.table import Table
+from sparsemean.sources.table import Table, as_names
 
 NO_SUSPECTS = (
     "rows have scores, larger where they look like the other group; none is called suspect, since without one wrong "
@@ -119,7 +119,7 @@ def compare(
         rows=judged,
         evidence=found.evidence,
         labels=labels,
-        class_names=classes.astype(str),
+        class_names=as_names(classes.tolist()).astype(str),
         source=handle,
     )
     return estimate, classes

@@ -95,5 +95,19 @@ def check_names(names: Any, d: int) -> Names | None:
 def as_names(names: Any) -> Names:
     """Return names as an array of str."""
     out = np.empty(len(names), dtype=object)
-    out[:] = [str(name) for name in names]
+    out[:] = [as_text(name) for name in names]
     return out
+
+
+def as_text(name: object) -> str:
+    r"""Return a name as text that can be written in UTF-8: bytes and halves of characters are spelled out.
+
+    Examples
+    --------
+    >>> as_text(b"m\xc3\xa4n"), as_text("\ud800"), as_text(7)
+    ('män', '\\ud800', '7')
+    """
+    if isinstance(name, bytes):
+        return name.decode(errors="backslashreplace")
+    text = str(name)
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -1,0 +1,146 @@
+"""Saved estimates: all of them come back, whatever is damaged or forged is refused in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import Estimate, load, sketch, sparse_mean
+from sparsemean.comparing import compare
+from sparsemean.errors import InputError
+from sparsemean.output import write
+from sparsemean.sources import as_table
+
+from fuzzed import damaged
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_t(3, (300, 12))
+X[:, :3] += 2
+X[:20, 5:] += 50
+GAPS = np.where(RNG.random(X.shape) < 0.02, np.nan, X)
+MADE: dict[str, Estimate] = {
+    "plain": sparse_mean(X, random_state=0),
+    "names and gaps": sparse_mean(GAPS, random_state=0, missing="omit", feature_names=list("abcdefghijkl"), null=1.0),
+    "subjects": sparse_mean(X, random_state=0, groups=np.arange(300) // 2),
+    "without rows": sketch(X).estimate(),
+    "two groups": compare(as_table(X + np.arange(300)[:, np.newaxis] // 150), np.array(["ä", "b"]).repeat(150))[0],
+    "paper": sparse_mean(X, random_state=0, selection="paper"),
+}
+
+
+def content(estimate: Estimate, path: Path) -> bytes:
+    estimate.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_every_kind_comes_back(kind: str, tmp_path: Path) -> None:
+    made = MADE[kind]
+    made.save(tmp_path / "x.npz")
+    back = load(tmp_path / "x.npz")
+    assert back.summary() == made.summary()
+    pd.testing.assert_frame_equal(back.table(all=True), made.table(all=True))
+    pd.testing.assert_frame_equal(back.table(certified=False), made.table(certified=False))
+
+
+def npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def other(value: Any, rng: np.random.Generator) -> Any:
+    """Return something else in the place of a part of what a header says."""
+    if isinstance(value, (dict, list)) and value and rng.random() < 0.8:
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        out, key = value.copy(), keys[rng.integers(len(keys))]
+        if rng.random() < 0.2:
+            del out[key]
+        else:
+            out[key] = other(value[key], rng)
+        return out
+    choices = [None, -1, 0, 10**12, 2**70, 1.5, True, "x", "", [], [1], [None, 2], {}, {"a": 1}]
+    return choices[rng.integers(len(choices))]
+
+
+def forged(saved: bytes, rng: np.random.Generator) -> bytes:
+    """Return a file whose checksums are right but whose header or arrays are not what was saved."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = list(members)[rng.integers(len(members))]
+    array = np.load(io.BytesIO(members[name]))
+    if name == "header.npy" or rng.random() < 0.4:
+        said = json.loads(str(np.load(io.BytesIO(members["header.npy"]))))
+        members["header.npy"] = npy(json.dumps(other(said, rng)))
+    elif rng.random() < 0.2:
+        del members[name]
+    else:
+        number = array.dtype.kind != "U"
+        shapes = (array[:-1], np.concatenate((array, array)), array[..., np.newaxis], np.zeros(0), np.array(3))
+        changes = (*shapes, array.astype("U5"), array * 1000 - 5 if number else array[:1], array.T)
+        members[name] = npy(changes[rng.integers(len(changes))])
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, held in members.items():
+            archive.writestr(member, held)
+    return file.getvalue()
+
+
+def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, long_version: bool) -> None:
+    path, rng = tmp_path / "x.npz", np.random.default_rng(1)
+    saved = [content(made, path) for made in MADE.values()]
+    refused, trials = 0, 3000 if long_version else 120
+    for trial in range(trials):
+        path.write_bytes((forged if trial % 2 else damaged)(saved[trial // 2 % len(saved)], rng))
+        try:
+            back = load(path)
+            back.table(all=True)
+            back.summary()
+            back.save(tmp_path / "again.npz")
+        except InputError as error:
+            assert str(error).startswith("path must ")  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+            refused += 1
+    assert refused > 0.8 * trials
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("mean", np.zeros(11), r"mean has shape \(11,\)"),
+        ("mean", np.zeros(12, dtype=int), "mean has shape .* and type int64"),
+        ("counts.positive", np.zeros((12, 3), dtype=int), "counts.positive has shape"),
+        ("support", np.array([0, 1, 12]), "support is not among 12"),
+        ("support", np.array([2, 1, 0]), "support is in disorder"),
+        ("rows.suspects", np.array([300]), "rows.suspects is not among 300"),
+        ("colour", np.zeros(12), "colour"),
+    ],
+)
+def test_forged_shapes_do_not_load(name: str, array: Any, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    content(MADE["plain"], path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **{**arrays, name: array})
+    with pytest.raises(InputError, match=rf"path must be a complete file written by Estimate\.save: got .*{said}"):
+        load(path)
+
+
+def test_names_that_no_text_can_hold_are_spelled_out(tmp_path: Path) -> None:
+    y = np.array(["männlich".encode("latin-1"), "weiblich ☺".encode()]).repeat(150)
+    groups, _ = compare(as_table(X + np.arange(300)[:, np.newaxis] // 150, [*"abcdefghijk", "\ud800"]), y)
+    assert groups.class_names is not None
+    assert groups.class_names.tolist() == ["m\\xe4nnlich", "weiblich ☺"]
+    assert groups.feature_names is not None
+    assert groups.feature_names[11] == "\\ud800"
+    for ending in ("csv", "json", "parquet"):
+        write(groups, tmp_path / f"x.{ending}")
+    groups.save(tmp_path / "x.npz")
+    assert load(tmp_path / "x.npz").feature_names.tolist() == groups.feature_names.tolist()  # type: ignore[union-attr]
