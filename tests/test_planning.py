@@ -87,6 +87,10 @@ def test_theorems_are_labelled_and_right() -> None:
         ({"n": 100, "d": 5, "effect": -1}, "effect must be a positive number: got -1"),
         ({"n": 100, "d": 5, "level": 1.5}, "level must be a number between 0 and 1"),
         ({"n": 100, "d": 5, "k": 0}, "k must be a positive integer: got 0"),
+        ({"n": 100, "d": 5, "k": 6}, "k must be at most 5: got 6"),
+        ({"n": 10**31, "d": 5}, "n must be at most 1,000,000,000,000,000: got 1" + "0" * 31),
+        ({"n": 100, "d": 10**9999}, "d must be at most 1,000,000,000,000,000: got an integer of very many digits"),
+        ({"n": 100, "d": 5, "level": 1e-320}, "level must be at least 1e-100: got 1e-320"),
     ],
 )
 def test_impossible_plans_say_why(arguments: dict[str, float], line: str) -> None:

@@ -10,11 +10,15 @@ import numpy.typing as npt
 
 from sparsemean.errors import InputError
 
+LONGEST = 1000
+"""Bits of integers that are shown: Python writes no more than a few thousand digits."""
 
-def integer(value: object, *, argument: str, least: int, rule: str) -> int:
-    """Return ``value`` as an integer that is not below ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(argument, rule, repr(value))
+
+def integer(value: object, *, argument: str, least: int, rule: str, most: float = math.inf) -> int:
+    """Return ``value`` as an integer that is neither below ``least`` nor above ``most``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        endless = isinstance(value, int) and value.bit_length() > LONGEST
+        raise InputError(argument, rule, "an integer of very many digits" if endless else repr(value))
     return int(value)
 
 

@@ -38,6 +38,12 @@ def test_an_unknown_figure_gets_one_line(tmp_path: Path, capsys: pytest.CaptureF
     assert not (tmp_path / "never").exists()
 
 
+def test_seeds_are_not_negative(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fig2a", "--seed", "-1", "--out", tmp_path, status=2)
+    assert capsys.readouterr().err == "sparsemean: seed must be an integer of at least 0: got -1\n"
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("trials", ["0", "-3"])
 def test_trials_must_be_positive(trials: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("fig2a", "--trials", trials, "--out", tmp_path, status=2)

@@ -15,6 +15,7 @@ from sparsemean.planning import paper
 from sparsemean.records import Plan
 
 MIN_ROWS = 4
+LEAST_LEVEL = 1e-100
 AUTO_SIZES = (1, 2, 4)
 """No one size is best: single rows are blind where the noise has no mass near its centre, large buckets let few bad
 rows spoil many. Three nested ones come out of the same pass."""
@@ -39,6 +40,14 @@ def one_of(value: object, names: Any, *, argument: str) -> str:
     if not isinstance(value, str) or value not in names:
         raise InputError(argument, f"be one of {', '.join(map(repr, names))}", repr(value))
     return value
+
+
+def check_level(level: object) -> float:
+    """Return an error rate; divided by the number of tests it must still be a number above zero."""
+    number = paper.check_share("level", level)
+    if number < LEAST_LEVEL:
+        raise InputError("level", f"be at least {LEAST_LEVEL:g}", level)
+    return number
 
 
 def plan_fit(
@@ -100,7 +109,7 @@ def plan_fit(
         contamination=epsilon,
         bad_rows=bad,
         selection=rule,
-        level=paper.check_share("level", level),
+        level=check_level(level),
         noise=noise_name,
         dealing="blocks" if J is None else "paper",
         n_buckets=J,
@@ -142,7 +151,7 @@ def pairs_plan(
         contamination=epsilon,
         bad_rows=bad_rows(n, epsilon),
         selection=one_of(selection, names, argument="selection"),
-        level=paper.check_share("level", level),
+        level=check_level(level),
         noise="any",
         dealing="pairs",
         n_buckets=None,

@@ -14,6 +14,8 @@ from sparsemean.records import Outlook, Plan
 MOST_ROWS = 4_000_000
 NEVER = 0.001
 """Probabilities below it are not written out."""
+MOST = 10**15
+"""Rows and features beyond which probabilities of counts are no longer exact in floating point."""
 
 
 def plan(
@@ -62,8 +64,10 @@ def plan(
     >>> sm.plan(2000, 20_000, contamination=0.01).detectable_effect  # doctest: +ELLIPSIS
     0.1...
     """
-    n = integer(n, argument="n", least=1, rule="be a positive integer")
-    d = integer(d, argument="d", least=1, rule="be a positive integer")
+    for name, value, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
+        integer(value, argument=name, least=1, rule="be a positive integer")
+        integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
+    n, d = int(n), int(d)
     power = paper.check_share("power", power)
     made = fits.plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:

@@ -54,6 +54,7 @@ def reproduce(
     chosen = [(name, figure.find(name)) for name in (list(dict.fromkeys(names)) or in_order())]
     if options.trials is not None:
         integer(options.trials, argument="trials", least=1, rule="be a positive integer")
+    integer(options.seed, argument="seed", least=0, rule="be an integer of at least 0")
     _drawable()
     Store(trials_folder(options.out), options.seed)  # refuses a folder that cannot be written before anything is run
     with alone(options.out):
