@@ -200,3 +200,30 @@ def test_a_full_disk_is_one_line(path: Path, more: int) -> None:
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
     assert [file.name for file in path.parent.iterdir()] == ["in.h5ad"]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["external", "soft"])
+@pytest.mark.parametrize("name", ["var", "obs", "uns"])
+def test_nothing_is_written_through_a_link(name: str, kind: str, path: Path) -> None:
+    estimate, other = fit(open_file(path), random_state=0), path.with_name("other.h5ad")
+    other.write_bytes(path.read_bytes())
+    with h5py.File(path, "r+") as file:
+        file.move(name, f"own {name}")
+        file[name] = h5py.ExternalLink("other.h5ad", name) if kind == "external" else h5py.SoftLink(f"/own {name}")
+    before, here = other.read_bytes(), set(path.parent.iterdir())
+    with pytest.raises(InputError, match=f"FILE must hold its data itself: got in.h5ad with '{name}', a link"):
+        write_h5ad(estimate, path, path.with_name("out.h5ad"))
+    assert other.read_bytes() == before
+    assert set(path.parent.iterdir()) == here
+
+
+def test_a_link_in_the_place_of_an_earlier_run_is_replaced_not_followed(path: Path) -> None:
+    estimate, other = fit(open_file(path), random_state=0), path.with_name("other.h5ad")
+    other.write_bytes(path.read_bytes())
+    with h5py.File(path, "r+") as file:
+        for name in ("var/sparsemean_estimate", "obs/sparsemean_score", "uns/sparsemean"):
+            file[name] = h5py.ExternalLink("other.h5ad", "X")
+    before = other.read_bytes()
+    write_h5ad(estimate, path, path.with_name("out.h5ad"))
+    check_genes(anndata.read_h5ad(path.with_name("out.h5ad")), estimate, list(range(D)))
+    assert other.read_bytes() == before

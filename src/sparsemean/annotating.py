@@ -25,6 +25,7 @@ from sparsemean.sources.h5 import open_hdf5
 from sparsemean.sources.inside import is_group
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.table import Names, as_names
+from sparsemean.sources.within import Within
 
 if TYPE_CHECKING:
     from sparsemean.estimate import Estimate
@@ -69,9 +70,10 @@ def write_h5ad(
         shutil.copyfile(source, temporary)
         _reserve(temporary, added.size + SLACK)
         with _writing(target), h5py.File(temporary, "r+", locking="best-effort") as file:
-            _put(file["var"], added.var)
-            _put(file["obs"], added.obs)
-            _put_settings(file, key, added.settings)
+            root = Within(file, Opened(source.name, ".h5ad file"))
+            _put(root.own("var"), added.var)
+            _put(root.own("obs"), added.obs)
+            _put_settings(root, key, added.settings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +95,8 @@ def _found(estimate: Estimate, source: Path, key: str) -> _Added:
     """Lay out what an estimate says in the order of the genes and cells of a file."""
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
+        for name in {"var", "obs", "uns"}.intersection(file.keys()):
+            file.own(name)
         var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
         names, n_cells = as_names(var.index()), obs.index().size
     if n_cells != estimate.plan.n_rows:
@@ -130,7 +134,7 @@ def _writing(target: Path) -> Iterator[None]:
         raise InputError("output", "be written whole", f"{str(target)!r} ({why})", "the input is unchanged") from error
 
 
-def _frame(file: Any, name: str, opened: Opened) -> Frame:
+def _frame(file: Within, name: str, opened: Opened) -> Frame:
     frame = Frame(file, name, None, opened)
     if not is_group(frame.element):
         advice = "read it with anndata and write it again"
@@ -192,19 +196,23 @@ def _put(frame: Any, columns: Mapping[str, Column]) -> None:
     """Add columns to a frame, in the place of those of the same names."""
     order = [str(name) for name in frame.attrs.get("column-order", ())]
     for name, values in columns.items():
-        if name in frame:
-            del frame[name]
+        _remove(frame, name)
         _encoded(frame.create_dataset(name, data=values), "array", "0.2.0")
     frame.attrs["column-order"] = [*order, *(name for name in columns if name not in order)]
 
 
-def _put_settings(file: Any, key: str, settings: Mapping[str, str | float | int]) -> None:
+def _remove(group: Any, name: str) -> None:
+    """Take a name out of a group; what a link of that name leads to is left alone, and not looked at."""
+    if group.id.links.exists(name.encode()):
+        del group[name]
+
+
+def _put_settings(root: Within, key: str, settings: Mapping[str, str | float | int]) -> None:
     """Write the settings in the place of those of an earlier run."""
-    if "uns" not in file:
-        _encoded(file.create_group("uns"), "dict", "0.1.0")
-    uns = file["uns"]
-    if key in uns:
-        del uns[key]
+    if "uns" not in root.keys():  # noqa: SIM118  (what a link leads to may not be there)
+        _encoded(root.group.create_group("uns"), "dict", "0.1.0")
+    uns = root.own("uns")
+    _remove(uns, key)
     group = _encoded(uns.create_group(key), "dict", "0.1.0")
     for name, value in settings.items():
         kind = "string" if isinstance(value, str) else "numeric-scalar"

@@ -11,12 +11,13 @@ import numpy as np
 from sparsemean.errors import require
 from sparsemean.sources.chunks import Chunked, check_array
 from sparsemean.sources.heaps import is_endless
-from sparsemean.sources.inside import Members, is_annotated, is_group, pick
+from sparsemean.sources.inside import is_annotated, is_group, pick
 from sparsemean.sources.npy import Npy
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.source import Source
 from sparsemean.sources.table import Table, check_names
 from sparsemean.sources.wanted import Wanted
+from sparsemean.sources.within import Within, check_stored
 
 
 class H5(Chunked):
@@ -51,7 +52,7 @@ def read(path: Path, wanted: Wanted) -> Table:
 
                 return annotated.read(file, wanted, opened, source_of)
             wanted.refuse("id", "group", "select", "drop", "layer", kind=".h5 files")
-            element = pick(file, wanted.dataset, lambda: _members(file), opened)
+            element = pick(file, wanted.dataset, lambda: list(file.listing()), opened)
             if is_group(element):
                 from sparsemean.sources.compressed import Compressed
 
@@ -62,24 +63,19 @@ def read(path: Path, wanted: Wanted) -> Table:
         raise
 
 
-def _members(file: Any) -> Members:
-    members: Members = []
-    file.visititems(lambda name, element: members.append((name, element)))
-    return members
-
-
-def open_hdf5(path: Path, kind: str) -> tuple[Any, Opened]:
+def open_hdf5(path: Path, kind: str) -> tuple[Within, Opened]:
     """Open a file for reading only."""
     h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
     opened = Opened(path.name, kind, path.stat().st_size)
     if is_endless(path):
         raise opened.broken("a heap of strings that is damaged")
     with opened.reading():
-        return h5py.File(path, "r", locking="best-effort"), opened
+        return Within(h5py.File(path, "r", locking="best-effort"), opened), opened
 
 
 def source_of(dataset: Any, opened: Opened) -> Source:
     """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
+    check_stored(dataset, opened)
     check_array(dataset, opened)
     return _mapped(dataset) or H5(dataset, opened)
 
@@ -94,7 +90,7 @@ def _mapped(dataset: Any) -> Npy | None:
     if dtype.kind == "b" or h5py.h5t.py_create(dtype) != dataset.id.get_type():
         return None
     offset, needed, path = dataset.id.get_offset(), dataset.size * dtype.itemsize, Path(file.filename).absolute()
-    if offset is None or offset % dtype.alignment or dataset.id.get_storage_size() != needed or dataset.external:
+    if offset is None or offset % dtype.alignment or dataset.id.get_storage_size() != needed:
         return None
     behind = os.fstat(file.id.get_vfd_handle())
     if not path.exists() or not os.path.samestat(behind, path.stat()) or behind.st_size < offset + needed:

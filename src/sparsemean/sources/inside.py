@@ -19,7 +19,7 @@ def is_group(element: Any) -> bool:
 
 def is_matrix(array: Any) -> bool:
     """Whether an array is a matrix of numbers."""
-    return len(array.shape or ()) == 2 and getattr(array.dtype, "kind", "V") in "fiub"
+    return len(getattr(array, "shape", None) or ()) == 2 and getattr(array.dtype, "kind", "V") in "fiub"
 
 
 def text(value: Any) -> str:
@@ -63,4 +63,8 @@ def pick(root: Any, name: str | None, listing: Callable[[], Members], opened: Op
 
 
 def _described(array: Any) -> str:
+    if hasattr(array, "filename"):
+        return "links to other files"
+    if not hasattr(array, "shape"):
+        return "types"
     return f"{len(array.shape or ())}-D arrays of {np.dtype(array.dtype)}"

@@ -1,0 +1,164 @@
+"""What an HDF5 file names beyond itself is refused, before it is opened: links, storage, sources that are not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from sparsemean.errors import InputError
+from sparsemean.sources import as_table, open_file
+from sparsemean.sources.wanted import Wanted
+
+X = np.random.default_rng(0).normal(size=(16, 5))
+FILL = h5py.h5f.UNLIMITED
+Write = Callable[[Any], Any]
+
+
+def virtual(file_name: str, name: str = "x", *, at: str = "x") -> Write:
+    layout = h5py.VirtualLayout(X.shape, "f8")
+    layout[:] = h5py.VirtualSource(file_name, name, X.shape)
+    return lambda file: file.create_virtual_dataset(at, layout)
+
+
+def numbered(file: Any) -> None:
+    """Write a virtual dataset of as many sources as there are files pipe0, pipe1, …"""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    space = h5py.h5s.create_simple(X.shape, (h5py.h5s.UNLIMITED, 5))
+    space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), X.shape, X.shape)
+    plist.set_virtual(space, b"pipe%b", b"x", h5py.h5s.create_simple(X.shape))
+    extent = h5py.h5s.create_simple(X.shape, (h5py.h5s.UNLIMITED, 5))
+    h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, extent, plist)
+
+
+def all_of(*steps: Write) -> Write:
+    return lambda file: [step(file) for step in steps]
+
+
+def put(name: str, value: Any) -> Write:
+    return lambda file: file.__setitem__(name, value)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a whole file and pipes that nobody writes to: whoever opens one waits for ever."""
+    for name in ("pipe", "pipe0"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "inner").mkdir()
+    written(tmp_path / "whole.h5", put("x", X))
+    written(tmp_path / "inner" / "whole.h5", put("x", X))
+    return tmp_path
+
+
+def written(path: Path, write: Write) -> Path:
+    with h5py.File(path, "w") as file:
+        write(file)
+    return path
+
+
+LINKED: dict[str, tuple[Write, str]] = {
+    "link": (put("x", h5py.ExternalLink("whole.h5", "x")), "'x', a link to another file"),
+    "link to a pipe": (put("x", h5py.ExternalLink("pipe", "x")), "'x', a link to another file"),
+    "link by a link": (
+        all_of(put("e", h5py.ExternalLink("pipe", "/")), put("x", h5py.SoftLink("/e/x"))),
+        "'e', a link to another file",
+    ),
+    "storage": (lambda f: f.create_dataset("x", X.shape, "f8", external=[("raw", 0, FILL)]), "'/x', stored in another"),
+    "pipe": (lambda f: f.create_dataset("x", X.shape, "f8", external=[("pipe", 0, FILL)]), "'/x', stored in another"),
+    "above": (virtual("../whole.h5"), "'/x' made of '../whole.h5'"),
+    "below": (virtual("inner/whole.h5"), "'/x' made of 'inner/whole.h5'"),
+    "anywhere": (virtual("/etc/hosts"), "'/x' made of '/etc/hosts'"),
+    "numbered": (numbered, "'/x' made of 'pipe%b'"),
+}
+SPOILT: dict[str, tuple[Write, str]] = {
+    "virtual and absent": (virtual("gone.h5"), "have all sources of its virtual datasets: got a.h5 without 'gone.h5'"),
+    "virtual, no such array": (virtual("whole.h5", "y"), "datasets: got a.h5 without 'y' of 'whole.h5'"),
+    "virtual pipe": (virtual("pipe"), "datasets: got a.h5 without 'pipe'"),
+    "of itself": (virtual("."), r"complete .*\('/x', virtual and made of itself\)"),
+    "of itself by name": (virtual("a.h5"), r"complete .*\('/x', virtual and made of itself\)"),
+}
+
+
+@pytest.mark.parametrize("what", LINKED)
+def test_data_in_other_files_are_refused_unread(what: str, folder: Path) -> None:
+    write, said = LINKED[what]
+    path = written(folder / "a.h5", write)
+    with pytest.raises(InputError, match=f"FILE must hold its data itself: got a.h5 with {said}"):
+        open_file(path, Wanted(dataset="x"))
+    with pytest.raises(InputError, match="FILE must hold"):
+        open_file(path)
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_sources_that_are_not_there_are_no_fill_values(what: str, folder: Path) -> None:
+    write, said = SPOILT[what]
+    path = written(folder / "a.h5", write)
+    with pytest.raises(InputError, match=f"FILE must .*{said}"):
+        open_file(path, Wanted(dataset="x"))
+    with h5py.File(path) as file, pytest.raises(InputError, match="must .*(sources|itself)"):
+        as_table(file["x"])
+
+
+def test_a_link_to_itself(folder: Path) -> None:
+    path = written(folder / "a.h5", put("x", h5py.SoftLink("/x")))
+    with pytest.raises(InputError, match=r"complete .*\('x', a link that leads nowhere\)"):
+        open_file(path, Wanted(dataset="x"))
+
+
+def test_sources_may_name_no_other_file_either(folder: Path) -> None:
+    written(folder / "link.h5", LINKED["link to a pipe"][0])
+    written(folder / "stored.h5", LINKED["pipe"][0])
+    for name in ("link.h5", "stored.h5"):
+        with pytest.raises(InputError, match=f"hold its data itself: got {name} with"):
+            open_file(written(folder / "a.h5", virtual(name)))
+
+
+def test_what_stays_in_the_file_or_its_folder_is_read(folder: Path) -> None:
+    relative = all_of(put("g/y", X), put("g/z", h5py.SoftLink("./y")), put("x", h5py.SoftLink("g/z")))
+    same_file = all_of(put("y", X), virtual(".", "y"))
+    written(folder / "nested.h5", virtual("whole.h5"))
+    cases = (relative, same_file, virtual("whole.h5"), virtual(str(folder / "whole.h5")), virtual("nested.h5"))
+    for write in cases:
+        table = open_file(written(folder / "a.h5", write), Wanted(dataset="x"))
+        np.testing.assert_array_equal(table.values, X)
+
+
+def test_the_only_matrix_among_links_types_and_groups_that_hold_themselves(folder: Path) -> None:
+    def write(file: Any) -> None:
+        file["g/h/x"], file["type"], file["elsewhere"] = X, np.dtype("f8"), h5py.ExternalLink("pipe", "x")
+        file["g/h/up"] = file["g"]
+
+    path = written(folder / "a.h5", write)
+    np.testing.assert_array_equal(open_file(path).values, X)
+    np.testing.assert_array_equal(open_file(path, Wanted(dataset="/g/h/up/h/x")).values, X)
+
+
+@pytest.mark.parametrize("name", ["X", "var", "obs", "layers", "X/data", "var/_index"])
+def test_parts_of_an_anndata_elsewhere_are_refused(name: str, folder: Path) -> None:
+    from test_h5ad import written as written_h5ad
+
+    path = written_h5ad(folder / "a.h5ad", "csr")
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = h5py.ExternalLink("pipe", name)
+    label = name.rpartition("/")[2]
+    with pytest.raises(InputError, match=f"hold its data itself: got a.h5ad with '{label}', a link to another file"):
+        open_file(path)
+
+
+def test_a_damaged_tree_of_chunks_does_not_end_the_process(tmp_path: Path) -> None:
+    """The tree of version 2 that HDF5 walks when it is asked for its size, as ``visititems`` asks."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=X, chunks=(3, 2), maxshape=(None, None))
+    content = path.read_bytes()
+    at = content.find(b"BTHD")
+    for place in range(at, at + 38, 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with pytest.raises(InputError, match=r"complete \.h5 file"):
+            open_file(path).values  # noqa: B018
