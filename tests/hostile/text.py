@@ -1,0 +1,205 @@
+"""Text that numbers are read from: tables with commas or tabs, and Matrix Market files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from scipy import io as scipy_io
+from scipy import sparse
+
+from sparsemean.sources.wanted import Wanted
+
+from hostile.case import NUMBERS, Case, matrix, some, stamped, worn
+
+CELLS = (
+    "", " ", "NA", "nan", "NaN", "inf", "-Infinity", "1e400", "-1e-400", "0x10", "1_000", "1,5", "+4", "4.", ".5",
+    "4e0", "1e",
+    "--1", "١", "½", "\u2212" + "1", "true", "None", "#N/A", '"1"', '"', '""', '"a""b"', '"1\n2"', "'1'", "=1+1",
+    "9" * 400, "0" * 4000 + "1",
+    "1" + "0" * 309, "0." + "0" * 330 + "1", "1e" + "9" * 300, "\0", "\x1b[31m", "\ufeff", "\ud7ff", "1 2", "1\r",
+    "text", "x" * 70000, "1e-320",
+    "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880",
+)  # fmt: skip
+
+
+def _table(separator: str, rng: Random) -> list[list[str]]:
+    rows = [[repr(float(value)) for value in row] for row in matrix(rng)]
+    head = rng.choice((["a", "b", "c", "d", "e"], ["0", "1", "2", "3", "4"], [], ["", "b", "c", "d", "e"]))
+    out = [head, *rows] if head else rows
+    if rng.random() < 0.3:
+        out = [[*row, "group" if k == 0 and head else f"g{k % 2}"] for k, row in enumerate(out)]
+    return out
+
+
+def _cell(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    row = rng.choice(rows[:2] if rng.random() < 0.3 else rows)
+    row[rng.randrange(len(row))] = rng.choice(CELLS)
+    return rows
+
+
+def _ragged(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    at = rng.randrange(len(rows))
+    rows[at] = rng.choice((rows[at][:-1] or ["1"], [*rows[at], "1"], [""], rows[at] * 50, ["1"]))
+    return rows
+
+
+def _names(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    rows[0] = [rng.choice((*CELLS, "a", "group", "a\tb", "日本", "a;b")) for _ in rows[0]]
+    return rows
+
+
+def _wide(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    return [[str(k) for k in range(rng.choice((10, 3000)))]] * rng.choice((1, 2, 5))
+
+
+def _few(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    return rows[: rng.choice((1, 1, 2, 3))]
+
+
+def _column(rows: list[list[str]], rng: Random) -> list[list[str]]:
+    at, value = rng.randrange(len(rows[0])), rng.choice(CELLS)
+    return [[*row[:at], value, *row[at + 1 :]] for row in rows]
+
+
+def _as_text(rows: list[list[str]], separator: str, rng: Random) -> bytes:
+    end = rng.choice(("\n", "\n", "\n", "\r\n", "\r", "\n\n", "\r\r\n", f"{separator}\n", " \n"))
+    separator = rng.choice((separator,) * 6 + (";", "\t", ",", " ", ", ", "\0"))
+    text = end.join(separator.join(row) for row in rows) + rng.choice((end, end, "", '"', "\x1a", "\0"))
+    coding = rng.choice(("utf-8",) * 8 + ("utf-8-sig", "utf-16", "utf-32", "latin-1"))
+    return text.encode(coding, errors="replace")
+
+
+def _gzipped(content: bytes, rng: Random) -> bytes:
+    """Return a .gz file with another heading, of several members, with an end that is not there or not right."""
+    out = gzip.compress(content, rng.choice((0, 1, 6)), mtime=0)
+    act = rng.randrange(12)
+    if act == 0:
+        return out + gzip.compress(content[: len(content) // 2], mtime=0)
+    if act == 1:
+        return out + rng.choice((b"\0" * 100, b"junk", b"\x1f\x8b", b"\x1f\x8b\x08\xff" + b"a" * 40))
+    if act == 2:
+        return out[: rng.randrange(len(out))]
+    if act == 3:
+        return stamped(out, rng.randrange(10), rng, 1)
+    if act == 4:
+        return stamped(out, len(out) - rng.choice((4, 8)), rng, 4)
+    if act == 5:
+        return gzip.compress(out, mtime=0)
+    if act == 6:
+        return gzip.compress(content + bytes([rng.choice(b'0 \n,1"')]) * rng.choice((10**5, 4 * 10**6)), mtime=0)
+    if act == 7:
+        return worn(out, rng)
+    if act == 8:
+        return content
+    return out
+
+
+def _written(ending: str, separator: str, folder: Path, rng: Random) -> Case:
+    rows = _table(separator, rng)
+    wanted = Wanted()
+    if "group" in rows[0] or rng.random() < 0.1:
+        wanted = rng.choice(
+            (
+                Wanted(group="group"),
+                Wanted(id="group"),
+                Wanted(drop=("group",)),
+                Wanted(select=("a", "b*")),
+                Wanted(id="a"),
+            )
+        )
+    if rng.random() < 0.9:
+        rows = some(rng, (_cell, _cell, _cell, _ragged, _names, _wide, _few, _column), rows)
+    content = _as_text(rows, separator, rng)
+    if rng.random() < 0.2:
+        content = worn(content, rng)
+    path = folder / f"case{ending}"
+    path.write_bytes(_gzipped(content, rng) if ending.endswith("gz") else content)
+    return Case(path, wanted)
+
+
+def csv(folder: Path, rng: Random) -> Case:
+    """Write a .csv file."""
+    return _written(".csv", ",", folder, rng)
+
+
+def tsv(folder: Path, rng: Random) -> Case:
+    """Write a .tsv file."""
+    return _written(".tsv", "\t", folder, rng)
+
+
+def csv_gz(folder: Path, rng: Random) -> Case:
+    """Write a .csv.gz file."""
+    return _written(".csv.gz", ",", folder, rng)
+
+
+BANNERS = (
+    "%%MatrixMarket matrix coordinate complex general", "%%MatrixMarket matrix array pattern general",
+    "%%MatrixMarket matrix array real",
+    "%%MatrixMarket matrix coordinate pattern general", "%%MatrixMarket vector coordinate real general",
+    "%%MatrixMarket matrix array complex hermitian",
+    "%%MatrixMarket matrix coordinate real skew-symmetric", "%%MatrixMarket matrix array integer symmetric",
+    "%%MatrixMarket matrix array real skew-symmetric",
+    "%%MATRIXMARKET MATRIX COORDINATE REAL GENERAL", "%MatrixMarket matrix coordinate real general", "",
+    "%%MatrixMarket" + " matrix" * 3000,
+    "%%MatrixMarket matrix coordinate real general" + " " * 20000,
+    "%%MatrixMarket matrix coordinate unsigned-integer general", "%%MatrixMarket matrix coordinate real symmetric",
+)  # fmt: skip
+
+
+def _mtx_lines(rng: Random) -> list[str]:
+    X = matrix(rng)
+    X = X[:5] if rng.random() < 0.2 else X
+    if rng.random() < 0.2:
+        X = np.round(X)
+    out = io.BytesIO()
+    scipy_io.mmwrite(out, sparse.coo_array(X) if rng.random() < 0.6 else X, precision=6)
+    return out.getvalue().decode().splitlines()
+
+
+def _banner(lines: list[str], rng: Random) -> list[str]:
+    return [rng.choice(BANNERS), *lines[1:]]
+
+
+def _sizes(lines: list[str], rng: Random) -> list[str]:
+    at = next((k for k, line in enumerate(lines) if not line.startswith("%")), len(lines) - 1)
+    sizes = lines[at].split()
+    for _ in range(rng.choice((1, 1, 2))):
+        sizes[rng.randrange(len(sizes) or 1) : 1 + rng.randrange(3)] = [
+            str(rng.choice((*NUMBERS, -1, "1.5", "1e3", "x", "", 10**30, "1_0", "4" * 5000)))
+        ]
+    return [*lines[:at], " ".join(sizes), *lines[at + 1 :]]
+
+
+def _entry(lines: list[str], rng: Random) -> list[str]:
+    at = rng.randrange(len(lines))
+    words = lines[at].split() or [""]
+    words[rng.randrange(len(words))] = rng.choice((*CELLS, *map(str, NUMBERS), "-1", "1.5"))
+    return [*lines[:at], " ".join(words), *lines[at + 1 :]]
+
+
+def _lines(lines: list[str], rng: Random) -> list[str]:
+    at = rng.randrange(len(lines))
+    more = rng.choice(
+        ([], [lines[at]] * 2, ["%" + "x" * 20000, lines[at]], ["", lines[at]], ["% a"] * 300, [lines[at] + " 1"])
+    )
+    return [*lines[:at], *more, *lines[at + 1 :]]
+
+
+def _mtx(ending: str, folder: Path, rng: Random) -> Case:
+    lines = some(rng, (_banner, _sizes, _sizes, _sizes, _entry, _entry, _lines), _mtx_lines(rng))
+    text = rng.choice(("\n", "\n", "\n", "\r\n", "\r", " \n")).join(lines) + rng.choice(("\n", "\n", "", "\0"))
+    content = text.encode(rng.choice(("utf-8",) * 9 + ("utf-16",)), errors="replace")
+    if rng.random() < 0.15:
+        content = worn(content, rng)
+    path = folder / f"case{ending}"
+    path.write_bytes(_gzipped(content, rng) if ending.endswith("gz") else content)
+    return Case(path)
+
+
+def mtx(folder: Path, rng: Random) -> Case:
+    """Write a .mtx file, packed at times."""
+    return _mtx(rng.choice((".mtx", ".mtx", ".mtx", ".mtx.gz")), folder, rng)
