@@ -1,4 +1,4 @@
-"""Writing so that nothing is ever half-written."""
+"""Writing so that nothing is ever half-written, and reading nothing that is no file."""
 
 from __future__ import annotations
 
@@ -37,6 +37,19 @@ def check_writable(path: str | Path, argument: str = "output") -> Path:
     if not os.access(target.parent, os.W_OK):
         raise InputError(argument, "be in a writable directory", shown)
     return target
+ENDLESS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+
+
+def refuse_endless(path: str | Path, argument: str = "FILE") -> None:
+    """Refuse what is waited for or read for ever; a path where nothing is, or a folder, fails by itself when opened."""
+    try:
+        what = ENDLESS.get(stat.S_IFMT(Path(path).stat().st_mode))
+    except (OSError, ValueError):
+        return
+    if what is not None:
+        raise InputError(
+            argument, "be a file on a disk", f"{str(path)!r}, {what}", "write what it gives to a file first"
+        )
 
 
 @contextmanager

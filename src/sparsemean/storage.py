@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
-from sparsemean.files import replacing
+from sparsemean.files import refuse_endless, replacing
 from sparsemean.planning.fits import MISSING, NOISES, SELECTIONS
 from sparsemean.records import Counts, Plan, Rows, Selection, Status, Uncertified
 from sparsemean.sources.npz import check_members
@@ -90,6 +90,7 @@ def save(estimate: Estimate, path: str | Path) -> None:
 
 def load(path: str | Path) -> Estimate:
     """Read an estimate written by `Estimate.save`; damaged files and others are refused in one line."""
+    refuse_endless(path, "path")
     path = Path(path)
     opened = Opened(repr(str(path)), "file written by Estimate.save", argument="path")
     with opened.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():

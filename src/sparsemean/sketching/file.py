@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sparsemean import __version__
 from sparsemean.errors import InputError
-from sparsemean.files import replacing
+from sparsemean.files import refuse_endless, replacing
 from sparsemean.partition import BLOCK, check_sizes
 from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sketching import claims
@@ -164,6 +164,7 @@ def read_told(path: str | Path) -> Told:
 
 
 def _opened(path: Path) -> Opened:
+    refuse_endless(path)
     return Opened(str(path), "sketch file")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import InputError
+from sparsemean.files import refuse_endless
 from sparsemean.sources.fingerprint import fingerprint_of
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import NOTHING, Wanted
@@ -65,12 +66,13 @@ def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
 
         return csv.read_standard_input(wanted)
     ending = ending_of(path)
-    if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
-        raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
-    if wanted.header is not None and READERS[ending] != "csv":
-        raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
-    module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
+    refuse_endless(path)
     try:
+        if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
+            raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
+        if wanted.header is not None and READERS[ending] != "csv":
+            raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
+        module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
         before = fingerprint_of(path)
         table: Table = module.read(path, wanted)
     except OSError as error:

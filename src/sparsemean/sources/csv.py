@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
 from pathlib import Path
@@ -31,7 +32,10 @@ def read(path: Path, wanted: Wanted) -> Table:
     opened = Opened(path.name, ".tsv file" if tabs else ".csv file")
     with opened.reading(), path.open("rb") as raw:
         file: Any = gzip.GzipFile(fileobj=raw) if path.name.lower().endswith(".gz") else raw
-        return _Text(file, opened, raw, path.stat().st_size).table(wanted, "\t" if tabs else ",")
+        size = os.fstat(raw.fileno()).st_size
+        if size == 0:  # files that the kernel makes up have no size, and some of them no end
+            raise opened.broken("nothing in it")
+        return _Text(file, opened, raw, size).table(wanted, "\t" if tabs else ",")
 
 
 def read_standard_input(wanted: Wanted) -> Table:
@@ -102,6 +106,8 @@ class _Text:
 
     def _read_more(self) -> None:
         """Read as much again as is waiting, so that a line that does not end is not walked over too often."""
+        if len(self.text) >= READ_AT_ONCE and b"\0" in self.text:  # a hole in a file: it would be held whole
+            raise self.opened.broken("NUL bytes; save it as UTF-8")
         more = self.file.read(max(READ_AT_ONCE, len(self.text)))
         self.n_read += len(more)
         self.ended = not more

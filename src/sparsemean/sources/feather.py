@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import require
+from sparsemean.files import refuse_endless
 from sparsemean.sources.arrow import Batches, Layout, layout, table_of
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.table import Table
@@ -31,6 +32,7 @@ def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
     """Yield batches of rows with the number of the first row."""
     import pyarrow as pa
 
+    refuse_endless(path)
     options = pa.ipc.IpcReadOptions(included_fields=columns)
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
         at = 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import require
+from sparsemean.files import refuse_endless
 from sparsemean.sources.arrow import Batches, Layout, layout, table_of
 from sparsemean.sources.opened import Opened
 from sparsemean.sources.source import cut
@@ -29,6 +30,7 @@ class Parquet(Batches):
         import pyarrow.parquet as pq
 
         names = [self.names[column] for column in columns]
+        refuse_endless(self.path)
         with pq.ParquetFile(self.path, metadata=self.metadata) as file:
             for at, rows, groups in self._runs_of_groups():
                 for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
