@@ -44,8 +44,10 @@ def refuse_endless(path: str | Path, argument: str = "FILE") -> None:
     """Refuse what is waited for or read for ever; a path where nothing is, or a folder, fails by itself when opened."""
     try:
         what = ENDLESS.get(stat.S_IFMT(Path(path).stat().st_mode))
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return
+    except OSError as error:  # a name that is too long, links in a circle
+        raise InputError(argument, "be readable", f"{str(path)!r} ({error.strerror})") from error
     if what is not None:
         raise InputError(
             argument, "be a file on a disk", f"{str(path)!r}, {what}", "write what it gives to a file first"

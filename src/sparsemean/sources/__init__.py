@@ -67,12 +67,12 @@ def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
         return csv.read_standard_input(wanted)
     ending = ending_of(path)
     refuse_endless(path)
+    if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
+        raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
+    if wanted.header is not None and READERS[ending] != "csv":
+        raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
+    module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
     try:
-        if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
-            raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
-        if wanted.header is not None and READERS[ending] != "csv":
-            raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
-        module = importlib.import_module(f"sparsemean.sources.{READERS[ending]}")
         before = fingerprint_of(path)
         table: Table = module.read(path, wanted)
     except OSError as error:
