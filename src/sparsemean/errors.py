@@ -5,18 +5,28 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+MOST_SHOWN = 500
+"""Characters of a value or of an advice: names and headers in files are as long as they like."""
+
 
 class InputError(ValueError):
     """Input that breaks a rule: the message names the argument, the rule, the value and what to do."""
 
     def __init__(self, argument: str, rule: str, received: object, advice: str = "") -> None:
         self.argument = argument
-        line = f"{argument} must {rule}: got {received}"
-        super().__init__(" ".join(f"{line}; {advice}".split()) if advice else " ".join(line.split()))
+        line = f"{argument} must {rule}: got {_short(received)}"
+        super().__init__(" ".join((f"{line}; {_short(advice)}" if advice else line).split()))
 
     def __reduce__(self) -> tuple[object, ...]:
         # the default would call __init__ with the finished line: an error could not leave a worker process
         return _restored, (self.argument, str(self))
+
+
+def _short(what: object) -> str:
+    """Return a text without its middle where it is long."""
+    line = str(what)
+    half = MOST_SHOWN // 2
+    return line if len(line) <= MOST_SHOWN else f"{line[:half]} … {line[-half:]}"
 
 
 def _restored(argument: str, line: str) -> InputError:

@@ -75,11 +75,12 @@ def _refusal(error: InputError) -> tuple[str, str]:
     """Class what was refused: it is one line, and for want of memory it comes too late."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, MemoryError):
+        # what Arrow reserves for a packed column it does not touch until there is something to unpack
+        if isinstance(cause, MemoryError) and not type(cause).__module__.startswith("pyarrow"):
             return "memory", _where(cause)
         cause = cause.__cause__
     line = str(error)
-    return (REFUSED, line) if line.isprintable() and len(line) < 2000 else ("no plain line", ascii(line)[:300])
+    return (REFUSED, line) if len(line.splitlines()) == 1 and len(line) < 1500 else ("no line", ascii(line)[:300])
 
 
 def _where(error: BaseException) -> str:
