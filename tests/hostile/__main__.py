@@ -34,4 +34,5 @@ def main(kind: str, seeds: str, folder: str = "") -> None:
         reader.close()
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
