@@ -8,28 +8,25 @@ import time
 from pathlib import Path
 
 from hostile.kinds_of import KINDS, make
-from hostile.running import Reader, run
+from hostile.running import TOO_LONG, Reader, run
 
 
 def main(kind: str, seeds: str, folder: str = "") -> None:
-    """Print what comes of cases."""
+    """Say what comes of cases, or leave the files of one in a folder."""
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        print(make(kind, int(seeds), Path(folder).absolute()))  # noqa: T201
+        sys.stdout.write(f"{make(kind, int(seeds), Path(folder).absolute())}\n")
         return
     first, _, last = seeds.rpartition("-")
-    many = (
-        range(int(first), int(last))
-        if first
-        else range(int(last))
-        if kind == "all"
-        else range(int(last), int(last) + 1)
-    )
-    readers = [Reader(float(os.environ.get("TOO_LONG", "20"))) for _ in range(int(os.environ.get("READERS", "1")))]
-    for name in KINDS if kind == "all" else kind.split(","):
+    one = kind != "all"
+    many = range(int(first), int(last)) if first else range(int(last), int(last) + 1) if one else range(int(last))
+    readers = [Reader(float(os.environ.get("TOO_LONG", TOO_LONG))) for _ in range(int(os.environ.get("READERS", "1")))]
+    for name in kind.split(",") if one else KINDS:
         began = time.perf_counter()
-        _ended, _faults = run(name, many, readers=readers, most_faults=int(os.environ.get("MOST", "1000000")))
-        time.perf_counter() - began
+        ended, faults = run(name, many, readers=readers, most_faults=int(os.environ.get("MOST", "1000000")))
+        each = 1000 * (time.perf_counter() - began) / sum(ended.values())
+        sys.stdout.write("\n  ".join((f"{name}: {dict(ended)}, {each:.1f} ms each", *map(str, faults))) + "\n")
+        sys.stdout.flush()
     for reader in readers:
         reader.close()
 
