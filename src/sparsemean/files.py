@@ -37,6 +37,8 @@ def check_writable(path: str | Path, argument: str = "output") -> Path:
     if not os.access(target.parent, os.W_OK):
         raise InputError(argument, "be in a writable directory", shown)
     return target
+
+
 ENDLESS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 

@@ -100,7 +100,7 @@ def test_sources_that_are_not_there_are_no_fill_values(what: str, folder: Path) 
     path = written(folder / "a.h5", write)
     with pytest.raises(InputError, match=f"FILE must .*{said}"):
         open_file(path, Wanted(dataset="x"))
-    with h5py.File(path) as file, pytest.raises(InputError, match="must .*(sources|itself)"):
+    with h5py.File(path) as file, pytest.raises(InputError, match=r"must .*(sources|itself)"):
         as_table(file["x"])
 
 
