@@ -22,7 +22,7 @@ from sparsemean.sources.table import Names
 
 BY_CHANCE = 1e-9
 """Pieces of which all features have the same signs are refused where other rows would have them this seldom."""
-LOOKED_AT = 10_000
+LOOKED_AT = 1000
 """Features, the first, whose signs are compared: enough to tell."""
 AHEAD = 2
 """Files that are read while one is added."""

@@ -74,13 +74,15 @@ def written(folder: Path, d: int, n_files: int) -> list[Path]:
     first = sketch(wide, feature_names=[f"feature {i}" for i in range(d)])
     paths = [folder / f"{k:03}.sketch" for k in range(n_files)]
     for k, path in enumerate(paths):
-        _moved(first, ROWS * k).save(path)
+        _of_others(first, k).save(path)
     return paths
 
 
-def _moved(made: Sketch, first_row: int) -> Sketch:
-    """Return the same counts as if they were of other rows."""
-    return replace(made, told=replace(made.told, ranges=((first_row, first_row + ROWS),)))
+def _of_others(made: Sketch, k: int) -> Sketch:
+    """Return the counts of the features k places further on, as if they were those of other rows."""
+    counts = made.told.counts
+    moved = replace(counts, **{name: np.roll(getattr(counts, name), k, axis=-1) for name in ("positive", "negative")})
+    return replace(made, told=replace(made.told, counts=moved, ranges=((ROWS * k, ROWS * (k + 1)),)))
 
 
 def cold_times(paths: Sequence[Path], *, repeat: int) -> tuple[float, float]:
