@@ -131,7 +131,7 @@ def _check_versions(client: Any) -> None:
         told["the scheduler"] = error
     for who, version in told.items():
         if version != __version__ and not isinstance(version, OSError):  # which is a worker that is gone
-            rule = f"have sparsemean {__version__} installed, and so must their scheduler: as the process that asks has"
+            rule = f"have sparsemean {__version__} installed, as is here, and so must their scheduler"
             raise InputError("workers", rule, f"{version} on {who}", "install the same version everywhere")
     known |= new
 
