@@ -284,3 +284,14 @@ def test_a_heap_that_hdf5_would_walk_for_ever_is_refused(tmp_path: Path) -> None
     (tmp_path / "x.h5ad").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.h5ad \(a heap of strings that is damaged\)"):
         open_file(tmp_path / "x.h5ad")
+
+
+@pytest.mark.parametrize("name", ["X", "var", "obs", "layers", "X/data", "var/_index"])
+def test_parts_of_an_anndata_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.h5ad", "csr")
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = h5py.ExternalLink("other.h5ad", name)
+    label = name.rpartition("/")[2]
+    with pytest.raises(InputError, match=f"hold its data itself: got a.h5ad with '{label}', a link to another file"):
+        open_file(path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean.errors import require
 from sparsemean.sources.chunks import Chunked, check_array
-from sparsemean.sources.heaps import is_endless
+from sparsemean.sources.damage import check_heaps
 from sparsemean.sources.inside import is_annotated, is_group, pick
 from sparsemean.sources.npy import Npy
 from sparsemean.sources.opened import Opened
@@ -67,8 +67,7 @@ def open_hdf5(path: Path, kind: str) -> tuple[Within, Opened]:
     """Open a file for reading only."""
     h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
     opened = Opened(path.name, kind, path.stat().st_size)
-    if is_endless(path):
-        raise opened.broken("a heap of strings that is damaged")
+    check_heaps(path, opened)
     with opened.reading():
         return Within(h5py.File(path, "r", locking="best-effort"), opened), opened
 

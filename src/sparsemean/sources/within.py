@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import InputError
+from sparsemean.sources.damage import check_filters
 from sparsemean.sources.opened import Opened
 
 MOST_LINKS = 16
@@ -124,6 +125,7 @@ def _check(dataset: Any, opened: Opened, nested: int, seen: set[tuple[str, str]]
     if dataset.external:
         raise _beyond(opened, f"{dataset.name!r}, stored in another file")
     if not dataset.is_virtual:
+        check_filters(dataset, opened)
         return
     if nested == MOST_NESTED:
         raise opened.broken(f"{dataset.name!r}, virtual and made of itself")
