@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -191,6 +195,39 @@ def test_damaged_npy_never_crashes(tmp_path: Path) -> None:
             fit(open_file(tmp_path / "x.npy"), random_state=0)
         except InputError as error:
             assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez])
+def test_a_file_cut_short_after_it_was_opened_is_one_line(save: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("x.npy" if save is np.save else "x.npz")
+    save(path, X)
+    table = open_file(path)
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(InputError, match=r"FILE must stay as it is while it is read: got x\.np., cut short since"):
+        fit(table, random_state=0)
+
+
+CUT = """
+import os, sys
+from sparsemean import cli
+from sparsemean.sources.npy import Npy
+block = Npy.block
+def cut(self, rows, columns):
+    mapped = block(self, rows, columns)
+    os.truncate(self.path, 200)
+    return mapped
+Npy.block = cut
+sys.argv = ["sparsemean", "fit", sys.argv[1]]
+cli.main()
+"""
+
+
+def test_a_file_cut_short_while_it_is_counted_is_one_line(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((400, 300)))
+    done = subprocess.run([sys.executable, "-c", CUT, tmp_path / "x.npy"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sparsemean: FILE must stay as it is while it is read: got a file that was cut short")
+    assert done.stderr.count("\n") == 1
 
 
 def test_object_npy_is_not_unpickled(tmp_path: Path) -> None:

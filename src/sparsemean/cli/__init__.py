@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from sparsemean.cli.reproduce import reproduce
 from sparsemean.cli.showing import echo, steady_streams, visible
 from sparsemean.cli.sketch import sketch
 from sparsemean.errors import InputError, MissingExtraError
+from sparsemean.sources.npy import WHOLE
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
@@ -35,6 +38,8 @@ for _command in (fit, sketch, merge, demo, plan, reproduce, bench):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with 0 (done), 2 (bad input) or 1 (anything else)."""
     steady_streams()
+    if arguments is None and hasattr(signal, "SIGBUS"):  # a process of our own
+        ctypes.CDLL(None).signal(signal.SIGBUS, _ON_BUS_ERROR)
     with warnings.catch_warnings():
         warnings.showwarning = _note
         sys.exit(_run(arguments))
@@ -79,3 +84,14 @@ def _note(message: Warning | str, *_where: object, **_what: object) -> None:
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
         _complain(f"note: {message}", 0)
+
+
+def _on_bus_error(_: int) -> None:
+    """End in one line where a file is cut short that is mapped into memory and being counted.
+
+    A handler of Python's would never run: it waits for the next instruction, and this one is repeated for ever.
+    """
+    os._exit(_complain(str(InputError("FILE", WHOLE, "a file that was cut short", "run it again")), 2))
+
+
+_ON_BUS_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_bus_error)

@@ -13,6 +13,8 @@ from sparsemean.sources.source import Array, Source
 from sparsemean.sources.table import Table, check_matrix
 from sparsemean.sources.wanted import Wanted
 
+WHOLE = "stay as it is while it is read"
+
 
 class Npy(Source):
     """A matrix in a .npy file. Rows that follow each other are read along rows, columns along columns."""
@@ -33,7 +35,10 @@ class Npy(Source):
     def _mapped(self, lines: slice, length: int) -> Array:
         shape = (lines.stop - lines.start, length)
         offset = self.offset + lines.start * length * self.dtype.itemsize
-        return np.memmap(self.path, self.dtype, "r", offset, shape)
+        try:
+            return np.memmap(self.path, self.dtype, "r", offset, shape)
+        except ValueError as error:  # the file is looked at each time, and no longer reaches so far
+            raise InputError("FILE", WHOLE, f"{self.path.name}, cut short since", "run it again") from error
 
 
 def read(path: Path, wanted: Wanted) -> Table:
