@@ -88,6 +88,7 @@ BAD = {
     "'1_0' where": BANNER + "array real general\n2 1\n1\n1_0\n",
     "in so few bytes": BANNER + "array real general\n1000000000 1000000\n1\n",
     "with 9000000000000 entries": BANNER + "coordinate real general\n2 2 9000000000000\n1 1 1\n",
+    r"shape \(20, 80000000\) in 66 bytes": BANNER + "coordinate real general\n20 80000000 1\n1 1 1\n",
     r"shape \(99999999999, 2\)": BANNER + "coordinate real general\n99999999999 2 1\n1 1 1\n",
 }
 

@@ -17,6 +17,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+from scipy import sparse
 from zarr.core.sync import sync
 
 from sparsemean.errors import InputError
@@ -114,12 +115,12 @@ def test_what_is_no_matrix_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_chunks_that_are_not_there_are_what_the_format_says_and_are_counted(zarr_format: int, tmp_path: Path) -> None:
-    sparse = np.where(np.arange(61) < 30, X, 0.0)  # chunks of zeros are not written
-    table = open_file(written(tmp_path / "x.zarr", sparse, chunks=(100, 10), zarr_format=zarr_format))
+    empty = np.where(np.arange(61) < 30, X, 0.0)  # chunks of zeros are not written
+    table = open_file(written(tmp_path / "x.zarr", empty, chunks=(100, 10), zarr_format=zarr_format))
     note = "12 of 21 chunks are not in the folder, which by the format of zarr hold its fill value, 0.0"
     assert table.notes == (note,)
     assert as_table(zarr.open_array(tmp_path / "x.zarr", mode="r")).notes == (note,)
-    same_fit(table, sparse)
+    same_fit(table, empty)
     path = written(tmp_path / "nan.zarr", chunks=(100, 10), fill_value=np.nan, zarr_format=zarr_format)
     assert open_file(path).notes == ()
     (path / ("0.1" if zarr_format == 2 else "c/0/1")).unlink()
@@ -214,6 +215,17 @@ def test_codecs_inside_of_shards_are_looked_at(tmp_path: Path) -> None:
         (path / "zarr.json").write_text(text.replace('"gzip"', '"org.example"'))
         with pytest.raises(InputError, match=r"got x\.zarr with 'org.example'"):
             open_file(path)
+
+
+def test_a_compressed_matrix_of_more_columns_than_so_few_bytes_can_hold(tmp_path: Path) -> None:
+    group, matrix = zarr.open_group(tmp_path / "x.zarr", mode="w").create_group("m"), sparse.csr_array(np.eye(20))
+    for name in ("data", "indices", "indptr"):
+        group.create_array(name, data=getattr(matrix, name))
+    group.attrs.update({"encoding-type": "csr_matrix", "shape": [20, 20]})
+    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", Wanted(dataset="m")).values, np.eye(20))
+    group.attrs["shape"] = [20, 80_000_000]
+    with pytest.raises(InputError, match=r"x\.zarr \(shape \(20, 80000000\) in"):
+        open_file(tmp_path / "x.zarr", Wanted(dataset="m"))
 
 
 def test_known_codecs_are_read(tmp_path: Path) -> None:

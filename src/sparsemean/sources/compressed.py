@@ -37,6 +37,7 @@ class Compressed(Source):
             stored: Any = group["indptr"]
             self.on_disk = np.dtype(self.data.dtype)
             check_matrix(tuple(shape), self.on_disk)
+            opened.check_lines(tuple(shape))
             self._check(stored, shape[0 if self.by_rows else 1] + 1)
             self.offsets: IntArray = np.asarray(stored[:]).astype(np.int64)
         n, d = self.shape = (shape[0], shape[1])

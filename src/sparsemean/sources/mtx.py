@@ -19,8 +19,6 @@ from sparsemean.sources.wanted import Wanted
 
 Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = 8_000_000
-MOST_EMPTY = 100
-"""Rows and columns together that a byte of a file may stand for: those without an entry take none."""
 LONGEST_LINE = 10_000
 FIELDS = ("real", "double", "integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
@@ -42,9 +40,9 @@ def read(path: Path, wanted: Wanted) -> Table:
     """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features."""
     wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
-    opened = Opened(path.name, ".mtx file", path.stat().st_size * (MOST_COMPRESSED if packed else 1))
+    opened = Opened(path.name, ".mtx file", path.stat().st_size)
     with opened.reading(), _open(path, packed) as file:
-        head = _head(file, opened)
+        head = _head(file, opened, MOST_COMPRESSED if packed else 1)
         numbers = _rows(_numbers(file, opened), head, opened)
         return _dense(numbers, head) if head.dense else _sparse(numbers, head, opened)
 
@@ -53,7 +51,7 @@ def _open(path: Path, packed: bool) -> Any:
     return gzip.open(path, "rb") if packed else path.open("rb")
 
 
-def _head(file: IO[bytes], opened: Opened) -> Head:
+def _head(file: IO[bytes], opened: Opened, packed: int) -> Head:
     """Read the heading, and refuse a size that the file cannot hold: room is made for it before the rest is read."""
     banner = file.readline(LONGEST_LINE).decode("ascii").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"] or banner[2] not in ("array", "coordinate"):
@@ -74,8 +72,9 @@ def _head(file: IO[bytes], opened: Opened) -> Head:
         raise opened.broken(f"{symmetry} of shape ({n}, {d})")
     stored = n * d if symmetry == "general" else n * (n + 1) // 2 - (n if symmetry.startswith("skew") else 0)
     entries, width = (stored, 1) if dense else (sizes[2], 2 + (field != "pattern"))
-    if 2 * width * entries > opened.size or n + d > MOST_EMPTY * opened.size:
+    if 2 * width * entries > packed * opened.size:
         raise opened.broken(f"shape ({n}, {d}) with {entries} entries in so few bytes")
+    opened.check_lines((n, d))
     return Head(dense, symmetry, n, d, entries, width)
 
 

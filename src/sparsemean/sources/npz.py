@@ -21,8 +21,6 @@ from sparsemean.sources.wanted import Wanted, shown
 
 SPARSE = {"format.npy", "shape.npy", "data.npy"}
 UNPACKED_AT_ONCE = 16_000_000
-A_LINE = 64
-"""Bytes, at least, that every row and column of a sparse matrix costs, whether or not anything is stored in it."""
 LOCAL_HEADER = 30
 """Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
 
@@ -137,6 +135,6 @@ def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: Opened) -> Table
     from sparsemean.sources import sparse
 
     with archive.open("shape.npy") as member:
-        shape = np.atleast_1d(npy_format.read_array(member, allow_pickle=False))
-    opened.check_size((int(shape.max(initial=0)),), A_LINE)
+        shape = npy_format.read_array(member, allow_pickle=False)
+    opened.check_lines(tuple(int(size) for size in shape.flat))
     return sparse.from_object(scipy_sparse.load_npz(io.BytesIO(path.read_bytes())))

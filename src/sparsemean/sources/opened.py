@@ -12,6 +12,8 @@ from sparsemean.errors import InputError
 MOST_COMPRESSED = 2000
 """Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
 NOT_WORTH_CHECKING = 256_000_000
+A_LINE = 64
+"""Bytes, at least, that a row or a column takes while it is looked at."""
 MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
 """What a slip in a program raises; libraries raise them for damaged files as well."""
 
@@ -65,6 +67,11 @@ class Opened:
         """
         claimed = (max(shape) if self.kind.endswith("folder") else math.prod(shape)) * itemsize
         if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
+            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+    def check_lines(self, shape: tuple[int, ...]) -> None:
+        """Refuse more rows or columns than so few bytes can tell of: each costs memory, even if nothing is in it."""
+        if A_LINE * max(shape) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
 
 
