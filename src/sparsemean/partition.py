@@ -12,9 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.records import IntArray, Partition, Plan, Ranges
-
-BLOCK = 64
+from sparsemean.records import BLOCK, IntArray, Partition, Plan, Ranges
 
 
 def deal(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+BLOCK = 64
+"""Consecutive rows that share buckets only with each other: counts of pieces that end at its multiples add up."""
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]

@@ -17,8 +17,7 @@ from sparsemean.kernels import NotFiniteError, gaps, loops
 from sparsemean.kernels.layout import Array, Strided, is_native, strided
 from sparsemean.kernels.tally import Codes, Tally, decoded
 from sparsemean.kernels.threads import count_threads, each
-from sparsemean.partition import BLOCK
-from sparsemean.records import CountArray, Counts, FloatArray, IntArray, Partition
+from sparsemean.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
 
 BLOCK_COLUMNS = 8192
 """Long stretches of a row keep the memory busy; the counters of a block still fit in the second-level cache."""
