@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from sparsemean.errors import InputError
-from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_paper
+from sparsemean.partition import block_positions, deal_blocks, deal_paper
+from sparsemean.records import BLOCK
 
 
 @pytest.mark.parametrize(("n", "J"), [(600, 240), (10, 3), (7, 7), (5, 1), (2000, 450)])

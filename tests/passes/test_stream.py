@@ -12,9 +12,9 @@ from scipy import sparse
 
 from sparsemean.errors import InputError
 from sparsemean.kernels import reference
-from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places, deal_ranges
+from sparsemean.partition import block_positions, deal_blocks, deal_places, deal_ranges
 from sparsemean.passes import count, stream
-from sparsemean.records import Counts, Same, Told
+from sparsemean.records import BLOCK, Counts, Same, Told
 from sparsemean.sources import as_table
 
 import problems

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, InputError, Sketch, load_sketch, merge, simulate, sketch, sparse_mean
-from sparsemean.partition import BLOCK, cut_blocks, deal_ranges
+from sparsemean.partition import cut_blocks, deal_ranges
+from sparsemean.records import BLOCK
 
 from command import expect
 

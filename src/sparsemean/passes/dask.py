@@ -16,10 +16,9 @@ from sparsemean import passes
 from sparsemean.clusters.running import run
 from sparsemean.errors import InputError
 from sparsemean.kernels import cpu
-from sparsemean.partition import BLOCK
 from sparsemean.passes import stream
 from sparsemean.passes.memory import map_means, not_finite
-from sparsemean.records import Counts, FloatArray, IntArray, Partition, Told
+from sparsemean.records import BLOCK, Counts, FloatArray, IntArray, Partition, Told
 from sparsemean.sources import as_table
 from sparsemean.sources.dask import Dask, check_held, ends
 from sparsemean.sources.source import Held, as_dense

@@ -18,10 +18,9 @@ import numpy as np
 from sparsemean.errors import InputError
 from sparsemean.kernels import NotFiniteError, gpu, nested
 from sparsemean.kernels.threads import count_threads
-from sparsemean.partition import BLOCK
 from sparsemean.passes import Work
 from sparsemean.passes.pieces import Piece, dense_parts, keep_columns, pieces_of
-from sparsemean.records import Counts, FloatArray, IntArray, Partition
+from sparsemean.records import BLOCK, Counts, FloatArray, IntArray, Partition
 from sparsemean.sources.gpu import Resident, Sent, device_errors
 from sparsemean.sources.source import Array, Dense, Held, Source, cut
 from sparsemean.sources.table import Table

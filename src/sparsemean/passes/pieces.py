@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sparsemean.partition import BLOCK, block_spans, stretch
-from sparsemean.records import FloatArray, IntArray, Partition
+from sparsemean.partition import block_spans, stretch
+from sparsemean.records import BLOCK, FloatArray, IntArray, Partition
 from sparsemean.sources.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 
 if TYPE_CHECKING:

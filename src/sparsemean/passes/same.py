@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemean.partition import BLOCK
-from sparsemean.records import Counts, FloatArray, IntArray, Same
+from sparsemean.records import BLOCK, Counts, FloatArray, IntArray, Same
 from sparsemean.sources.source import AT_ONCE, Source, as_dense, runs
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from sparsemean import passes
 from sparsemean.device import on_host
 from sparsemean.errors import InputError
-from sparsemean.partition import BLOCK, block_positions, deal_blocks, deal_places
+from sparsemean.partition import block_positions, deal_blocks, deal_places
 from sparsemean.passes.same import resting_on_many, same_in, same_in_both
-from sparsemean.records import CountArray, Counts, FloatArray, Loose, Ranges, Same, Told
+from sparsemean.records import BLOCK, CountArray, Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sources.source import Dense, as_dense
 from sparsemean.sources.table import Table
 

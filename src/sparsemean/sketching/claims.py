@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.partition import BLOCK
 from sparsemean.passes.stream import MOST_ROWS
-from sparsemean.records import Counts, Ranges, Told
+from sparsemean.records import BLOCK, Counts, Ranges, Told
 
 if TYPE_CHECKING:
     from sparsemean.sketching.file import Header

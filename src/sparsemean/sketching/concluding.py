@@ -11,11 +11,11 @@ import numpy as np
 from sparsemean import certifying, fitting, improving
 from sparsemean.errors import InputError
 from sparsemean.estimate import Estimate
-from sparsemean.partition import BLOCK, cut_blocks, deal
+from sparsemean.partition import cut_blocks, deal
 from sparsemean.passes import stream
 from sparsemean.planning.fits import AUTO_SIZES
 from sparsemean.reading import Reading
-from sparsemean.records import Counts, FloatArray, IntArray, Plan, Ranges, Told
+from sparsemean.records import BLOCK, Counts, FloatArray, IntArray, Plan, Ranges, Told
 from sparsemean.sketching.making import SKEWED_SIZES
 from sparsemean.sketching.rows_again import Unread, holding, rows_again
 from sparsemean.sketching.sketched import Sketch

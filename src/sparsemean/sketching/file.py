@@ -21,8 +21,8 @@ import numpy.typing as npt
 from sparsemean import __version__
 from sparsemean.errors import InputError
 from sparsemean.files import refuse_endless, replacing
-from sparsemean.partition import BLOCK, check_sizes
-from sparsemean.records import Counts, FloatArray, Loose, Ranges, Same, Told
+from sparsemean.partition import check_sizes
+from sparsemean.records import BLOCK, Counts, FloatArray, Loose, Ranges, Same, Told
 from sparsemean.sketching import claims
 from sparsemean.sketching.sketched import Sketch
 from sparsemean.sources.opened import Opened

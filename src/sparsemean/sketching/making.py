@@ -11,10 +11,10 @@ import numpy as np
 from sparsemean.checks import integer, one_number_each
 from sparsemean.errors import InputError
 from sparsemean.evidence import contrast_bases, contrast_sizes
-from sparsemean.partition import BLOCK
 from sparsemean.passes import stream
 from sparsemean.planning.fits import MIN_ROWS, plan_fit
 from sparsemean.randomness import draw_seed
+from sparsemean.records import BLOCK
 from sparsemean.sketching.sketched import Sketch, same_names
 from sparsemean.sources import as_table
 from sparsemean.sources.gpu import on_the_host

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean.errors import InputError
-from sparsemean.partition import BLOCK
-from sparsemean.records import IntArray
+from sparsemean.records import BLOCK, IntArray
 from sparsemean.sources import open_file
 from sparsemean.sources.dask import LEAST, NO_VALUES, Dask, Picked, ends
 from sparsemean.sources.fingerprint import Fingerprint, fingerprint_of
