@@ -58,12 +58,12 @@ def make(kind: str, seed: int, folder: Path) -> Case:
             rng.choice(NO_FILES)(path, rng)
         return Case(path)
     if fate < 0.12 and kind in SOUND:
-        path = _sound(rng.choice(SOUND[kind]), folder)
+        path = sound(rng.choice(SOUND[kind]), folder)
         return Case(path, meddle=changed(path, rng), while_reading=rng.random() < 0.5)
     return maker(folder, rng)
 
 
-def _sound(kind: str, folder: Path) -> Path:
+def sound(kind: str, folder: Path) -> Path:
     """Copy a sound file of several pages, which is written once."""
     kept = folder.with_name(f"{folder.name} sound")
     path = kept / f"{kind.replace(' ', '_')}{kinds.FILES[kind][0]}"
@@ -72,5 +72,5 @@ def _sound(kind: str, folder: Path) -> Path:
         X = np.random.default_rng(0).normal(size=(400, 20)) + 1
         kinds.written(kind, kept, np.where(X < 0.5, 0, X))
     copy = folder / path.name
-    shutil.copytree(path, copy) if path.is_dir() else shutil.copy(path, copy)
+    shutil.copytree(path, copy) if path.is_dir() else shutil.copyfile(path, copy)
     return copy

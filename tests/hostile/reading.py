@@ -22,7 +22,7 @@ from sparsemean.sources import open_file
 
 from hostile import places
 from hostile.case import Case
-from hostile.kinds_of import make
+from hostile.kinds_of import make, sound
 
 MOST_MEMORY = 2_000_000_000
 """Bytes that a file of at most a few megabytes may make the process ask for."""
@@ -113,6 +113,7 @@ def serve(said: str) -> None:
     faulthandler.enable(noise)
     faulthandler.register(signal.SIGUSR1, noise)
     folder = Path(tempfile.mkdtemp(prefix="hostile"))
+    _compile(folder)
     for line in sys.stdin:
         kind, first, last = line.split()
         for seed in range(int(first), int(last)):
@@ -120,6 +121,15 @@ def serve(said: str) -> None:
             places.clear(folder)
             what, where = _heard(noise, what, where)
             print(json.dumps([seed, what, where]), file=answers, flush=True)
+
+
+def _compile(folder: Path) -> None:
+    """Read sound files, so that what is compiled on first use is no hang later."""
+    for kind in ("csv", "mtx", "npz sparse", "npy"):
+        path = sound(kind, folder)
+        for missing in ("raise", "omit"):
+            fit(open_file(path), random_state=0, n_jobs=1, missing=missing)
+    places.clear(folder)
 
 
 def _heard(noise: IO[bytes], what: str, where: str) -> tuple[str, str]:

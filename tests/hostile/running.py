@@ -22,7 +22,7 @@ from hostile.reading import FINE, REFUSED
 
 TOO_LONG = 20.0
 """Seconds after which a reader hangs."""
-STARTING = 120.0
+STARTING = 300.0
 """Seconds that a process may take until it has read its first case, compiling included."""
 AT_A_TIME = 250
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def test_a_hole_in_a_text_is_not_held(first: bytes, tmp_path: Path) -> None:
     os.truncate(path, 10**12)
     with pytest.raises(InputError, match="NUL bytes"):
         open_file(path)
+
+
+@pytest.mark.parametrize("first", [b"", b"a,b\n", b'a,"b'])
+def test_millions_of_line_breaks_are_stepped_over_at_once(first: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(first + b"\n" * 20_000_000)
+    began = time.perf_counter()
+    with pytest.raises(InputError, match=r"nothing in it|one line|never closed"):
+        open_file(path)
+    assert time.perf_counter() - began < 5
 
 
 @pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="Linux only")

@@ -85,6 +85,7 @@ class _Text:
         self._read_more()
         self.text = self.text.removeprefix(BYTE_ORDER_MARK)
         while len(lines) < 2:
+            ends[-1] = len(self.text) - len(self.text[ends[-1] :].lstrip(b"\r\n"))  # one by one millions take long
             end = heading.end_of_line(self.text, ends[-1])
             if end is None and self.ended:
                 break

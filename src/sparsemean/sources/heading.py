@@ -123,12 +123,13 @@ def split(line: bytes, separator: str) -> list[str]:
 
 def end_of_line(text: bytes, at: int) -> int | None:
     """Return where the line from ``at`` ends, one with a break between quotes after that, or None."""
-    quotes, counted = 0, at
-    for found in ENDS.finditer(text, at):
-        quotes += text.count(b'"', counted, found.start())
-        counted = found.end()
-        if quotes % 2 == 0:
-            return counted
+    while found := ENDS.search(text, at):
+        if text.count(b'"', at, found.start()) % 2 == 0:
+            return found.end()
+        closing = text.find(b'"', found.end())  # not break by break: there may be millions before a quote is closed
+        if closing < 0:
+            return None
+        at = closing + 1
     return None
 
 
