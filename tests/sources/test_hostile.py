@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparsemean import InputError, load, load_sketch
@@ -78,6 +79,26 @@ def test_what_is_no_file_is_not_waited_for(ending: str, put: object, what: str, 
     for read in (load, load_sketch):
         with pytest.raises(InputError, match=f"must be a file on a disk: got .*, {what}"):
             read(path)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("inside", ["metadata", "chunk"])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_pipe_inside_a_folder_is_not_waited_for(version: int, inside: str, later: bool, tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "a.zarr"
+    zarr.create_array(store=path, data=np.eye(8), chunks=(4, 4), zarr_format=version)
+    names = {("metadata", 2): ".zarray", ("metadata", 3): "zarr.json", ("chunk", 2): "0.0", ("chunk", 3): "c/0/0"}
+    table = open_file(path) if later else None
+    part = path / names[inside, version]
+    part.unlink()
+    os.mkfifo(part)
+    if later and inside == "metadata":
+        assert table is not None
+        np.testing.assert_array_equal(table.values, np.eye(8))  # what it says is known by now
+        return
+    with pytest.raises(InputError, match=r"must be a file on a disk: got .*, a pipe"):
+        (table or open_file(path)).values  # noqa: B018
 
 
 @pytest.mark.parametrize("ending", READERS)

@@ -103,7 +103,9 @@ def read(path: Path, wanted: Wanted) -> Table:
     opened = Opened(path.name, ".zarr folder", _bytes_in(path))
     with opened.reading(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of features that not all implementations share
-        root = zarr.open(path, mode="r")
+        from sparsemean.sources import folder
+
+        root = zarr.open(folder.opened(path), mode="r")
         if is_group(root) and wanted.dataset is None and is_annotated(root):
             from sparsemean.sources import annotated
 
