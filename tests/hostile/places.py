@@ -98,7 +98,7 @@ def _change(path: Path, way: int, rng: Random) -> None:
         path.write_bytes(content + content)
     else:
         path.unlink()
-        rng.choice((fifo, folder, device, loop, hole, endless))(path, rng)
+        rng.choice((fifo, folder, device, loop, endless))(path, rng)
 
 
 def clear(path: Path) -> None:
