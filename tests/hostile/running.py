@@ -134,7 +134,7 @@ class Reader:
 
 
 def run(kind: str, seeds: range, *, readers: list[Reader], most_faults: int = 20) -> tuple[Counter[str], list[Fault]]:
-    """Read the cases of some seeds and return how often they ended how, and the faults, each read again alone."""
+    """Read the cases of some seeds and return how often they ended how, and the faults."""
     parts = [range(at, min(at + AT_A_TIME, seeds.stop)) for at in range(seeds.start, seeds.stop, AT_A_TIME)]
     ended: Counter[str] = Counter()
     faults: list[Fault] = []
