@@ -130,7 +130,7 @@ def test_millions_of_line_breaks_are_stepped_over_at_once(first: bytes, tmp_path
 @pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="Linux only")
 def test_text_that_the_kernel_makes_up(tmp_path: Path) -> None:
     (tmp_path / "a.csv").symlink_to("/proc/self/pagemap")
-    with pytest.raises(InputError, match="nothing in it"):
+    with pytest.raises(InputError, match=r"nothing in it|be readable"):
         open_file(tmp_path / "a.csv")
 
 

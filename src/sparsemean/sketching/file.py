@@ -11,6 +11,8 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -133,10 +135,18 @@ def _digest_of_null(shift: FloatArray) -> str:
     return _digest((shift + 0.0).tobytes())  # 0.0 and −0.0 are the same null value
 
 
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a file; whatever goes wrong while it is taken apart is the file's fault."""
+    opened = _opened(path)
+    with opened.parsing(), opened.reading(), zipfile.ZipFile(path) as archive:
+        yield archive
+
+
 def load(path: str | Path) -> Sketch:
     """Read a sketch written by `Sketch.save`; damaged files and others are refused in one line."""
     path = Path(path)
-    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         header = _header(archive, path)
         names = _names(archive, header) if header.names else None
         return Sketch(_wide(_told(archive, header)), names)
@@ -145,21 +155,21 @@ def load(path: str | Path) -> Sketch:
 def read_header(path: str | Path) -> Header:
     """Read what a file says of itself, and nothing more."""
     path = Path(path)
-    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         return _header(archive, path)
 
 
 def read_names(path: str | Path) -> Names:
     """Read the feature names of a file that has some."""
     path = Path(path)
-    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         return _names(archive, _header(archive, path))
 
 
 def read_told(path: str | Path) -> Told:
     """Read all of a file but the feature names; counts are in the types of the file, only fit to be added."""
     path = Path(path)
-    with _opened(path).reading(), zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         return _told(archive, _header(archive, path))
 
 

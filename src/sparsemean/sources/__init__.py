@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import InputError
-from sparsemean.files import refuse_endless
 from sparsemean.sources.fingerprint import fingerprint_of
 from sparsemean.sources.table import Table
 from sparsemean.sources.wanted import NOTHING, Wanted
@@ -65,6 +64,8 @@ def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
         from sparsemean.sources import csv
 
         return csv.read_standard_input(wanted)
+    from sparsemean.files import refuse_endless
+
     ending = ending_of(path)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
