@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean._data import as_table, open_file
+from sparsemean._data.table import NOTHING, Table, Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.table import Table
-from sparsemean.sources.wanted import NOTHING, Wanted
 
 
 def same_fit(table: Table, values: Any) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sparsemean import cli
+from sparsemean import _cli
 
 
 def run(*arguments: str | Path) -> int:
     """Run a command and return its exit status."""
     with pytest.raises(SystemExit) as stop:
-        cli.main([str(argument) for argument in arguments])
+        _cli.main([str(argument) for argument in arguments])
     return int(stop.value.code or 0)
 
 

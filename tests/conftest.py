@@ -33,8 +33,8 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
-    from sparsemean import nulls
-    from sparsemean.kernels import gpu, slacks
+    from sparsemean._kernels import gpu
+    from sparsemean._stats import nulls
 
     from emulated import Emulated
 
@@ -42,7 +42,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setitem(sys.modules, "cupy", fake)
     yield fake
     gpu.compiled.cache_clear()
-    slacks._kernel.cache_clear()
+    gpu._kernel.cache_clear()
     nulls._table_on.cache_clear()
 
 

@@ -51,7 +51,7 @@ class RawModule:
     """Compiles with the ordinary compiler; kept for the session."""
 
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
-        device = (resources.files("sparsemean.kernels") / "device.cuh").read_text(encoding="utf-8")
+        device = (resources.files("sparsemean._kernels") / "device.cuh").read_text(encoding="utf-8")
         host = (Path(__file__).parent / "kernels" / "host.h").read_text(encoding="utf-8")
         self.library = compiled(host + code.removeprefix(device) + launchers(code), options)
 

@@ -15,13 +15,13 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsemean.annotating import write_h5ad
-from sparsemean.comparing import compare
+from sparsemean._data import open_file
+from sparsemean._data.table import Wanted
+from sparsemean._fit.one_sample import fit
+from sparsemean._fit.two_sample import compare
+from sparsemean._fit.write import write_h5ad
 from sparsemean.errors import InputError
-from sparsemean.estimate import Estimate
-from sparsemean.fitting import fit
-from sparsemean.sources import open_file
-from sparsemean.sources.wanted import Wanted
+from sparsemean.result import Estimate
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -173,10 +173,10 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from sparsemean import sparse_mean
-from sparsemean.annotating import write_h5ad
+from sparsemean._fit.write import write_h5ad
 from sparsemean.errors import InputError
-from sparsemean.sources import open_file
-from sparsemean.fitting import fit
+from sparsemean._data import open_file
+from sparsemean._fit.one_sample import fit
 path, more = Path(sys.argv[1]), int(sys.argv[2])
 estimate = fit(open_file(path), random_state=0)
 size = path.stat().st_size

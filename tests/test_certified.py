@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(600, 60, [3, -2, 1], distribution="t", shape=3.0, random_state=0).X
 

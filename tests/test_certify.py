@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 import sparsemean
-from sparsemean import InputError, device, nulls, simulate, sparse_mean
-from sparsemean.deciding import Certified, certify
-from sparsemean.reading import Reading
+from sparsemean import InputError, simulate, sparse_mean
+from sparsemean._fit.data import Reading
+from sparsemean._fit.one_sample import Certified, certify
+from sparsemean._stats import arrays, nulls
 
 import fakecupy
 
@@ -73,9 +74,9 @@ def test_decisions_are_those_of_the_fit(options: dict[str, Any]) -> None:
 def test_decisions_stay_on_the_device(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     X = data_of(2, options)
     found = certify(X, random_state=7, **options)
-    assert all(device.on_device(getattr(found, name)) for name in SHARED)
+    assert all(arrays.on_device(getattr(found, name)) for name in SHARED)
     monkeypatch.undo()
-    same(device.on_host(found), sparse_mean(X, random_state=7, refine=None, screen_rows=False, **options))
+    same(arrays.on_host(found), sparse_mean(X, random_state=7, refine=None, screen_rows=False, **options))
 
 
 PAPER: dict[str, Any] = {"selection": "paper", "n_buckets": 50, "n_iter": (200, 600), "min_selected": 6}
@@ -92,7 +93,7 @@ def test_a_fit_of_counts_on_a_device_goes_on_where_the_rows_are(
     for name in (*SHARED, "mean", "intervals", "entry_time"):
         np.testing.assert_array_equal(getattr(here, name), getattr(there, name), err_msg=name)
     assert here.status.messages == there.status.messages
-    assert not device.on_device(there.counts.positive)  # type: ignore[union-attr]
+    assert not arrays.on_device(there.counts.positive)  # type: ignore[union-attr]
 
 
 def test_names_and_seeds_are_kept() -> None:

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from sparsemean import simulate, sparse_mean
-from sparsemean.comparing import compare
-from sparsemean.sources import as_table
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
 
 from command import expect as run
 
@@ -153,7 +153,7 @@ def test_an_unforeseen_error_is_one_line_and_status_1(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("sparsemean.fitting.fit", broken)
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", broken)
     monkeypatch.delenv("SPARSEMEAN_DEBUG", raising=False)
     run("fit", csv, "--id", "user", status=1)
     assert capsys.readouterr().err.startswith("sparsemean: internal error, ZeroDivisionError: oops")
@@ -163,7 +163,7 @@ def test_interrupt_is_one_line(csv: Path, monkeypatch: pytest.MonkeyPatch, capsy
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparsemean.fitting.fit", interrupted)
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", interrupted)
     run("fit", csv, "--id", "user", status=130)
     assert capsys.readouterr().err.strip() == "sparsemean: interrupted; no file was changed"
 
@@ -238,7 +238,7 @@ def test_a_full_disk_is_one_line_and_leaves_everything_as_it_was(csv: Path, tmp_
     target.write_text("precious")
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); from sparsemean.cli import main; main(sys.argv[1:])"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); from sparsemean._cli import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", code, "fit", csv, "--id", "user", "--out", target]
     environment = {**os.environ, "NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}

@@ -17,14 +17,14 @@ import psutil
 import pytest
 
 from sparsemean import simulate
-from sparsemean.clusters import starting
+from sparsemean._util import cluster as _cluster
 
 import kinds
 from command import expect
 
 WAITING = """
 import time
-from sparsemean.clusters.starting import working
+from sparsemean._util.cluster import working
 if __name__ == "__main__":
     with working("local", workers=1, memory="1GB"):
         print("ready", flush=True)
@@ -51,7 +51,7 @@ def address() -> Iterator[str]:
     """A scheduler that takes anyone."""
     from distributed import LocalCluster
 
-    with starting.quiet(), LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+    with _cluster.quiet(), LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 
@@ -117,7 +117,7 @@ def test_two_groups_and_names(address: str, tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_one_line(
     file: Path, arguments: Any, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "PATIENCE", 1)
+    monkeypatch.setattr(_cluster, "PATIENCE", 1)
     began = time.monotonic()
     expect("fit", file, *arguments, status=2)
     assert time.monotonic() - began < 10
@@ -139,8 +139,8 @@ def test_a_scheduler_without_workers(
 ) -> None:
     from distributed import LocalCluster
 
-    monkeypatch.setattr(starting, "FOR_WORKERS", 1)
-    with starting.quiet(), LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+    monkeypatch.setattr(_cluster, "FOR_WORKERS", 1)
+    with _cluster.quiet(), LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         expect("fit", file, "--dask", cluster.scheduler_address, status=2)
     assert "--dask must name a scheduler with workers" in capfd.readouterr().err
 

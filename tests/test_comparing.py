@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from sparsemean import SparseMeanDifference, datasets, load
-from sparsemean.comparing import compare
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
+from sparsemean._kernels import cpu, reference
+from sparsemean._stats.path import units_of, walk
 from sparsemean.errors import InputError
-from sparsemean.kernels import cpu, reference
-from sparsemean.path import units_of, walk
-from sparsemean.sources import as_table
 
 from conftest import Claims
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import device, nulls, path, selection
-from sparsemean.evidence import of_contrasts, of_signs
-from sparsemean.records import Counts
+from sparsemean._stats import arrays, nulls, path, selection
+from sparsemean._stats.nulls import of_contrasts, of_signs
+from sparsemean._util.records import Counts
 
 import fakecupy
 from emulated import needs_compiler
@@ -41,17 +41,17 @@ def counts_of(seed: int, zeros: float) -> Counts:
 def test_arrays_and_records_come_back_as_they_went() -> None:
     counts = counts_of(0, 0.1)
     there = moved(counts)
-    assert device.on_device(there.positive)
-    assert not device.on_device(counts.positive)
-    assert device.namespace(counts.nearest, there.positive) is sys.modules["cupy"]
-    assert device.namespace(counts.nearest, 3) is np
-    back = device.on_host(there)
+    assert arrays.on_device(there.positive)
+    assert not arrays.on_device(counts.positive)
+    assert arrays.namespace(counts.nearest, there.positive) is sys.modules["cupy"]
+    assert arrays.namespace(counts.nearest, 3) is np
+    back = arrays.on_host(there)
     assert isinstance(back, Counts)
     same(counts, back)
-    assert device.on_host(counts) is counts
-    assert device.on_host((1, "a")) == (1, "a")
+    assert arrays.on_host(counts) is counts
+    assert arrays.on_host((1, "a")) == (1, "a")
     evidence = of_signs(there, (1, 2, 4, 8, 16))
-    assert not any(device.on_device(null.nonzero) for null in device.on_host(evidence).nulls)  # type: ignore[attr-defined]
+    assert not any(arrays.on_device(null.nonzero) for null in arrays.on_host(evidence).nulls)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="array of the host"):
         there.positive + counts.positive
     with pytest.raises(TypeError, match="behind one's back"):
@@ -79,11 +79,11 @@ def test_decisions_are_the_same_bits(
         radius = selection.radius(evidence, chosen, named, bad_rows=bad_rows, n_rows=128)
         found.append((chosen, radius))
     (chosen, radius), (chosen_there, radius_there) = found
-    assert all(device.on_device(getattr(chosen_there, item)) for item in ("support", "p_values", "last_slack"))
-    same(chosen, device.on_host(chosen_there))
-    np.testing.assert_array_equal(radius, device.on_host(radius_there))
+    assert all(arrays.on_device(getattr(chosen_there, item)) for item in ("support", "p_values", "last_slack"))
+    same(chosen, arrays.on_host(chosen_there))
+    np.testing.assert_array_equal(radius, arrays.on_host(radius_there))
     by_rule = selection.by_paper(chosen_there, moved(np.linspace(-1, 1, 50)), alpha=0.99, min_selected=4)
-    np.testing.assert_array_equal(device.on_host(by_rule.support), [0, 1, 48, 49])
+    np.testing.assert_array_equal(arrays.on_host(by_rule.support), [0, 1, 48, 49])
 
 
 @pytest.mark.parametrize("zeros", [0.0, 1e-6])
@@ -121,8 +121,8 @@ def test_the_free_path_is_the_same_bits(zeros: float, gaps: bool) -> None:
         return [mu, path.free_entry(*counted, **scales), *settled, path.contenders(mu, 7)]
 
     for a, b in zip(answers(here), answers(there), strict=True):
-        assert device.on_device(b)
-        np.testing.assert_array_equal(a, device.on_host(b))
+        assert arrays.on_device(b)
+        np.testing.assert_array_equal(a, arrays.on_host(b))
 
 
 def test_values_are_asked_for_once() -> None:
@@ -137,5 +137,5 @@ def test_values_are_asked_for_once() -> None:
     for array in (values, moved(values)):
         for most in (None, 7, 1000):
             asked.clear()
-            np.testing.assert_array_equal(device.on_host(device.for_each_value(rule, array, most=most)), values / 2)
+            np.testing.assert_array_equal(arrays.on_host(arrays.for_each_value(rule, array, most=most)), values / 2)
             assert asked == [1, 3, 7]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
+from sparsemean._kernels import reference
+from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.kernels import reference
-from sparsemean.partition import deal_paper
-from sparsemean.planning.paper import PRESET
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
 NAMES = [f"gene <{i}>" for i in range(100)]

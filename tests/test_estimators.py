@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsemean import SparseMean, SparseMeanDifference, certify, simulate, sketch, sparse_mean
-from sparsemean.planning.paper import PRESET
+from sparsemean._stats.planning import PRESET
 
 DATA = simulate.make_contaminated(300, 30, [6, -5, 0, 4], random_state=0)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean.files import replacing
+from sparsemean._util.files import replacing
 
 from command import expect
 
@@ -44,7 +44,7 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(data: Path) -> Non
 def test_what_cannot_be_written_is_refused_before_any_work(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsemean.fitting.fit", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", lambda *_, **__: pytest.fail("work was done"))
     folder = data.parent
     kept, circle, pipe = folder / "kept.csv", folder / "circle.csv", folder / "pipe.csv"
     kept.write_text("precious")
@@ -107,7 +107,7 @@ def test_a_signal_leaves_nothing_temporary(
         return ""
 
     before = signal.getsignal(number)
-    monkeypatch.setattr("sparsemean.output.as_json", killed)
+    monkeypatch.setattr("sparsemean._fit.write.as_json", killed)
     written = data.with_name("first.csv")
     expect("fit", data, "-q", "--json", data.with_name("x.json"), status=128 + number)
     assert capsys.readouterr().err.strip() == "sparsemean: interrupted; no file was changed"

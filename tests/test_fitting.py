@@ -9,10 +9,10 @@ import pytest
 
 from sparsemean import Estimate, simulate
 from sparsemean import sparse_mean as any_sparse_mean
+from sparsemean._kernels import reference
+from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.kernels import reference
-from sparsemean.partition import deal_paper
-from sparsemean.planning.paper import PRESET
 
 from conftest import Claims
 from problems import draw

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, SparseMean, baselines, simulate, sparse_mean
+from sparsemean._fit.refinement import auto
+from sparsemean._stats.buckets import deal
+from sparsemean._stats.planning import PRESET
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
-from sparsemean.partition import deal
-from sparsemean.planning.paper import PRESET
-from sparsemean.records import FloatArray
-from sparsemean.refine.auto import auto
 
 from improved import DATA, MEAN, NEITHER, fit
 
@@ -391,10 +391,10 @@ def test_refined_values_stay_within_their_intervals() -> None:
 
 
 def test_a_value_outside_its_interval_is_put_on_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsemean import improving
-    from sparsemean.records import Located
+    from sparsemean._fit import screening
+    from sparsemean._util.records import Located
 
-    monkeypatch.setattr(improving, "refined", lambda *_, **__: Located(np.array([99.0, -5, -4, -99.0]), how="test"))
+    monkeypatch.setattr(screening, "refined", lambda *_, **__: Located(np.array([99.0, -5, -4, -99.0]), how="test"))
     result = fit()
     assert result.mean[0] == result.intervals[0, 1]
     assert result.mean[3] == result.intervals[3, 0]

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import Estimate, SparseMean, baselines, cli, load, simulate, sparse_mean
-from sparsemean.output import as_json
-from sparsemean.planning.paper import PRESET
+from sparsemean import Estimate, SparseMean, _cli, baselines, load, simulate, sparse_mean
+from sparsemean._fit.write import as_json
+from sparsemean._stats.planning import PRESET
 
 from improved import DATA, MEAN, NEITHER, fit
 
@@ -100,7 +100,7 @@ def test_the_estimator_shows_rows() -> None:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> str:
     with pytest.raises(SystemExit) as stop:
-        cli.main([str(a) for a in arguments])
+        _cli.main([str(a) for a in arguments])
     assert (stop.value.code or 0) == status
     captured = capsys.readouterr()
     return " ".join((captured.out if status == 0 else captured.err).split())

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from sparsemean import Estimate, SparseMean, SparseMeanDifference, intervals, load, path, simulate, sparse_mean
-from sparsemean.comparing import compare
+from sparsemean import Estimate, SparseMean, SparseMeanDifference, load, simulate, sparse_mean
+from sparsemean._counts.engines import host
+from sparsemean._data import as_table, source
+from sparsemean._data.source import Along, Array, Dense, Source
+from sparsemean._data.table import Table
+from sparsemean._fit.one_sample import fit
+from sparsemean._fit.refinement import refined
+from sparsemean._fit.two_sample import compare
+from sparsemean._kernels import reference
+from sparsemean._stats import intervals, path
+from sparsemean._stats.buckets import deal_blocks
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.kernels import reference
-from sparsemean.partition import deal_blocks
-from sparsemean.passes import memory, pieces
-from sparsemean.planning.paper import PRESET
-from sparsemean.refine import refined
-from sparsemean.sources import as_table, source
-from sparsemean.sources.source import Along, Array, Dense, Source
-from sparsemean.sources.table import Table
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.1, random_state=0)
 CERTIFIED = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "intervals", "beta")
@@ -85,7 +86,7 @@ class Pieces(Source):
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (source, memory, pieces):
+    for module in (source, host, host):
         monkeypatch.setattr(module, "AT_ONCE", 60_000)
 
 
@@ -137,7 +138,7 @@ def test_means_of_larger_buckets_are_those_of_the_values_they_have() -> None:
 
 def test_paths_have_the_rate_of_the_buckets_there_are() -> None:
     found = omit(GAPS, **{**PRESET, "n_buckets": 300})
-    from sparsemean.partition import deal
+    from sparsemean._stats.buckets import deal
 
     means = reference.bucket_means(GAPS, deal(found.plan, found.seed), missing=True)
     walked = reference.subgm(means, alpha=1e-5, eta=0.05, times=(200, 600))

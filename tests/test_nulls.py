@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean.nulls import FairSigns, Gaussian, RanksOfEach, mann_whitney, mann_whitney_of, sign_test
+from sparsemean._stats.nulls import FairSigns, Gaussian, RanksOfEach, mann_whitney, mann_whitney_of, sign_test
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 2001])
@@ -126,7 +126,7 @@ def test_ranks_of_several_sizes_come_out_of_one_recursion(monkeypatch: pytest.Mo
         assert (ranks.n1, ranks.n2) == (n1, n2)
         if n1 and n2:
             np.testing.assert_array_equal(ranks.table, mann_whitney(n1, n2).table)
-    monkeypatch.setattr("sparsemean.nulls.EXACT_ENTRIES", 60)
+    monkeypatch.setattr("sparsemean._stats.nulls.EXACT_ENTRIES", 60)
     assert [ranks.table is None for ranks in mann_whitney_of(sizes)] == [False, False, True, False, False]
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparsemean._stats.buckets import block_positions, deal_blocks, deal_paper
+from sparsemean._util.records import BLOCK
 from sparsemean.errors import InputError
-from sparsemean.partition import block_positions, deal_blocks, deal_paper
-from sparsemean.records import BLOCK
 
 
 @pytest.mark.parametrize(("n", "J"), [(600, 240), (10, 3), (7, 7), (5, 1), (2000, 450)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean import path
-from sparsemean.kernels import reference
-from sparsemean.partition import deal_paper
+from sparsemean._kernels import reference
+from sparsemean._stats import path
+from sparsemean._stats.buckets import deal_paper
 
 from problems import draw
 

@@ -56,7 +56,7 @@ def documented() -> Iterator[str]:
 
 
 def helps() -> Iterator[str]:
-    from sparsemean.cli import commands
+    from sparsemean._cli import commands
 
     assert isinstance(commands, click.Group)
     for arguments in ([], *([name] for name in commands.commands)):

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMean, simulate, sparse_mean
-from sparsemean.planning.paper import PRESET
+from sparsemean._stats.planning import PRESET
 
 from conftest import Claims
 from published import z_score

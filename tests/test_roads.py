@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.estimate import Estimate
+from sparsemean.result import Estimate
 from sparsemean.simulate import make_contaminated
 
 from emulated import Emulated, needs_compiler

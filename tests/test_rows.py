@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsemean.records import FloatArray, Rows
-from sparsemean.rows import between_groups, judged, none_suspected, screen
+from sparsemean._stats.row_scores import between_groups, judged, none_suspected, screen
+from sparsemean._util.records import FloatArray, Rows
 
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
 

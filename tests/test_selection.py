@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean import selection
-from sparsemean.evidence import of_contrasts, of_signs
-from sparsemean.nulls import RanksOfEach, mann_whitney, mann_whitney_of
-from sparsemean.records import Counts, Evidence
+from sparsemean._stats import selection
+from sparsemean._stats.nulls import RanksOfEach, mann_whitney, mann_whitney_of, of_contrasts, of_signs
+from sparsemean._util.records import Counts, Evidence
 
 
 def evidence_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Evidence:

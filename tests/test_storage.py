@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, load, sketch, sparse_mean
-from sparsemean.comparing import compare
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
+from sparsemean._fit.write import write
 from sparsemean.errors import InputError
-from sparsemean.output import write
-from sparsemean.sources import as_table
 
 from fuzzed import damaged
 

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean.cli import showing
-from sparsemean.cli.showing import visible
+from sparsemean._cli import common_options
+from sparsemean._cli.common_options import visible
 
 from command import expect as run
 
 NAMES = ["rs123:A:G", "[red]a[/red]", "β-actin …", "\x1b[31mred\x1b[0m\x07", "a\u202eb", "line\nbreak\ttab", "名前"]
-CODE = "import sys; from sparsemean.cli import main; main(sys.argv[1:])"
+CODE = "import sys; from sparsemean._cli import main; main(sys.argv[1:])"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_bold_heading_still_reaches_a_terminal(file: Path, monkeypatch: pytest
     said: list[str] = []
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr(showing, "echo", lambda text, **_: said.append(text))
+    monkeypatch.setattr(common_options, "echo", lambda text, **_: said.append(text))
     run("fit", file, "--seed", "0")
     assert "\x1b[1m" in said[0]
     assert "\x1b[31m" not in said[0]
@@ -107,7 +107,7 @@ def test_a_warning_is_one_line_and_none_where_quiet(
     def warned(*_: object) -> None:
         warnings.warn("two\nlines", UserWarning, stacklevel=1)
 
-    monkeypatch.setattr("sparsemean.cli.sharing.check_page", warned)
+    monkeypatch.setattr("sparsemean._cli.common_options.check_page", warned)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         run("fit", file, "--seed", "0", "--json")

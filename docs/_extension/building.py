@@ -89,7 +89,7 @@ class CommandHelp(Directive):
         """Return the text that ``--help`` prints."""
         from click.testing import CliRunner
 
-        from sparsemean.cli import commands
+        from sparsemean._cli import commands
 
         said = CliRunner().invoke(commands, [*self.arguments, "--help"], prog_name="sparsemean", terminal_width=88)
         if said.exit_code:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparsemean import baselines, datasets, plots, simulate, studies
-    from sparsemean.deciding import Certified, certify
+    from sparsemean._counts.merging import merge
+    from sparsemean._counts.sketch import Sketch, sketch
+    from sparsemean._counts.sketch_file import load_sketch
+    from sparsemean._fit.one_sample import Certified, certify, sparse_mean
+    from sparsemean._fit.power import plan
+    from sparsemean._fit.storage import load
+    from sparsemean._util.records import Plan
     from sparsemean.errors import InputError
-    from sparsemean.estimate import Estimate
     from sparsemean.estimators import SparseMean, SparseMeanDifference
-    from sparsemean.fitting import sparse_mean
-    from sparsemean.planning import plan
-    from sparsemean.records import Plan
-    from sparsemean.sketching import Sketch, load_sketch, merge, sketch
-    from sparsemean.storage import load
+    from sparsemean.result import Estimate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,20 +45,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Certified": "deciding",
-    "Estimate": "estimate",
+    "Certified": "_fit.one_sample",
+    "Estimate": "result",
     "InputError": "errors",
-    "Plan": "records",
-    "Sketch": "sketching",
+    "Plan": "_util.records",
+    "Sketch": "_counts.sketch",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
-    "certify": "deciding",
-    "load": "storage",
-    "load_sketch": "sketching",
-    "merge": "sketching",
-    "plan": "planning",
-    "sketch": "sketching",
-    "sparse_mean": "fitting",
+    "certify": "_fit.one_sample",
+    "load": "_fit.storage",
+    "load_sketch": "_counts.sketch_file",
+    "merge": "_counts.merging",
+    "plan": "_fit.power",
+    "sketch": "_counts.sketch",
+    "sparse_mean": "_fit.one_sample",
 }
 _ROOMS = {"baselines", "datasets", "plots", "simulate", "studies"}
 

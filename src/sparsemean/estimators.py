@@ -13,19 +13,17 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemean.checks import one_number_each
-from sparsemean.comparing import compare
+from sparsemean._counts.sketch import Sketch, followed_by, sizes_for, sketch_table
+from sparsemean._data import as_table
+from sparsemean._data.gpu import lies_on_device, like, sent
+from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._fit.two_sample import compare
+from sparsemean._stats import planning
+from sparsemean._stats.planning import MIN_ROWS
+from sparsemean._util.checks import draw_seed, one_number_each
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
-from sparsemean.estimate import Estimate
-from sparsemean.fitting import sparse_mean
-from sparsemean.planning import paper
-from sparsemean.planning.fits import MIN_ROWS
-from sparsemean.randomness import draw_seed
-from sparsemean.records import FloatArray, IntArray
-from sparsemean.sketching.making import followed_by, sizes_for, sketch_table
-from sparsemean.sketching.sketched import Sketch
-from sparsemean.sources import as_table
-from sparsemean.sources.gpu import lies_on_device, like, sent
+from sparsemean.result import Estimate
 
 
 def _is_foreign(X: Any) -> bool:
@@ -183,8 +181,8 @@ class SparseMean(_Selector):
         noise: str = "symmetric",
         bucket_sizes: Any = "auto",
         n_buckets: int | str | None = None,
-        step_size: float = paper.PAPER_ETA,
-        init_scale: float = paper.PAPER_ALPHA,
+        step_size: float = planning.PAPER_ETA,
+        init_scale: float = planning.PAPER_ALPHA,
         n_iter: int | tuple[int, int] | None = None,
         min_selected: int = 0,
         refine: Any = "auto",
@@ -222,7 +220,7 @@ class SparseMean(_Selector):
         ``refine=None`` is Stage 1, "gd" is full_GD (dense_gd), "sparse_gd" the full_GD of the figures on k and ε, and
         "filter" is full_filter (sparse_filter); ``refine_on="buckets"`` is the full method of Fig 2c.
         """
-        return cls(contamination, **{**paper.PRESET, "refine": refine, "refine_on": refine_on, **params})
+        return cls(contamination, **{**planning.PRESET, "refine": refine, "refine_on": refine_on, **params})
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
         """Fit rows of observations; rows with one label in ``groups`` are one subject. ``y`` is ignored."""

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean.baselines import eigen
-from sparsemean.baselines.descent import descend, largest_weight, spectral_descent
-from sparsemean.baselines.eigen import TopEigenpair
-from sparsemean.bench import plain_baselines
+from sparsemean._cli.benchmarks import plain_baselines
+from sparsemean._stats import covariance
+from sparsemean._stats.covariance import TopEigenpair
+from sparsemean._stats.descent import descend, largest_weight, spectral_descent
 
 SHAPES = [(600, 4), (200, 40), (150, 100), (60, 200), (120, 45), (30, 300), (40, 1)]
 
@@ -109,7 +109,7 @@ def test_a_direction_orthogonal_to_the_last_ones_is_found() -> None:
 def test_falls_back_on_a_full_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(2).standard_normal((80, 50))
     expected = spectral_descent(X, 0.1, n_iter=10).mean
-    monkeypatch.setattr(eigen, "ROUNDS", 1)
+    monkeypatch.setattr(covariance, "ROUNDS", 1)
     np.testing.assert_allclose(spectral_descent(X, 0.1, n_iter=10).mean, expected, atol=1e-9)
 
 

@@ -16,12 +16,18 @@ from scipy.linalg import expm
 from scipy.optimize import linprog
 
 from sparsemean import baselines
-from sparsemean.baselines.baseline import BaselineWarning
-from sparsemean.baselines.methods.agnostic_filter import largest_deviation
-from sparsemean.baselines.methods.quantum_entropy import entropy_scores, filter_to
-from sparsemean.baselines.packing import most_weight
-from sparsemean.baselines.spectral import begin, lighten, near, outlying
-from sparsemean.records import Located
+from sparsemean._util.records import Located
+from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines.filters import (
+    begin,
+    entropy_scores,
+    filter_to,
+    largest_deviation,
+    lighten,
+    most_weight,
+    near,
+    outlying,
+)
 
 Rows = npt.NDArray[np.float64]
 N, D, EPSILON = 2000, 50, 0.1

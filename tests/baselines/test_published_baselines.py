@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean.baselines.baseline import BaselineWarning
-from sparsemean.planning.paper import paper_buckets
+from sparsemean._stats.planning import paper_buckets
+from sparsemean.baselines._baseline import BaselineWarning
 
 from conftest import Claims
 from published import z_score

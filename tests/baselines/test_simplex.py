@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean.baselines.simplex import project_capped_simplex
-from sparsemean.bench import plain_baselines
+from sparsemean._cli.benchmarks import plain_baselines
+from sparsemean._stats.descent import project_capped_simplex
 
 
 def by_bisection(v: np.ndarray, cap: float) -> np.ndarray:

@@ -9,9 +9,9 @@ import pytest
 from scipy import special
 
 from sparsemean import baselines, simulate
-from sparsemean.baselines import filtering
-from sparsemean.baselines.baseline import BaselineWarning
-from sparsemean.bench import plain_baselines
+from sparsemean._cli.benchmarks import plain_baselines
+from sparsemean.baselines import sparse_filtering
+from sparsemean.baselines._baseline import BaselineWarning
 
 SHAPES = [(300, 100, 4), (600, 60, 4), (100, 150, 3), (200, 5, 5), (50, 1, 1), (200, 80, 1), (150, 70, 70), (400, 9, 2)]
 
@@ -37,7 +37,7 @@ def problems(n: int, d: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.25])
 def test_agrees_with_the_transcription(n: int, d: int, k: int, case: str, epsilon: float) -> None:
     X = problems(n, d)[case]
-    kept, _ = filtering.filter_rows(X, epsilon, k)
+    kept, _ = sparse_filtering.filter_rows(X, epsilon, k)
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = plain_baselines.sparse_filter(X, epsilon, k)
     mean = X[kept].mean(axis=0) if kept.size > 1 else np.zeros(d)
@@ -46,7 +46,7 @@ def test_agrees_with_the_transcription(n: int, d: int, k: int, case: str, epsilo
 
 def test_some_of_these_problems_lose_rows_to_either_filter() -> None:
     rounds = {
-        (case, epsilon): filtering.filter_rows(problems(600, 60)[case], epsilon, 4)[1]
+        (case, epsilon): sparse_filtering.filter_rows(problems(600, 60)[case], epsilon, 4)[1]
         for case in ("hidden", "wide", "t")
         for epsilon in (0.02, 0.1)
     }
@@ -56,7 +56,7 @@ def test_some_of_these_problems_lose_rows_to_either_filter() -> None:
 @pytest.mark.parametrize("n", [2, 3, 10, 101])
 def test_medians(n: int) -> None:
     rows = np.random.default_rng(n).standard_normal((7, n))
-    np.testing.assert_array_equal(filtering.medians(rows.copy()), np.median(rows, axis=1))
+    np.testing.assert_array_equal(sparse_filtering.medians(rows.copy()), np.median(rows, axis=1))
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 6])
@@ -64,13 +64,13 @@ def test_medians(n: int) -> None:
 def test_mask(n: int, d: int, k: int) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((n, d)) * rng.uniform(0.5, 4, d)
-    scatter = filtering.Scatter(X)
+    scatter = sparse_filtering.Scatter(X)
     stay = rng.random(n) < 0.8
     for _ in range(3):
         M = np.cov(scatter.rows, rowvar=False) - np.identity(d)
         order = np.argsort(-np.diag(M), kind="stable")
         expected = np.where(plain_baselines.mask(M, order[:k]), M, 0)
-        mask = filtering.largest_entries(scatter, order, k)
+        mask = sparse_filtering.largest_entries(scatter, order, k)
         found = np.zeros((d, d))
         found[mask.left, mask.right] = found[mask.right, mask.left] = mask.beside
         found[mask.on, mask.on] = mask.diagonal
@@ -85,33 +85,33 @@ def test_mask(n: int, d: int, k: int) -> None:
 
 def test_tails_are_capped_where_their_formulas_fail() -> None:
     x = np.array([0.0, 0.5, 1.0, 1.0 + 1e-9, 2.0, 5.0, 1e10])
-    p = np.minimum(filtering.quadratic_tail(x, 0.1), 1)
+    p = np.minimum(sparse_filtering.quadratic_tail(x, 0.1), 1)
     np.testing.assert_array_equal(p[:5], 1)
     np.testing.assert_allclose(p[5], 2 * math.exp(-(6 - math.sqrt(11)) / 2) + 0.01 / (10 * math.log(5) ** 2))
     assert 0 < p[6] < 1e-12
     X = np.linspace(-30, 30, 61)[:, None]
-    tail = filtering.linear_tail(X, np.array([[4.0]]), 0.1, 1.5)
+    tail = sparse_filtering.linear_tail(X, np.array([[4.0]]), 0.1, 1.5)
     assert tail is not None
     away = 30 - 3 * math.sqrt(0.4)
     np.testing.assert_allclose(tail[0], special.erfc(away / math.sqrt(2)) + 0.01 / (1.5 * away**2))
     assert tail[30] >= 1
-    assert filtering.linear_tail(X, np.array([[1.1]]), 0.1, 1.5) is None
+    assert sparse_filtering.linear_tail(X, np.array([[1.1]]), 0.1, 1.5) is None
 
 
 def test_removal_rule() -> None:
     tail = np.full(100, 2.0)
     tail[[7, 3, 50]] = 1e-9, 1e-8, 2e-3
-    stay = filtering.light(tail)
+    stay = sparse_filtering.light(tail)
     assert stay is not None
     # Position 2 of 100 is allowed 0.1·2/100 = 0.002; a p of zero at position 0 would be needed for one row alone.
     np.testing.assert_array_equal(np.flatnonzero(~stay), [3, 7, 50])
     tail[50] = 2.1e-3
-    stay = filtering.light(tail)
+    stay = sparse_filtering.light(tail)
     assert stay is not None
     np.testing.assert_array_equal(np.flatnonzero(~stay), [3, 7])
-    assert filtering.light(np.where(np.arange(100) < 61, 1e-9, 2.0)) is None
-    assert filtering.light(np.where(np.arange(100) < 60, 1e-9, 2.0)) is not None
-    assert filtering.light(np.full(10, 0.5)) is None
+    assert sparse_filtering.light(np.where(np.arange(100) < 61, 1e-9, 2.0)) is None
+    assert sparse_filtering.light(np.where(np.arange(100) < 60, 1e-9, 2.0)) is not None
+    assert sparse_filtering.light(np.full(10, 0.5)) is None
 
 
 @pytest.mark.parametrize("distance", [3.0, 1e3, 1e150])

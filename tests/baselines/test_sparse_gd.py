@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean.baselines import block, moments
-from sparsemean.baselines.block import LargestBlock
-from sparsemean.baselines.moments import WeightedCovariance
-from sparsemean.bench import plain_baselines
+from sparsemean._cli.benchmarks import plain_baselines
+from sparsemean._stats import covariance as _covariance
+from sparsemean._stats import descent
+from sparsemean._stats.covariance import WeightedCovariance
+from sparsemean._stats.descent import LargestBlock
 
 SHAPES = [(300, 100, 4), (100, 150, 3), (60, 200, 7), (200, 5, 5), (50, 1, 1), (200, 80, 1), (150, 70, 70)]
 
@@ -84,7 +85,7 @@ def test_an_update_is_no_new_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     covariance = WeightedCovariance(X)
     w = np.full(100, 0.01)
     covariance.at(w)
-    monkeypatch.setattr(moments.WeightedCovariance, "_anew", None)
+    monkeypatch.setattr(_covariance.WeightedCovariance, "_anew", None)
     moved = w.copy()
     moved[:2] = 0.015, 0.005
     np.testing.assert_allclose(covariance.at(moved), plain_baselines.covariance(X, moved), atol=1e-14)
@@ -93,7 +94,7 @@ def test_an_update_is_no_new_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_and_large_problems_take_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     X = simulate.make_contaminated(200, 50, [10, -5], random_state=4).X
     expected = baselines.get("sparse_gd").detailed(X, contamination=0.1, k=3)
-    monkeypatch.setattr(block, "SMALL", 0)
+    monkeypatch.setattr(descent, "SMALL", 0)
     found = baselines.get("sparse_gd").detailed(X, contamination=0.1, k=3)
     assert found.iterations == expected.iterations
     np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12)

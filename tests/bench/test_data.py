@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean.bench import data
+from sparsemean._cli.benchmarks import data
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

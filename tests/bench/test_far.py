@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from sparsemean import bench
-from sparsemean.bench.cases import far
-from sparsemean.passes import stream
+from sparsemean._cli import benchmarks
+from sparsemean._cli.benchmarks import scale
+from sparsemean._counts import partial_counts
 
 
 def test_quick_rows_are_measured_and_promise_nothing() -> None:
-    rows = bench.run(["far"], quick=True, repeat=1)
+    rows = benchmarks.run(["far"], quick=True, repeat=1)
     assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
     assert all(row.bar is None for row in rows)
     assert [row.unit for row in rows] == [
@@ -21,7 +21,7 @@ def test_quick_rows_are_measured_and_promise_nothing() -> None:
 
 
 def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
-    made = far.made(5000, 6400)
+    made = scale.made(5000, 6400)
     counts = made.counts
     np.testing.assert_array_equal((counts.positive + counts.negative).max(axis=1), [6400, 3200, 1600])
     rest = np.arange(5000) % 1000 != 0
@@ -32,7 +32,7 @@ def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
 
 
 def test_copies_are_of_other_rows_and_add_up() -> None:
-    made = far.made(100, 640)
-    both = stream.merged((made, far.moved(made, 640)))
+    made = scale.made(100, 640)
+    both = partial_counts.merged((made, scale.moved(made, 640)))
     assert both.ranges == ((0, 1280),)
     np.testing.assert_array_equal(both.counts.positive, 2 * made.counts.positive)

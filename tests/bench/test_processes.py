@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean.bench import peak
-from sparsemean.bench.cases import memory, start
-from sparsemean.bench.processes import measure
+from sparsemean._cli.benchmarks import files, timing
+from sparsemean._cli.benchmarks.timing import measure
 
 
 def test_last_number_is_returned() -> None:
@@ -28,7 +27,8 @@ def test_failure_is_told() -> None:
 
 def test_peak_of_a_known_allocation_despite_a_larger_parent() -> None:
     ballast = np.ones(40_000_000)
-    code = "import numpy; from sparsemean.bench import peak; print(peak.peak_above(lambda: numpy.ones(5_000_000)))"
+    imports = "import numpy; from sparsemean._cli.benchmarks import timing"
+    code = f"{imports}; print(timing.peak_above(lambda: numpy.ones(5_000_000)))"
     assert measure(code) == pytest.approx(40, abs=2)
     assert ballast[-1] == 1
 
@@ -36,13 +36,13 @@ def test_peak_of_a_known_allocation_despite_a_larger_parent() -> None:
 def test_peak_falls_back_on_getrusage(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("resource")
     monkeypatch.setattr(Path, "exists", lambda _: False)
-    assert 10e6 < peak.peak_memory() < 1e12
+    assert 10e6 < timing.peak_memory() < 1e12
 
 
 def test_memory_and_import_rows() -> None:
-    values = [row.value for row in memory.rows(quick=True, repeat=1)]
+    values = [row.value for row in files.memory(quick=True, repeat=1)]
     assert len(values) == 2
     assert all(0 <= value < 100 for value in values)
-    first = next(start.rows(quick=True, repeat=1))
+    first = next(files.start(quick=True, repeat=1))
     assert first.name.startswith("import")
     assert 0 < first.value < 60

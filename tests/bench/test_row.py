@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sparsemean.bench.row import Bar, Row, at_least
+from sparsemean._cli.benchmarks.timing import Bar, Row, at_least
 
 
 def row(value: float, bar: Bar | None) -> Row:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from sparsemean import bench
-from sparsemean.bench import running
+from sparsemean._cli import benchmarks
+from sparsemean._cli.benchmarks import timing
 from sparsemean.errors import InputError
 
 EXPECTED = {
@@ -23,19 +23,18 @@ EXPECTED = {
 
 
 def test_every_benchmark_is_found() -> None:
-    assert set(bench.available()) >= EXPECTED
+    assert set(benchmarks.available()) >= EXPECTED
 
 
-@pytest.mark.parametrize("name", bench.available())
+@pytest.mark.parametrize("name", benchmarks.available())
 def test_every_benchmark_says_what_it_is(name: str) -> None:
-    case = running.find(name)
+    case = benchmarks.find(name)
     assert case.__doc__
-    assert case.rows.__doc__
 
 
 def test_small_problem() -> None:
-    told: list[bench.Row] = []
-    rows = bench.run(["small"], quick=True, repeat=2, on_row=told.append)
+    told: list[timing.Row] = []
+    rows = benchmarks.run(["small"], quick=True, repeat=2, on_row=told.append)
     assert rows == told
     assert len(rows) == 2
     assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
@@ -44,27 +43,27 @@ def test_small_problem() -> None:
 
 @pytest.mark.parametrize("name", ["paper_fit", "counting_pass", "against_median", "growth", "plain_iteration"])
 def test_quick_ratios_are_positive_and_promise_nothing(name: str) -> None:
-    rows = bench.run([name], quick=True, repeat=1)
+    rows = benchmarks.run([name], quick=True, repeat=1)
     assert rows
     assert all(math.isfinite(row.value) and row.value > 0 and row.unit == "×" for row in rows)
     assert all(row.bar is None and row.met is None for row in rows)
 
 
 def test_unknown_name_is_refused_before_anything_runs() -> None:
-    told: list[bench.Row] = []
+    told: list[timing.Row] = []
     with pytest.raises(InputError, match=r"names must be among .*small.*: got 'smal'"):
-        bench.run(["small", "smal"], quick=True, repeat=1, on_row=told.append)
+        benchmarks.run(["small", "smal"], quick=True, repeat=1, on_row=told.append)
     assert told == []
 
 
 def test_repeat_is_checked() -> None:
     with pytest.raises(InputError, match="repeat"):
-        bench.run([], quick=True, repeat=0)
+        benchmarks.run([], quick=True, repeat=0)
 
 
 def test_import_loads_nothing_heavy() -> None:
     code = (
-        "import sys, sparsemean.bench; sparsemean.bench.available();"
+        "import sys, sparsemean._cli.benchmarks; sparsemean._cli.benchmarks.available();"
         "print([m for m in ('numba', 'sklearn', 'pandas', 'scipy', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -72,11 +71,11 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 def test_sketches_are_small_and_merged_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsemean.bench.cases import sketches
+    from sparsemean._cli.benchmarks import files
 
-    monkeypatch.setattr(sketches, "FEATURES", {True: 2000})
-    monkeypatch.setattr(sketches, "FILES", {True: 3})
-    each, ratio, peak = bench.run(["sketches"], quick=True, repeat=1)
+    monkeypatch.setattr(files, "FEATURES", {True: 2000})
+    monkeypatch.setattr(files, "FILES", {True: 3})
+    each, ratio, peak = benchmarks.run(["sketches"], quick=True, repeat=1)
     assert 10 < each.value < 40
     assert ratio.value > 0
     assert peak.value >= 0

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sparsemean.bench import wording
-from sparsemean.bench.timing import best_times
+from sparsemean._cli.benchmarks import timing
+from sparsemean._cli.benchmarks.timing import best_times
 
 
 class FakeClock:
@@ -42,6 +42,6 @@ def test_three_sides() -> None:
 
 
 def test_words() -> None:
-    assert wording.against(0.091, 0.164) == "91 ms against 164 ms"
-    assert wording.size(9999) == "9999"
-    assert wording.size(100_000) == "100,000"
+    assert timing.against(0.091, 0.164) == "91 ms against 164 ms"
+    assert timing.size(9999) == "9999"
+    assert timing.size(100_000) == "100,000"

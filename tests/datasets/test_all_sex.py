@@ -5,7 +5,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from sparsemean.bunch import Bunch
+from sparsemean._util.checks import Bunch
 from sparsemean.datasets import load_all_sex
 
 Y_LINKED = ["37583_at", "38355_at", "41214_at", "34477_at", "35885_at"]

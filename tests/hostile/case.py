@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparsemean.sources.wanted import NOTHING, Wanted
+from sparsemean._data.table import NOTHING, Wanted
 
 from fuzzed import damaged
 

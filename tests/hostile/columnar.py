@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather as pf
 import pyarrow.parquet as pq
 
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data.table import Wanted
 
 from hostile.case import NUMBERS, Case, D, N, as_json, edited, matrix, patched, places, some, stamped, worn
 

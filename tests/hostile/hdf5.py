@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data.table import Wanted
 
 from hostile.case import Case, D, N, matrix, places, stamped, worn
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data.table import Wanted
 
 from hostile.case import NUMBERS, Case, D, N, as_json, edited, matrix, patched, places, some, stamped, worn
 

@@ -18,8 +18,8 @@ from random import Random
 from typing import IO, Any
 
 from sparsemean import InputError, load, load_sketch, merge
-from sparsemean.fitting import fit
-from sparsemean.sources import open_file
+from sparsemean._data import open_file
+from sparsemean._fit.one_sample import fit
 
 from hostile import places
 from hostile.case import Case

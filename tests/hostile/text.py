@@ -11,7 +11,7 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data.table import Wanted
 
 from hostile.case import NUMBERS, Case, matrix, some, stamped, worn
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data.table import Wanted
 
 from hostile import places
 from hostile.case import Case, D, N, as_json, edited, some, stamped, worn

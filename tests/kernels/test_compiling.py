@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sparsemean.kernels import compiling
-from sparsemean.kernels.compiling import KernelCacheWarning, compiled
+from sparsemean._kernels import compiling
+from sparsemean._kernels.compiling import KernelCacheWarning, compiled
 
 
 def raised(x: float) -> float:
@@ -61,9 +61,9 @@ def test_what_is_compiled_into_a_kernel_lies_beside_it() -> None:
     for path in compiling.HERE.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         homes = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        if "sparsemean.kernels.compiling" in homes:
+        if "sparsemean._kernels.compiling" in homes:
             ours = {home for home in homes if home.startswith("sparsemean")}
-            assert all(home.startswith("sparsemean.kernels") for home in ours), path
+            assert all(home.startswith("sparsemean._kernels") for home in ours), path
 
 
 def emptied(content: bytes) -> bytes:

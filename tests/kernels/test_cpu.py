@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparsemean import _kernels
+from sparsemean._kernels import cpu, reference
+from sparsemean._kernels.memory_layout import count_threads
+from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
-from sparsemean.kernels import cpu, reference
-from sparsemean.kernels.threads import count_threads
-from sparsemean.partition import deal_blocks, deal_paper
-from sparsemean.records import Counts, Partition
 
 from problems import LAYOUTS, draw, laid_out
 
@@ -84,7 +85,7 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str, order: 
         for row in (0, 70, 129):
             X = np.asarray(rng.standard_normal((130, 7)), dtype=dtype, order=order)  # type: ignore[call-overload]
             X[row, 3] = value
-            with pytest.raises(cpu.NotFiniteError):
+            with pytest.raises(_kernels.NotFiniteError):
                 cpu.count_signs(X, partition)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsemean.kernels.decimals import DECIDED, NOT_A_NUMBER, UNDECIDED, read_number, read_numbers
+from sparsemean._kernels.cells import DECIDED, NOT_A_NUMBER, UNDECIDED, read_number, read_numbers
 
 rng = np.random.default_rng(0)
 ANY_BITS = rng.integers(2**64, size=3000, dtype=np.uint64).view(np.float64)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean.kernels import NotFiniteError, gpu, reference
-from sparsemean.partition import deal_blocks, deal_paper
-from sparsemean.records import Counts, Partition
+from sparsemean._kernels import NotFiniteError, gpu, reference
+from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._util.records import Counts, Partition
 
 from emulated import needs_compiler
 from fakecupy import Array

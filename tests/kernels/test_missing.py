@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean.kernels import cpu, reference
-from sparsemean.partition import deal_blocks, deal_paper
-from sparsemean.records import Counts, Partition
+from sparsemean import _kernels
+from sparsemean._kernels import cpu, reference
+from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._util.records import Counts, Partition
 
 from problems import LAYOUTS, draw, laid_out
 
@@ -107,7 +108,7 @@ def test_infinity_is_no_gap(value: float, order: str) -> None:
             X = np.asarray(rng.standard_normal((130, 7)), order=order)  # type: ignore[call-overload]
             X[rng.random(X.shape) < 0.2] = np.nan
             X[row, 3] = value
-            with pytest.raises(cpu.NotFiniteError):
+            with pytest.raises(_kernels.NotFiniteError):
                 cpu.count_signs(X, partition, missing=True)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean.kernels import reference
-from sparsemean.partition import deal_blocks, deal_paper
+from sparsemean._kernels import reference
+from sparsemean._stats.buckets import deal_blocks, deal_paper
 
 
 def test_one_step_by_hand() -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse as scipy_sparse
 
-from sparsemean.kernels import cpu, reference, sparse
-from sparsemean.partition import block_spans, deal_blocks, deal_paper, stretch
-from sparsemean.records import Counts, Partition
+from sparsemean import _kernels
+from sparsemean._kernels import cpu, reference, sparse
+from sparsemean._stats.buckets import block_spans, deal_blocks, deal_paper, stretch
+from sparsemean._util.records import Counts, Partition
 
 TYPES = ("float64", "float32", "int64", "int32", "int8", "uint8", "bool", "longdouble")
 
@@ -138,9 +139,9 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str) -> None
     X.data[X.indptr[3]] = value
     row = X.indices[X.indptr[3]]
     for partition in (deal_paper(130, 40, 0), deal_blocks(130, (1, 2, 4), 0), deal_blocks(130, (1, 64), 0)):
-        with pytest.raises(cpu.NotFiniteError):
+        with pytest.raises(_kernels.NotFiniteError):
             sparse.count_signs(X, partition)
-    with pytest.raises(cpu.NotFiniteError):
+    with pytest.raises(_kernels.NotFiniteError):
         sparse.compare_groups(X, np.arange(130) % 2)
     others = deal_blocks(129, (1, 2), 0).of_rows(np.setdiff1d(np.arange(130), row))
     assert np.isfinite(sparse.count_signs(X, others).nearest).any()
@@ -148,5 +149,5 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str) -> None
 
 def test_sums_that_overflow_are_noticed() -> None:
     X = scipy_sparse.csc_array(np.full((8, 1), 1e308))
-    with pytest.raises(cpu.NotFiniteError):
+    with pytest.raises(_kernels.NotFiniteError):
         sparse.count_signs(X, deal_blocks(8, (1, 2, 4), 0))

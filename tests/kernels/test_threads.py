@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from sparsemean.kernels.threads import one_blas_thread
+from sparsemean._kernels.memory_layout import one_blas_thread
 
 
 def blas_threads() -> set[int]:

@@ -15,17 +15,18 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from sparsemean import passes, simulate, sparse_mean
-from sparsemean.clusters.starting import MANY, working
+from sparsemean import simulate, sparse_mean
+from sparsemean._counts import engines
+from sparsemean._data import as_table, open_file
+from sparsemean._data import dask as files
+from sparsemean._data import dask as source
+from sparsemean._data.table import NOTHING
+from sparsemean._fit.one_sample import fit
+from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._util.cluster import MANY, working
+from sparsemean._util.records import Partition
 from sparsemean.errors import InputError
-from sparsemean.estimate import Estimate
-from sparsemean.fitting import fit
-from sparsemean.partition import deal_blocks, deal_paper
-from sparsemean.records import Partition
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources import dask as source
-from sparsemean.sources import spread as files
-from sparsemean.sources.wanted import NOTHING
+from sparsemean.result import Estimate
 
 import kinds
 
@@ -93,9 +94,9 @@ def test_counts_and_kept_columns_are_those_of_memory(data: Any, chunks: str, dea
         X[:, 60] = np.nan
     partition, keep = PARTITIONS[dealt](), np.array([0, 3, 48, 49, 50, 149])
     options: Any = {"keep": keep, "missing": missing, "shift": np.arange(D) / D if chunks == "both ways" else None}
-    expected, columns = passes.count(as_table(X), partition, **options)
+    expected, columns = engines.count(as_table(X), partition, **options)
     seen: list[float] = []
-    found, kept = passes.count(
+    found, kept = engines.count(
         as_table(da.from_array(X, chunks=CHUNKS[chunks])), partition, progress=seen.append, **options
     )
     same_counts(found, expected)
@@ -187,9 +188,9 @@ def test_columns_that_nobody_could_hold_are_refused_before_anything_is_computed(
 
 
 def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemean.sources.source.TAKEN_AT_ONCE", 2 * N)
-    monkeypatch.setattr("sparsemean.reading.TAKEN_AT_ONCE", 2 * N)
-    monkeypatch.setattr("sparsemean.certifying.TAKEN_AT_ONCE", 2 * N)
+    monkeypatch.setattr("sparsemean._data.source.TAKEN_AT_ONCE", 2 * N)
+    monkeypatch.setattr("sparsemean._data.source.TAKEN_AT_ONCE", 2 * N)
+    monkeypatch.setattr("sparsemean._data.source.TAKEN_AT_ONCE", 2 * N)
     monkeypatch.setattr(source, "MOST_HELD", 2 * N)
     X = data.X.copy()
     X[:, 5:9] = [1.0, 2.0, 3.0, 4.0]  # held to see that they hold one value only

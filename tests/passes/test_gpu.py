@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean import passes
-from sparsemean.device import on_device, on_host
+from sparsemean._counts import engines
+from sparsemean._counts.engines import gpu as road
+from sparsemean._data import as_table, open_file
+from sparsemean._data.gpu import sent
+from sparsemean._fit.one_sample import fit
+from sparsemean._stats.arrays import on_device, on_host
+from sparsemean._stats.buckets import deal_blocks
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.partition import deal_blocks
-from sparsemean.passes import gpu as road
 from sparsemean.simulate import make_contaminated
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.gpu import sent
 
 from emulated import Emulated, needs_compiler
 from kinds import written
@@ -112,12 +112,12 @@ def test_pieces_of_rows_add_up(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
     """A source that lies by rows sends stripes of rows, each dealt by its own part of the partition."""
     from scipy import sparse
 
-    monkeypatch.setattr("sparsemean.passes.pieces.AT_ONCE", 64 * 20 * 8)
+    monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 64 * 20 * 8)
     X = problem(n=500, d=20).round()
     table = as_table(sparse.csr_array(X))
     dealt = deal_blocks(500, (1, 2, 4), seed=0)
-    found, kept = passes.count(sent(table, "gpu"), dealt, keep=np.array([3, 7]))
-    expected, _ = passes.count(as_table(X), dealt)
+    found, kept = engines.count(sent(table, "gpu"), dealt, keep=np.array([3, 7]))
+    expected, _ = engines.count(as_table(X), dealt)
     np.testing.assert_array_equal(on_host(found).positive, expected.positive)
     np.testing.assert_array_equal(on_host(found).nearest, expected.nearest)
     np.testing.assert_array_equal(kept, X[:, [3, 7]])
@@ -158,7 +158,7 @@ def test_what_goes_wrong_after_the_counting_is_one_line_too(cupy: Any, monkeypat
     def full(*_: Any, **__: Any) -> Any:
         raise OutOfMemoryError("Out of memory allocating 8,000 bytes")
 
-    monkeypatch.setattr("sparsemean.kernels.slacks.Slacks.__init__", full)
+    monkeypatch.setattr("sparsemean._kernels.gpu.Slacks.__init__", full)
     for call in (sm.sparse_mean, sm.certify):
         with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
             call(cupy.asarray(problem()))
@@ -170,7 +170,7 @@ def test_a_device_that_is_full_is_said_in_one_line(cupy: Any, monkeypatch: pytes
     def full(*_: Any, **__: Any) -> Any:
         raise OutOfMemoryError("Out of memory allocating 8,000 bytes")
 
-    monkeypatch.setattr("sparsemean.kernels.gpu.no_counts", full)
+    monkeypatch.setattr("sparsemean._kernels.gpu.no_counts", full)
     with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
         sm.sparse_mean(cupy.asarray(problem()))
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate
-from sparsemean.comparing import compare
-from sparsemean.estimate import Estimate
-from sparsemean.fitting import fit
-from sparsemean.passes import memory, pieces
-from sparsemean.sources import as_table, source
-from sparsemean.sources.source import Along, Array, Dense, Source
-from sparsemean.sources.table import Table
+from sparsemean._counts.engines import host
+from sparsemean._data import as_table, source
+from sparsemean._data.source import Along, Array, Dense, Source
+from sparsemean._data.table import Table
+from sparsemean._fit.one_sample import fit
+from sparsemean._fit.two_sample import compare
+from sparsemean.result import Estimate
 
 DATA = simulate.make_contaminated(1030, 200, [10, -5, -4, 2], random_state=0)
 SAME = ("support", "p_values", "p_adjusted", "q_values", "radius", "mean", "intervals", "entry_time", "beta")
@@ -47,9 +47,9 @@ class Spy(Source):
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (source, memory, pieces):
+    for module in (source, host, host):
         monkeypatch.setattr(module, "AT_ONCE", 200_000)
-    monkeypatch.setattr(pieces, "SWEPT_AT_ONCE", 800_000)
+    monkeypatch.setattr(host, "SWEPT_AT_ONCE", 800_000)
 
 
 def spied(along: Along, grain: int = 1) -> tuple[Table, Spy]:
@@ -135,7 +135,7 @@ def test_the_place_of_a_value_that_is_not_finite_is_named(along: Along) -> None:
 @pytest.mark.parametrize("along", ["rows", "columns"])
 @pytest.mark.parametrize("gap", [False, True])
 def test_two_groups_read_the_support_once_more(along: Along, gap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "SWEPT_AT_ONCE", 100_000_000)
+    monkeypatch.setattr(host, "SWEPT_AT_ONCE", 100_000_000)
     labels = np.arange(1030) % 2
     X = DATA.X.copy()
     X[labels == 1, :30] += 5.0

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from sparsemean._counts import partial_counts
+from sparsemean._counts.engines import count
+from sparsemean._data import as_table
+from sparsemean._kernels import reference
+from sparsemean._stats.buckets import block_positions, deal_blocks, deal_places, deal_ranges
+from sparsemean._util.records import BLOCK, Counts, Same, Told
 from sparsemean.errors import InputError
-from sparsemean.kernels import reference
-from sparsemean.partition import block_positions, deal_blocks, deal_places, deal_ranges
-from sparsemean.passes import count, stream
-from sparsemean.records import BLOCK, Counts, Same, Told
-from sparsemean.sources import as_table
 
 import problems
 
@@ -38,7 +39,9 @@ def same_counts(found: Counts, expected: Counts) -> None:
 def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> Told:
     pieces = cut(X.shape[0], rng)
     rng.shuffle(pieces)
-    return stream.closed(stream.merged(stream.sketch(as_table(X[a:b]), a, **options) for a, b in pieces))
+    return partial_counts.closed(
+        partial_counts.merged(partial_counts.sketch(as_table(X[a:b]), a, **options) for a, b in pieces)
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -70,17 +73,19 @@ def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
     X = np.where(rng.random((300, 40)) < 0.2, rng.normal(size=(300, 40)), 0.0)
     whole = count(as_table(X), deal_blocks(300, (1, 2, 4), 5))[0]
     for kind in (sparse.csr_array, sparse.csc_array):
-        parts = [stream.sketch(as_table(kind(X[a:b])), a, seed=5, sizes=(1, 2, 4)) for a, b in cut(300, rng)]
-        same_counts(stream.closed(stream.merged(parts)).counts, whole)
+        parts = [partial_counts.sketch(as_table(kind(X[a:b])), a, seed=5, sizes=(1, 2, 4)) for a, b in cut(300, rng)]
+        same_counts(partial_counts.closed(partial_counts.merged(parts)).counts, whole)
 
 
 def test_no_more_than_the_ends_of_two_blocks_are_kept() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 3))
-    assert sum(p.values.shape[0] for p in stream.sketch(as_table(X[1:959]), 1, seed=0, sizes=(1,)).loose) == 126
-    assert stream.sketch(as_table(X[:960]), 64, seed=0, sizes=(1,)).loose == ()
-    state = stream.sketch(as_table(X[:1]), 0, seed=0, sizes=(1, 2, 4))
+    assert sum(p.values.shape[0] for p in partial_counts.sketch(as_table(X[1:959]), 1, seed=0, sizes=(1,)).loose) == 126
+    assert partial_counts.sketch(as_table(X[:960]), 64, seed=0, sizes=(1,)).loose == ()
+    state = partial_counts.sketch(as_table(X[:1]), 0, seed=0, sizes=(1, 2, 4))
     for row in range(1, 200):
-        state = stream.merged((state, stream.sketch(as_table(X[row : row + 1]), row, seed=0, sizes=(1, 2, 4))))
+        state = partial_counts.merged(
+            (state, partial_counts.sketch(as_table(X[row : row + 1]), row, seed=0, sizes=(1, 2, 4)))
+        )
         assert sum(part.values.shape[0] for part in state.loose) == (row + 1) % BLOCK
 
 
@@ -106,11 +111,11 @@ def test_sealed_ends_are_dealt_apart_and_the_rest_of_a_block_together(seed: int)
         if rng.random() < 0.2 and kept:
             continue  # rows that nobody has seen
         sealed = bool(rng.random() < 0.5)
-        parts.append(stream.sketch(as_table(X[a:b]), a, seed=seed, sizes=sizes, sealed=sealed))
+        parts.append(partial_counts.sketch(as_table(X[a:b]), a, seed=seed, sizes=sizes, sealed=sealed))
         kept += list(range(a, b))
         for row in range(a, b):
             groups.setdefault((row // BLOCK, k + 1 if sealed else 0), []).append(row)
-    told = stream.closed(stream.merged(parts))
+    told = partial_counts.closed(partial_counts.merged(parts))
     untold = any(group > 0 for _, group in groups)
     assert np.isnan(told.counts.nearest).all() == untold
     expected = by_definition(X, list(groups.values()), seed, sizes)
@@ -151,14 +156,14 @@ def test_what_is_not_finite_is_refused_wherever_it_stands() -> None:
         bad = X.copy()
         bad[row, 3] = np.nan
         with pytest.raises(InputError, match=f"X must not contain NaN or infinity: got NaN in column 3, row {row}"):
-            stream.sketch(as_table(bad), 10, seed=0, sizes=(1,))
+            partial_counts.sketch(as_table(bad), 10, seed=0, sizes=(1,))
 
 
 def test_overlaps_and_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     table = as_table(np.ones((100, 2)))
-    first, second = (stream.sketch(table, a, seed=0, sizes=(1,)) for a in (0, 90))
+    first, second = (partial_counts.sketch(table, a, seed=0, sizes=(1,)) for a in (0, 90))
     with pytest.raises(InputError, match=r"no rows in common: got rows 90 to 99 twice \(0–99 and 90–189\)"):
-        stream.merged((first, second))
-    monkeypatch.setattr(stream, "MOST_ROWS", 150)
+        partial_counts.merged((first, second))
+    monkeypatch.setattr(partial_counts, "MOST_ROWS", 150)
     with pytest.raises(InputError, match="at most 150 rows together: got 200"):
-        stream.merged((first, stream.sketch(table, 100, seed=0, sizes=(1,))))
+        partial_counts.merged((first, partial_counts.sketch(table, 100, seed=0, sizes=(1,))))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, simulate, sparse_mean
-from sparsemean.planning.paper import PRESET
+from sparsemean._stats.planning import PRESET
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from sparsemean import Estimate, InputError, load, sparse_mean
-from sparsemean.records import Uncertified
+from sparsemean._util.records import Uncertified
 
 
 def marks(ax: Axes, marker: str) -> np.ndarray:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, load, simulate, sparse_mean
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.planning.paper import PRESET
 from sparsemean.plots import path as path_plot
 
 mpl.use("Agg")

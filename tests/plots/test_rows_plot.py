@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, InputError, load, sparse_mean
-from sparsemean.records import Rows
-from sparsemean.rows import limit
+from sparsemean._stats.row_scores import limit
+from sparsemean._util.records import Rows
 
 
 def marks(ax: Axes, marker: str) -> np.ndarray:

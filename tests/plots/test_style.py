@@ -13,7 +13,7 @@ import sparsemean as sm
 from sparsemean import Estimate, InputError, sparse_mean
 from sparsemean.errors import MissingExtraError
 from sparsemean.plots import plot_plan
-from sparsemean.plots.style import shown
+from sparsemean.plots._style import shown
 
 PLOTS = ("path", "volcano", "forest", "rows", "robustness")
 

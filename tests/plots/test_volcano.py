@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, sparse_mean
-from sparsemean.plots.mass import GRID, ONE_BY_ONE, count_cells
+from sparsemean.plots._style import GRID, ONE_BY_ONE, count_cells
 from sparsemean.plots.volcano import heights, rejection_p
 
 

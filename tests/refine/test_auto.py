@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from sparsemean.baselines.descent import spectral_descent
-from sparsemean.records import FloatArray
-from sparsemean.refine.auto import DEGREES, auto, candidates, choose
-from sparsemean.refine.centre import Centre
-from sparsemean.refine.hodges_lehmann import hodges_lehmann, pseudomedian
+from sparsemean._fit.refinement import DEGREES, auto, candidates, choose
+from sparsemean._stats.descent import spectral_descent
+from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian
+from sparsemean._util.records import FloatArray
 
 HL, T1, T3 = "Hodges–Lehmann", "Student t, 1 d.f.", "Student t, 3 d.f."
 Draw = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
@@ -92,7 +91,7 @@ def test_choose_goes_together_unless_one_is_clearly_better() -> None:
 def test_of_many_rows_some_tell_which_kind_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).standard_t(1.3, (900, 3))
     whole = auto(X, 0.0)
-    monkeypatch.setattr("sparsemean.refine.auto.COMPARED", 200)
+    monkeypatch.setattr("sparsemean._fit.refinement.COMPARED", 200)
     np.testing.assert_array_equal(auto(X, 0.0).mean, whole.mean)
     assert auto(X, 0.0).how == whole.how
 

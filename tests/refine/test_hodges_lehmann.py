@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsemean.records import FloatArray
-from sparsemean.refine.hodges_lehmann import NAME, hodges_lehmann, pseudomedian
+from sparsemean._stats.location import NAME, hodges_lehmann, pseudomedian
+from sparsemean._util.records import FloatArray
 
 
 def brute(x: FloatArray) -> FloatArray:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines
+from sparsemean._fit.refinement import PUBLISHED, auto, check, name_of, refined
+from sparsemean._util.records import FloatArray, Located
 from sparsemean.errors import InputError
-from sparsemean.records import FloatArray, Located
-from sparsemean.refine import PUBLISHED, check, name_of, refined
-from sparsemean.refine.auto import auto
 
 X = np.random.default_rng(0).standard_t(3, (60, 4)) + np.array([9.0, -5, 4, 2])
 

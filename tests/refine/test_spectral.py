@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean.refine.spectral import MOST_COLUMNS, agreeing
+from sparsemean._fit.refinement import MOST_COLUMNS, agreeing
 
 
 def kept(X: np.ndarray, share: float) -> np.ndarray:

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from sparsemean.records import FloatArray
-from sparsemean.refine.centre import Centre
-from sparsemean.refine.student_t import student_t
+from sparsemean._stats.location import Centre, student_t
+from sparsemean._util.records import FloatArray
 
 
 def located(x: FloatArray, dof: float) -> Centre:

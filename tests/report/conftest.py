@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, datasets, simulate, sparse_mean
-from sparsemean.bunch import Bunch
+from sparsemean._util.checks import Bunch
 
 BAD_NAMES = [
     "</script><script>alert(1)</script>",

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, load, simulate, sparse_mean
-from sparsemean.bunch import Bunch
-from sparsemean.report import data
-from sparsemean.report.labels import labels_of
-from sparsemean.report.mass import counts
-from sparsemean.report.shown import first_rows
+from sparsemean._report import page
+from sparsemean._report.columns import first_rows, labels_of
+from sparsemean._report.plot_data import counts
+from sparsemean._util.checks import Bunch
 
 
 def content_of(estimate: Estimate, **names: Any) -> dict[str, Any]:
-    return data.content(estimate, labels_of(estimate, **names))
+    return page.page_data(estimate, labels_of(estimate, **names))
 
 
 def back(values: list[Any]) -> list[float]:
@@ -132,7 +131,7 @@ def test_features_found_after_screening_are_apart(attacked: Estimate) -> None:
 
 
 def test_more_selected_features_than_the_page_takes(estimate: Estimate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "MOST_LISTED", 3)
+    monkeypatch.setattr(page, "MOST_LISTED", 3)
     content = content_of(estimate)
     assert len(content["index"]) == len(content["table"][0]) == 3
     assert content["n_selected"] == estimate.support.size > 3

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
-from sparsemean.bunch import Bunch
-from sparsemean.report import settings
-from sparsemean.report.labels import labels_of
-from sparsemean.report.promises import of_fit, percent
-from sparsemean.report.shown import text
+from sparsemean._report import page
+from sparsemean._report.columns import labels_of, text
+from sparsemean._report.guarantees import of_fit, percent
+from sparsemean._util.checks import Bunch
 
 RATES = ("not a single selected feature is false", "of the selected features are false")
 
@@ -83,12 +82,12 @@ def test_features_after_screening_are_not_promised(attacked: Estimate, nothing: 
 
 
 def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> None:
-    facts = {what: number for number, what in settings.facts(estimate, labels_of(estimate))}
+    facts = {what: number for number, what in page.facts(estimate, labels_of(estimate))}
     assert facts["features selected"] == f"{estimate.support.size} of 40"
     weakest = estimate.max_contamination[estimate.support].min()
     assert facts["bad rows survived by every one of them"].split()[0] == f"{100 * weakest:.3g}"
-    assert len(settings.facts(nothing, labels_of(nothing))) == 4
-    said = dict(settings.of_fit(estimate))
+    assert len(page.facts(nothing, labels_of(nothing))) == 4
+    said = dict(page.of_fit(estimate))
     assert said["Seed"] == "0"
     assert said["Buckets"] == "rows in a bucket: 1, 2, 4"
 

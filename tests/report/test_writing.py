@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate
-from sparsemean.bunch import Bunch
+from sparsemean._util.checks import Bunch
 from sparsemean.errors import InputError, MissingExtraError
 
 from command import expect as run

@@ -11,8 +11,8 @@ import pytest
 from sparsemean import sparse_mean
 from sparsemean.errors import InputError
 from sparsemean.simulate import attacks
-from sparsemean.simulate.protocols import FloatArray, IntArray
-from sparsemean.simulate.turning import poll
+from sparsemean.simulate._adaptive import poll
+from sparsemean.simulate._protocols import FloatArray, IntArray
 
 N, D, SEED = 300, 12, 7
 MEAN = np.array([3.0, -2.0, 0.7] + [0.0] * (D - 3))

@@ -10,7 +10,7 @@ import pytest
 
 from sparsemean.errors import InputError
 from sparsemean.simulate import Replacement, attacks, make_contaminated
-from sparsemean.simulate.protocols import FloatArray
+from sparsemean.simulate._protocols import FloatArray
 
 MEANS = {"none": [], "some": [3.0, -1.0], "all": [3.0, -1.0, 2.0, 0.5]}
 N, D, COUNT = 50, 4, 10

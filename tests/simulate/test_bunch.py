@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from sparsemean.bunch import Bunch
+from sparsemean._util.checks import Bunch
 
 
 def test_entries_and_attributes_are_the_same() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sparsemean.errors import InputError
 from sparsemean.simulate import attacks, distributions, make_contaminated
-from sparsemean.simulate.protocols import FloatArray
+from sparsemean.simulate._protocols import FloatArray
 
 
 def test_mean_sits_on_the_first_coordinates() -> None:

@@ -10,8 +10,8 @@ from scipy import stats
 
 from sparsemean.errors import InputError
 from sparsemean.simulate import distributions, make_contaminated
-from sparsemean.simulate.protocols import FloatArray
-from sparsemean.simulate.sampling import open_uniform
+from sparsemean.simulate._protocols import FloatArray
+from sparsemean.simulate.distributions import open_uniform
 
 FALSE_ALARM = 1e-4
 SIZE = (400, 100)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparsemean.simulate import make_contaminated
-from sparsemean.simulate.protocols import FloatArray
+from sparsemean.simulate._protocols import FloatArray
 
 MEAN = [10.0, -5.0, -4.0, 2.0]
 RUNS = 100

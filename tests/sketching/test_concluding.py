@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 from sparsemean import Estimate, InputError, Sketch, load, merge, simulate, sketch, sparse_mean
-from sparsemean.output import as_json
-from sparsemean.sources import open_file
-from sparsemean.sources.source import Array, Dense, Source
-from sparsemean.sources.table import Table
+from sparsemean._data import open_file
+from sparsemean._data.source import Array, Dense, Source
+from sparsemean._data.table import Table
+from sparsemean._fit.write import as_json
 
 import kinds
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError, Sketch, load_sketch, sketch, sparse_mean
-from sparsemean.sketching import file
+from sparsemean._counts import sketch_file
 
 from fuzzed import damaged
 
@@ -114,8 +114,8 @@ def rewritten(path: Path, **changes: Any) -> None:
     """Write a file again with another header, its checksums right."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(members[file.HEADER]) | changes
-    members[file.HEADER] = json.dumps(header).encode()
+    header = json.loads(members[sketch_file.HEADER]) | changes
+    members[sketch_file.HEADER] = json.dumps(header).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, member in members.items():
             archive.writestr(name, member)
@@ -151,9 +151,9 @@ def packed(path: Path, name: str, member: bytes) -> None:
     """Write a file again with one member changed and packed, and what the header says of names made to fit."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()} | {name: member}
-    if name == file.NAMES:
-        header = json.loads(members[file.HEADER]) | {"names": hashlib.sha256(member).hexdigest()}
-        members[file.HEADER] = json.dumps(header).encode()
+    if name == sketch_file.NAMES:
+        header = json.loads(members[sketch_file.HEADER]) | {"names": hashlib.sha256(member).hexdigest()}
+        members[sketch_file.HEADER] = json.dumps(header).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for other, content in members.items():
             archive.writestr(other, content, zipfile.ZIP_DEFLATED if other == name else zipfile.ZIP_STORED)
@@ -164,10 +164,10 @@ def test_sizes_are_compared_with_the_file_before_anything_is_read(tmp_path: Path
     names = json.dumps(["a" * 3 * million, *"bcdefg"]).encode()
     cases = {
         "its arrays are packed": lambda: packed(path, "positive.npy", bytes(30 * million)),
-        "names that are too long for 7 features": lambda: packed(path, file.NAMES, names),
+        "names that are too long for 7 features": lambda: packed(path, sketch_file.NAMES, names),
         f"{million} features in": lambda: rewritten(path, n_features=million),
-        "its feature names are not": lambda: packed(path, file.NAMES, b"[" + b"[], " * 6 + b"[]]"),
-        "8 names for 7": lambda: packed(path, file.NAMES, json.dumps(list("abcdefgh")).encode()),
+        "its feature names are not": lambda: packed(path, sketch_file.NAMES, b"[" + b"[], " * 6 + b"[]]"),
+        "8 names for 7": lambda: packed(path, sketch_file.NAMES, json.dumps(list("abcdefgh")).encode()),
     }
     for said, damage in cases.items():
         MADE["names"].save(path)

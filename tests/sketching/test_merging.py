@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError, merge, sketch
-from sparsemean.sketching import file, merging
+from sparsemean._counts import merging, sketch_file
 
 X = np.random.default_rng(0).normal(size=(200, 4))
 NAMES = ["a", "b", "c", "d"]
@@ -129,7 +129,7 @@ def test_rows_seen_twice_are_refused(tmp_path: Path) -> None:
 def test_files_are_compared_before_any_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for k, seed in enumerate((0, 0, 1)):
         sketch(X, first_row=200 * k, random_state=seed).save(tmp_path / f"{k}.sketch")
-    monkeypatch.setattr(file, "read_told", lambda _: pytest.fail("arrays were read"))
+    monkeypatch.setattr(sketch_file, "read_told", lambda _: pytest.fail("arrays were read"))
     with pytest.raises(InputError, match="same seed"):
         merge(sorted(tmp_path.iterdir()))
 
@@ -141,7 +141,7 @@ def test_few_files_at_a_time_are_in_memory(tmp_path: Path, monkeypatch: pytest.M
     for k in range(8):
         sketch(X, first_row=200 * k).save(tmp_path / f"{k}.sketch")
     alive: list[Any] = []
-    most, read = [0], file.read_told
+    most, read = [0], sketch_file.read_told
 
     def watched(path: Path) -> Any:
         told = read(path)
@@ -150,7 +150,7 @@ def test_few_files_at_a_time_are_in_memory(tmp_path: Path, monkeypatch: pytest.M
         most[0] = max(most[0], sum(ref() is not None for ref in alive))
         return told
 
-    monkeypatch.setattr(merging.file, "read_told", watched)
+    monkeypatch.setattr(sketch_file, "read_told", watched)
     assert merge(sorted(tmp_path.iterdir())).n_rows == 1600
     assert most[0] <= merging.AHEAD + 3  # the first, the one being added, the one before it, and those ahead
 

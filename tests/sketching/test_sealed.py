@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, InputError, Sketch, load_sketch, merge, simulate, sketch, sparse_mean
-from sparsemean.partition import cut_blocks, deal_ranges
-from sparsemean.records import BLOCK
+from sparsemean._stats.buckets import cut_blocks, deal_ranges
+from sparsemean._util.records import BLOCK
 
 from command import expect
 

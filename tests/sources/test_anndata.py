@@ -12,10 +12,10 @@ import pytest
 from scipy import sparse
 
 from sparsemean import sparse_mean
+from sparsemean._data import as_table
+from sparsemean._data.hdf5 import H5
+from sparsemean._data.sparse import Compressed
 from sparsemean.errors import InputError
-from sparsemean.sources import as_table
-from sparsemean.sources.compressed import Compressed
-from sparsemean.sources.h5 import H5
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from sparsemean import sparse_mean
+from sparsemean._data import as_table
 from sparsemean.errors import InputError
-from sparsemean.sources import as_table
 
 rng = np.random.default_rng(0)
 X = rng.standard_t(2, (60, 7)) + 3.0 * (np.arange(7) < 2)

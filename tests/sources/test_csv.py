@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparsemean._data import as_table, csv, open_file
+from sparsemean._data.table import Table, Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, csv, heading, open_file
-from sparsemean.sources.table import Table
-from sparsemean.sources.wanted import Wanted
 
 from command import expect
 from fuzzed import damaged
@@ -105,10 +104,10 @@ def test_the_index_that_pandas_writes_names_the_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.values, X)
     assert table.row_names is not None
     assert table.row_names.tolist() == WHO
-    assert table.notes == (heading.UNNAMED_ID,)
+    assert table.notes == (csv.UNNAMED_ID,)
     table = read(tmp_path, text, id="k")
     np.testing.assert_array_equal(table.values, X)
-    assert table.notes == (heading.UNNAMED_LEFT_OUT,)
+    assert table.notes == (csv.UNNAMED_LEFT_OUT,)
 
 
 def test_tables_as_r_writes_them(tmp_path: Path) -> None:
@@ -121,16 +120,16 @@ def test_tables_as_r_writes_them(tmp_path: Path) -> None:
 def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
     table = read(tmp_path, "a,b,\n1,2,\n3,4,\n")
     np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
-    assert table.notes == (heading.SPARE,)
+    assert table.notes == (csv.SPARE,)
     np.testing.assert_array_equal(read(tmp_path, "a,b,\n1,2,\n3,4,5\n").values[:, 2], [np.nan, 5])
 
 
 FIRST = {
-    "pandas": ("0,1,2", True, (heading.NUMBERED,)),
-    "from one": ("1,2,3", True, (heading.NUMBERED,)),
-    "beside an index": (",0,1", True, (heading.NUMBERED, heading.UNNAMED_ID)),
-    "before a spare separator": ("0,1,", True, (heading.NUMBERED, heading.SPARE)),
-    "an id beside numbers": ("s1,0.5,7", True, (heading.NUMBERED,)),
+    "pandas": ("0,1,2", True, (csv.NUMBERED,)),
+    "from one": ("1,2,3", True, (csv.NUMBERED,)),
+    "beside an index": (",0,1", True, (csv.NUMBERED, csv.UNNAMED_ID)),
+    "before a spare separator": ("0,1,", True, (csv.NUMBERED, csv.SPARE)),
+    "an id beside numbers": ("s1,0.5,7", True, (csv.NUMBERED,)),
     "names": ("a,b,c", True, ()),
     "fractions": ("0.5,1,2", False, ()),
     "one twice": ("1,1,2", False, ()),
@@ -140,10 +139,10 @@ FIRST = {
     "exponents": ("0e0,1e0,2e0", False, ()),
     "signs": ("+0,+1,+2", False, ()),
     "savetxt": ("0.000000000000000000e+00,1.000000000000000000e+00,2.000000000000000000e+00", False, ()),
-    "zeros before": ("00,01,02", False, (heading.WHOLE_ROW,)),
-    "a gap": ("0,1,3", False, (heading.WHOLE_ROW,)),
-    "another order": ("2,1,0", False, (heading.WHOLE_ROW,)),
-    "counts": ("4,7,9", False, (heading.WHOLE_ROW,)),
+    "zeros before": ("00,01,02", False, (csv.WHOLE_ROW,)),
+    "a gap": ("0,1,3", False, (csv.WHOLE_ROW,)),
+    "another order": ("2,1,0", False, (csv.WHOLE_ROW,)),
+    "counts": ("4,7,9", False, (csv.WHOLE_ROW,)),
 }
 
 
@@ -297,7 +296,7 @@ def test_damaged_text_never_crashes(name: str, tmp_path: Path) -> None:
 def test_an_empty_line_of_one_column_is_a_missing_value(
     end: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsemean.sources.csv.READ_AT_ONCE", at_once)
+    monkeypatch.setattr("sparsemean._data.csv.READ_AT_ONCE", at_once)
     cells = ["" if i % 5 == 0 else f"{i}.5" for i in range(1, 60)]
     (tmp_path / "x.csv").write_bytes(end.join(["x", *cells, "7", "", "", ""]).encode())
     expected = [float(cell) if cell else np.nan for cell in cells]

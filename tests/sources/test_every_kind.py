@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMean, SparseMeanDifference, simulate
-from sparsemean.estimate import Estimate
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
+from sparsemean._data import as_table, open_file
+from sparsemean._fit.one_sample import fit
+from sparsemean.result import Estimate
 
 import kinds
 from command import run

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import fitting
-from sparsemean.sources.fingerprint import SECOND, fingerprint_of
+from sparsemean._data.table import SECOND, fingerprint_of
+from sparsemean._fit import one_sample
 
 import kinds
 from command import expect
@@ -25,14 +25,14 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(
 ) -> None:
     path = kinds.written(kind, tmp_path, X)
     target = tmp_path / "found.csv"
-    conclude = fitting.concluded
+    conclude = one_sample.concluded
 
     def written_to_meanwhile(*given: Any, **options: Any) -> Any:
         shutil.rmtree(path, ignore_errors=True)
         kinds.written(kind, tmp_path, X + 1.0)
         return conclude(*given, **options)
 
-    monkeypatch.setattr(fitting, "concluded", written_to_meanwhile)
+    monkeypatch.setattr(one_sample, "concluded", written_to_meanwhile)
     expect("fit", path, "--seed", "0", "--out", target, status=2)
     said = capsys.readouterr().err
     assert said.startswith(f"sparsemean: FILE must stay as it is while it is read: got {path.name}, which changed")
@@ -41,7 +41,7 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(
 
 
 def test_what_is_different_about_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemean.sources.fingerprint.ENDS", 1000)
+    monkeypatch.setattr("sparsemean._data.table.ENDS", 1000)
     path = kinds.written("npy", tmp_path, X)
     before = fingerprint_of(path)
     before.check_unchanged()

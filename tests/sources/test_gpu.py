@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsemean._data import as_table
+from sparsemean._data.gpu import Resident, lies_on_device, like
+from sparsemean._data.source import Dense
 from sparsemean.errors import InputError, MissingExtraError
-from sparsemean.sources import as_table
-from sparsemean.sources.gpu import Resident, lies_on_device, like
-from sparsemean.sources.source import Dense
 
 from fakecupy import Array
 

@@ -9,13 +9,13 @@ import h5py
 import numpy as np
 import pytest
 
+from sparsemean._data import as_table, open_file
+from sparsemean._data.chunked import way_to_read
+from sparsemean._data.hdf5 import H5
+from sparsemean._data.numpy_files import Npy
+from sparsemean._data.table import Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.chunks import way_to_read
-from sparsemean.sources.h5 import H5
-from sparsemean.sources.npy import Npy
-from sparsemean.sources.wanted import Wanted
 
 from agreeing import is_refused, same_fit, same_values
 from fuzzed import damaged
@@ -86,7 +86,7 @@ def test_the_direction_that_reads_each_chunk_once(shape: Any, chunks: Any, way: 
 
 
 def test_columns_taken_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemean.sources.chunks.AT_ONCE", 300 * 8 * 25)
+    monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 300 * 8 * 25)
     source = open_file(written(tmp_path / "x.h5", chunks=(300, 10))).source
     read: list[int] = []
     block = source.block

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsemean.comparing import compare
+from sparsemean._data import as_table, open_file
+from sparsemean._data.table import Wanted
+from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.wanted import Wanted
 
 from agreeing import is_refused, same_fit
 from fuzzed import damaged

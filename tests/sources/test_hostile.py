@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sparsemean import InputError, load, load_sketch
-from sparsemean.sources import READERS, open_file
-from sparsemean.sources.wanted import Wanted
+from sparsemean._data import READERS, open_file
+from sparsemean._data.table import Wanted
 
 from conftest import Claims
 from hostile.kinds_of import KINDS

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from sparsemean._data import as_table, open_file
+from sparsemean._data.numpy_files import Inside
+from sparsemean._data.table import Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.npz import Inside
-from sparsemean.sources.wanted import Wanted
 
 from fuzzed import damaged
 

@@ -15,11 +15,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from sparsemean._data import as_table, frames, open_file
+from sparsemean._data.table import Table, Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file, parquet
-from sparsemean.sources.table import Table
-from sparsemean.sources.wanted import Wanted
 
 from fuzzed import damaged
 
@@ -161,7 +160,7 @@ def test_few_rows(ending: str, tmp_path: Path) -> None:
 
 
 def test_a_few_columns_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "DECODED_AT_ONCE", 30_000)
+    monkeypatch.setattr(frames, "DECODED_AT_ONCE", 30_000)
     n, d = 50_000, 20
     values = rng.standard_normal((n, d))
     path = write(pa.table({f"m{k}": values[:, k] for k in range(d)}), tmp_path / "x.parquet", row_group_size=500)

@@ -15,11 +15,10 @@ import pytest
 from scipy import io as scipy_io
 
 from sparsemean import sparse_mean
+from sparsemean._data import as_table, open_file
+from sparsemean._data.table import Opened, Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.opened import Opened
-from sparsemean.sources.wanted import Wanted
 
 from fuzzed import damaged
 
@@ -146,9 +145,9 @@ def test_a_slip_of_ours_is_not_the_fault_of_the_file(slip: str) -> None:
         exec(code, {"__name__": "library.reading"})
     with pytest.raises((LookupError, AttributeError, TypeError, ArithmeticError, NameError, AssertionError)):  # noqa: SIM117
         with opened.reading():
-            exec(code, {"__name__": "sparsemean.reading"})
+            exec(code, {"__name__": "sparsemean._fit.data"})
     with pytest.raises(InputError, match=r"FILE must be a complete \.h5 file"), opened.reading(), opened.parsing():
-        exec(code, {"__name__": "sparsemean.reading"})
+        exec(code, {"__name__": "sparsemean._fit.data"})
 
 
 def npy(shape: tuple[int, int]) -> bytes:
@@ -210,7 +209,7 @@ def test_a_file_cut_short_after_it_was_opened_is_one_line(save: Any, tmp_path: P
 CUT = """
 import os, sys
 from sparsemean import cli
-from sparsemean.sources.npy import Npy
+from sparsemean._data.numpy_files import Npy
 block = Npy.block
 def cut(self, rows, columns):
     mapped = block(self, rows, columns)

@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 from sparsemean import SparseMean, SparseMeanDifference, sparse_mean
+from sparsemean._data import as_table
+from sparsemean._data import sparse as source
+from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.estimate import Estimate
-from sparsemean.planning.paper import PRESET
-from sparsemean.sources import as_table
-from sparsemean.sources import sparse as source
+from sparsemean.result import Estimate
 
 FORMATS = ("csr", "csc", "coo", "lil")
 KINDS = (sparse.csr_array, sparse.csr_matrix)

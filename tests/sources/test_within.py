@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
+from sparsemean._data import as_table, open_file
+from sparsemean._data.table import Wanted
 from sparsemean.errors import InputError
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.wanted import Wanted
 
 X = np.random.default_rng(0).normal(size=(16, 5))
 FILL = h5py.h5f.UNLIMITED

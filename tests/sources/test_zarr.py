@@ -20,10 +20,10 @@ import zarr
 from scipy import sparse
 from zarr.core.sync import sync
 
+from sparsemean._data import as_table, open_file
+from sparsemean._data.table import Wanted
+from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
-from sparsemean.fitting import fit
-from sparsemean.sources import as_table, open_file
-from sparsemean.sources.wanted import Wanted
 
 from agreeing import is_refused, same_fit, same_values
 from fuzzed import damaged
@@ -70,9 +70,9 @@ def test_every_type(dtype: str, zarr_format: int, tmp_path: Path) -> None:
 
 def test_stripes_of_rows_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("chunks.AT_ONCE", "source.AT_ONCE"):
-        monkeypatch.setattr(f"sparsemean.sources.{name}", 100 * 61 * 8)
+        monkeypatch.setattr(f"sparsemean._data.{name}", 100 * 61 * 8)
     for name in ("memory.AT_ONCE", "pieces.AT_ONCE"):
-        monkeypatch.setattr(f"sparsemean.passes.{name}", 100 * 61 * 8)
+        monkeypatch.setattr(f"sparsemean._counts.engines.{name}", 100 * 61 * 8)
     table = open_file(written(tmp_path / "x.zarr", chunks=(32, 61)))
     assert (table.source.along, table.source.grain) == ("rows", 32)
     same_fit(table, X)

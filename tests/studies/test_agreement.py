@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean.studies import agreement, published
+from sparsemean.studies import published
 
 POINT = {"figure": "fig2b", "panel": "p", "distribution": "Fisk", "param": 3.1, "x": 5.0}
 
@@ -31,8 +31,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 def test_z_by_hand(tiny: pd.DataFrame) -> None:
-    table = agreement.compare(tiny)
-    assert tuple(table.columns) == agreement.COLUMNS
+    table = published.compare(tiny)
+    assert tuple(table.columns) == published.COLUMNS
     assert table["estimator"].tolist() == ["stage_1", "oracle"]
     first, second = table.to_dict("records")
     assert (first["ours_mean"], first["ours_std"], first["published_mean"]) == (2.0, 1.0, 1.0)
@@ -55,18 +55,18 @@ def test_where_nothing_varies(ours: tuple[float, float], theirs: tuple[float, fl
     def side(values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.array([values[0]]), np.array([values[1]]), np.array([10.0])
 
-    assert agreement.z_values(side(ours), side(theirs))[0] == pytest.approx(expected)
+    assert published.z_values(side(ours), side(theirs))[0] == pytest.approx(expected)
 
 
 def test_one_trial_is_not_judged(tiny: pd.DataFrame) -> None:
-    table = agreement.compare(tiny.drop_duplicates("estimator"))
+    table = published.compare(tiny.drop_duplicates("estimator"))
     assert table["z"].isna().all()
-    assert agreement.summarise(table).sentence() == "no published point was compared"
+    assert published.summarise(table).sentence() == "no published point was compared"
 
 
 def test_summary_counts_and_lists_the_farthest_first() -> None:
     table = pd.DataFrame({"z": [0.0, -3.0, 3.5, -math.inf, math.nan]})
-    summary = agreement.summarise(table)
+    summary = published.summarise(table)
     assert (summary.points, summary.within, summary.share) == (4, 2, 0.5)
     assert summary.outside["z"].tolist() == [-math.inf, 3.5]
     assert summary.sentence() == "2 of 4 published points (50.0%) with |z| ≤ 3"
@@ -75,18 +75,18 @@ def test_summary_counts_and_lists_the_farthest_first() -> None:
 @pytest.mark.parametrize(("trials", "low", "high"), [(10, 2, 7), (50, 12, 37), (2, 0, 1), (1, 0, 0)])
 def test_bands_are_the_order_statistics_of_the_paper(trials: int, low: int, high: int) -> None:
     values = np.random.default_rng(0).permutation(trials).astype(float)
-    assert agreement.band(values) == (low, high)
+    assert published.band(values) == (low, high)
 
 
 def test_condensed(tiny: pd.DataFrame) -> None:
-    row = agreement.condense(tiny, "error").set_index("estimator").loc["default"]
+    row = published.condense(tiny, "error").set_index("estimator").loc["default"]
     assert (row["trials"], row["median"], row["q25"], row["q75"]) == (3, 0.3, 0.2, 0.9)
 
 
 def test_better_is_against_the_best_that_does_not_see_the_truth(tiny: pd.DataFrame) -> None:
-    (row,) = agreement.better(tiny).to_dict("records")
+    (row,) = published.better(tiny).to_dict("records")
     assert (row["best_estimator"], row["best_median"], row["ours_median"]) == ("full_GD", 0.7, 0.3)
     assert row["ratio"] == pytest.approx(3 / 7)
     assert row["below"]
-    (figure,) = agreement.better_by_figure(agreement.better(tiny)).to_dict("records")
+    (figure,) = published.better_by_figure(published.better(tiny)).to_dict("records")
     assert (figure["points"], figure["share"]) == (1, 1.0)

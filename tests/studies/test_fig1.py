@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean.kernels import reference
-from sparsemean.studies import trajectories
-from sparsemean.studies.figure import Options
-from sparsemean.studies.figures import fig1
+from sparsemean._kernels import reference
+from sparsemean.studies.figures import Options, fig1
 
 
 def bucket_means(J: int = 31, d: int = 5) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -25,13 +23,13 @@ def bucket_means(J: int = 31, d: int = 5) -> np.ndarray[tuple[int, ...], np.dtyp
 def test_convex_walk_is_the_specification_to_the_last_bit(start: float) -> None:
     means = bucket_means()
     expected = np.abs(reference.convex_subgradient(means, eta=0.07, times=range(1, 301), start=start))
-    np.testing.assert_array_equal(trajectories.convex(means, 300, eta=0.07, start=start), expected)
+    np.testing.assert_array_equal(fig1.convex(means, 300, eta=0.07, start=start), expected)
 
 
 def test_nonconvex_walk_is_the_specification() -> None:
     means = bucket_means()
     expected = np.abs(reference.subgm(means, alpha=1e-10, eta=0.07, times=range(1, 701)))
-    np.testing.assert_allclose(trajectories.nonconvex(means, 700, alpha=1e-10, eta=0.07), expected, rtol=1e-12)
+    np.testing.assert_allclose(fig1.nonconvex(means, 700, alpha=1e-10, eta=0.07), expected, rtol=1e-12)
 
 
 def test_first_step_and_the_law_of_the_noise() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import sparsemean
-from sparsemean.studies import fingerprint as module
+from sparsemean.studies import _cache as module
 
 PACKAGE = Path(sparsemean.__file__).parent
-ROOM = {"studies", "studies.engine", "studies.fingerprint", "studies.store", "files"}
+ROOM = {"studies", "studies.engine", "studies._cache", "_util.files"}
 """What importing the room loads before any trial is run: it runs and keeps trials."""
 
 
@@ -38,25 +38,24 @@ def computing() -> set[Path]:
 @pytest.mark.parametrize(
     ("edited", "counts"),
     [
-        ("kernels/cpu.py", True),
-        ("baselines/methods/huber.py", True),
-        ("kernels/compiling.py", True),
-        ("simulate/attacks/kinds/mimic.py", True),
-        ("refine/auto.py", True),
-        ("passes/memory.py", True),
-        ("studies/oracle.py", True),
-        ("studies/attacks.py", True),
-        ("studies/page.py", False),
-        ("studies/store.py", False),
-        ("cli/fit.py", False),
-        ("words.py", False),
-        ("storage.py", False),
-        ("files.py", False),
-        ("report/writing.py", False),
+        ("_kernels/cpu.py", True),
+        ("baselines/coordinatewise.py", True),
+        ("_kernels/compiling.py", True),
+        ("simulate/attacks.py", True),
+        ("_fit/refinement.py", True),
+        ("_counts/engines/host.py", True),
+        ("studies/methods.py", True),
+        ("studies/reproduce.py", False),
+        ("studies/_cache.py", False),
+        ("_cli/fit.py", False),
+        ("_report/summary.py", False),
+        ("_fit/storage.py", False),
+        ("_util/files.py", False),
+        ("_report/page.py", False),
         ("plots/forest.py", False),
-        ("sketching/file.py", False),
-        ("sources/csv.py", False),
-        ("annotating.py", False),
+        ("_counts/sketch_file.py", False),
+        ("_data/csv.py", False),
+        ("_fit/write.py", False),
     ],
 )
 def test_what_it_covers(computing: set[Path], edited: str, counts: bool) -> None:
@@ -64,13 +63,13 @@ def test_what_it_covers(computing: set[Path], edited: str, counts: bool) -> None
     assert (PACKAGE / edited in computing) is counts
 
 
-@pytest.mark.parametrize(("edited", "counts"), [("kernels/cpu.py", True), ("report/writing.py", False)])
+@pytest.mark.parametrize(("edited", "counts"), [("_kernels/cpu.py", True), ("_report/page.py", False)])
 def test_an_edit_counts_where_numbers_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str, counts: bool
 ) -> None:
     before = module.fingerprint()
     copy = Path(shutil.copytree(PACKAGE, tmp_path / "sparsemean", ignore=shutil.ignore_patterns("__pycache__")))
-    monkeypatch.setattr(module, "__file__", str(copy / "studies" / "fingerprint.py"))
+    monkeypatch.setattr(module, "__file__", str(copy / "studies" / "_cache.py"))
     with (copy / edited).open("a") as file:
         file.write("\n# edited\n")
     assert (module.fingerprint.__wrapped__() != before) is counts

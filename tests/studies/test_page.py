@@ -11,9 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparsemean.studies import agreement, page, reproducing
-from sparsemean.studies.figure import Options, Outcome
-from sparsemean.studies.record import Record, collect
+from sparsemean.studies import published, reproduce
+from sparsemean.studies.figures import Options, Outcome, Record, collect
 
 PIXEL = b"\x89PNG\r\n\x1a\n-not-really"
 EVIL = '<script>alert("x")</script> & co'
@@ -52,7 +51,7 @@ def options(tmp_path: Path) -> Options:
 
 def test_everything_is_escaped_and_embedded(options: Options) -> None:
     record = Record.of(outcome(options.out), options)
-    target, summary = page.write([record], options, [EVIL])
+    target, summary = reproduce.write([record], options, [EVIL])
     text = target.read_text(encoding="utf-8")
     shape = Shape(text)
     assert shape.open == []
@@ -66,13 +65,13 @@ def test_everything_is_escaped_and_embedded(options: Options) -> None:
 
 
 def test_an_outcome_with_agreement_adds_its_points(options: Options) -> None:
-    rows = [dict.fromkeys(agreement.COLUMNS, 1.0) | {"figure": "fig1", "z": z} for z in (0.5, 9.0)]
+    rows = [dict.fromkeys(published.COLUMNS, 1.0) | {"figure": "fig1", "z": z} for z in (0.5, 9.0)]
     record = Record.of(outcome(options.out, agreement=pd.DataFrame(rows)), options)
     record.write(options.out)
-    report = reproducing.write_page(options)
+    report = reproduce.write_page(options)
     assert (report.summary.points, report.summary.within) == (2, 1)
     table = pd.read_csv(options.out / "agreement.csv")
-    assert tuple(table.columns) == agreement.COLUMNS
+    assert tuple(table.columns) == published.COLUMNS
     assert table["z"].tolist() == [0.5, 9.0]
     text = report.page.read_text(encoding="utf-8")
     assert "1 of 2 published points (50.0%) with |z| ≤ 3" in text
@@ -99,13 +98,13 @@ def test_a_damaged_record_is_left_out_and_named(options: Options, content: str) 
 def test_a_picture_that_is_gone_is_said(options: Options) -> None:
     record = Record.of(outcome(options.out), options)
     (options.out / "a.png").unlink()
-    target, _ = page.write([record], options, [])
+    target, _ = reproduce.write([record], options, [])
     assert "a.png is no longer there" in target.read_text(encoding="utf-8")
 
 
 def test_numbers_survive_the_record(options: Options) -> None:
-    rows = pd.DataFrame([dict.fromkeys(agreement.COLUMNS, 1.0) | {"z": float("inf")}])
+    rows = pd.DataFrame([dict.fromkeys(published.COLUMNS, 1.0) | {"z": float("inf")}])
     Record.of(outcome(options.out, agreement=rows), options).write(options.out)
     stored = json.loads((options.out / "fig1.figure.json").read_text(encoding="utf-8"))
     assert stored["agreement"][0]["z"] == float("inf")
-    assert reproducing.write_page(options).summary.within == 0
+    assert reproduce.write_page(options).summary.within == 0

@@ -11,15 +11,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparsemean import cli
-from sparsemean.studies import agreement, engine
-from sparsemean.studies.figure import available
-from sparsemean.studies.store import alone
+from sparsemean import _cli
+from sparsemean.studies import engine, published
+from sparsemean.studies._cache import alone
+from sparsemean.studies.figures import available
 
 
 def run(*arguments: str | Path, status: int = 0) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main(["reproduce", *(str(a) for a in arguments)])
+        _cli.main(["reproduce", *(str(a) for a in arguments)])
     assert (stop.value.code or 0) == status
 
 
@@ -75,7 +75,7 @@ def test_a_quick_run_writes_everything_and_resumes(
     assert "of 15 published points" in out[-1]
     table = pd.read_csv(tmp_path / "fig2a.csv")
     assert len(table) == 3 * 5 * 2 * 2
-    assert tuple(pd.read_csv(tmp_path / "agreement.csv").columns) == agreement.COLUMNS
+    assert tuple(pd.read_csv(tmp_path / "agreement.csv").columns) == published.COLUMNS
     assert (tmp_path / "fig2a.png").read_bytes().startswith(b"\x89PNG")
     assert "data:image/png;base64," in (tmp_path / "index.html").read_text(encoding="utf-8")
     monkeypatch.setattr(engine, "run_trial", None)  # nothing may be run again
@@ -84,7 +84,7 @@ def test_a_quick_run_writes_everything_and_resumes(
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
-    code = "import sys; from sparsemean.cli import main; main(sys.argv[1:])"
+    code = "import sys; from sparsemean._cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "reproduce", "fig2c", "--jobs", "1", "--out", str(tmp_path)]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     trials = tmp_path / "trials"

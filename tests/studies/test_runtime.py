@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean.studies import allowance, wide
-from sparsemean.studies.allowance import Allowance, Climb
-from sparsemean.studies.figure import Options
-from sparsemean.studies.figures import runtime
-from sparsemean.studies.slopes import log_log
+from sparsemean.studies.figures import Options, runtime
+from sparsemean.studies.figures.lower_bound import log_log
+from sparsemean.studies.figures.runtime import Allowance, Climb
 
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 2.0])
@@ -42,7 +40,7 @@ def test_wide_data_have_the_law_of_the_paper() -> None:
     from scipy.stats import kstest, t
 
     setting = replace(runtime.BASE, d=5000)
-    data = wide.draw(setting, seed=0)
+    data = runtime.draw(setting, seed=0)
     assert data.X.dtype == np.float32
     np.testing.assert_array_equal(data.corrupted, np.arange(540, 600))
     residual = data.X - data.mean
@@ -50,7 +48,7 @@ def test_wide_data_have_the_law_of_the_paper() -> None:
     for part in (residual[:540, 4:404], residual[540:, :]):
         assert kstest(part.ravel()[:100_000].astype(float), t(3.1).cdf).pvalue > 1e-3
     np.testing.assert_allclose(np.median(residual, axis=0)[:4], 0, atol=0.3)
-    np.testing.assert_array_equal(wide.draw(setting, seed=0).X, data.X)
+    np.testing.assert_array_equal(runtime.draw(setting, seed=0).X, data.X)
 
 
 def test_a_method_stops_when_its_allowance_is_spent() -> None:
@@ -61,7 +59,7 @@ def test_a_method_stops_when_its_allowance_is_spent() -> None:
     climb.times[1000] = 0.9
     assert not climb.may_try(10_000, 1e6)
     assert climb.stopped == "10,000 features would take about 8 s"
-    assert not Climb(Allowance()).may_try(10, allowance.MOST_BYTES * 2)
+    assert not Climb(Allowance()).may_try(10, runtime.MOST_BYTES * 2)
     slow = Climb(Allowance(seconds=0.0))
     assert slow.time(5, lambda: 3) == 3
     assert slow.stopped.startswith("5 features took")
@@ -69,7 +67,7 @@ def test_a_method_stops_when_its_allowance_is_spent() -> None:
 
 def test_best_of_takes_the_shortest_and_keeps_the_answer() -> None:
     calls = iter(range(100))
-    seconds, answer = allowance.best_of(lambda: next(calls), Allowance(repeats=3))
+    seconds, answer = runtime.best_of(lambda: next(calls), Allowance(repeats=3))
     assert answer == 2
     assert 0 <= seconds < 0.1
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean.studies import engine, published, sweeping
-from sparsemean.studies.figure import Options
+from sparsemean.studies import engine, published, settings
+from sparsemean.studies.figures import Options
+from sparsemean.studies.figures import sweeps as _sweeps
+from sparsemean.studies.figures.sweeps import SweepFigure
 from sparsemean.studies.settings import Sweep
-from sparsemean.studies.sweeping import SweepFigure
 
 COUNTS = {
     "fig1": 336, "fig2a": 27, "fig2b": 180, "fig2c": 177, "app_sensitivity": 504, "app_different_k": 720,
@@ -22,7 +23,7 @@ NAMES = ["fig2a", "fig2b", "fig2c", "app_sensitivity", "app_different_k", "app_i
 
 
 def declared(name: str) -> SweepFigure:
-    figure = importlib.import_module(f"sparsemean.studies.figures.{name}").FIGURE
+    figure = getattr(importlib.import_module("sparsemean.studies.figures.sweeps"), name.upper())
     assert isinstance(figure, SweepFigure)
     assert figure.name == name
     return figure
@@ -49,12 +50,12 @@ def test_grids_estimators_and_trials_are_the_published_ones(name: str) -> None:
     ours = set()
     for row in declared(name).strips:
         for distribution, _ in row.sweep.distributions:
-            kind = sweeping.DISTRIBUTIONS[distribution]
+            kind = _sweeps.DISTRIBUTIONS[distribution]
             ours |= {(row.panel, kind, x, estimator) for x in row.sweep.grid for estimator, _ in row.methods}
             part = theirs[(theirs["panel"] == row.panel) & (theirs["distribution"] == kind)]
             assert set(part["trials"]) == {row.sweep.trials}
         for x, setting in row.sweep.points():
-            kind = sweeping.DISTRIBUTIONS[setting.distribution]
+            kind = _sweeps.DISTRIBUTIONS[setting.distribution]
             at = theirs[(theirs["panel"] == row.panel) & (theirs["distribution"] == kind) & (theirs["x"] == x)]
             assert set(at["param"]) == {setting.shape}
     columns = ["panel", "distribution", "x", "estimator"]
@@ -119,46 +120,46 @@ def test_rows_grow_with_the_sparsity() -> None:
 
 
 def test_figures_with_the_same_data_share_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[tuple[engine.Setting, int, tuple[str, ...]]] = []
+    ran: list[tuple[settings.Setting, int, tuple[str, ...]]] = []
 
-    def noted(setting: engine.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
+    def noted(setting: settings.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
         ran.append((setting, trial, names))
         return [{"trial": trial, "estimator": n, "error": 1.0, "overlap": 1.0, "seconds": 0.0} for n in names]
 
     monkeypatch.setattr(engine, "run_trial", noted)
     options = Options(tmp_path, n_jobs=1, trials=2)
-    sweeping.run(declared("fig2b"), options)
+    _sweeps.run(declared("fig2b"), options)
     assert len(ran) == 3 * 20 * 2
     first = {(setting, trial) for setting, trial, _ in ran}
     ran.clear()
-    sweeping.run(declared("app_different_k"), options)
+    _sweeps.run(declared("app_different_k"), options)
     shared = [names for setting, trial, names in ran if (setting, trial) in first]
     assert len(shared) == 3 * 20 * 2
     assert set(shared) == {("sparse_GD", "sparse_filter_buckets", "full_sparse_GD")}
     ran.clear()
-    sweeping.run(declared("app_different_k"), options)
+    _sweeps.run(declared("app_different_k"), options)
     assert ran == []
 
 
 def test_progress_is_that_of_the_whole_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(setting: engine.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
+    def at_once(setting: settings.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
         return [{"trial": trial, "estimator": n, "error": 1.0, "overlap": 1.0, "seconds": 0.0} for n in names]
 
     monkeypatch.setattr(engine, "run_trial", at_once)
     seen: list[tuple[int, int]] = []
     options = Options(tmp_path, n_jobs=1, quick=True, progress=lambda done, total: seen.append((done, total)))
-    sweeping.run(declared("fig2c"), options)
+    _sweeps.run(declared("fig2c"), options)
     assert seen == [(done, 3 * 5 * 2) for done in range(1, 31)]
     seen.clear()
-    sweeping.run(declared("fig2c"), replace(options, trials=3))
+    _sweeps.run(declared("fig2c"), replace(options, trials=3))
     assert seen[0][0] > 1
     assert seen[-1] == (45, 45)
 
 
 def test_published_names_in_the_table(tmp_path: Path) -> None:
     sweep = Sweep("shape", (2.0,), (("t", 3.1),), ("old_stage_1", "default"), n=100, d=10, trials=1)
-    figure = SweepFigure("fig2c", "", (sweeping.Strip("p", sweep, (("stage_1", "old_stage_1"),)),), (2.0,), "x")
-    table = sweeping.run(figure, Options(tmp_path, n_jobs=1))
+    figure = SweepFigure("fig2c", "", (_sweeps.Strip("p", sweep, (("stage_1", "old_stage_1"),)),), (2.0,), "x")
+    table = _sweeps.run(figure, Options(tmp_path, n_jobs=1))
     assert table["estimator"].tolist() == ["stage_1", "default"]
     assert table["method"].tolist() == ["old_stage_1", "default"]
     assert set(table["distribution"]) == {"Student-t"}

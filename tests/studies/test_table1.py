@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from sparsemean import studies
-from sparsemean.studies import attacks, lower_bound, rates
-from sparsemean.studies.figure import Options
-from sparsemean.studies.figures import table1
-from sparsemean.studies.lower_bound import Worlds, affordable_weight
+from sparsemean.studies import methods
+from sparsemean.studies.figures import Options, lower_bound, table1
+from sparsemean.studies.figures.lower_bound import Worlds, affordable_weight
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3])
@@ -73,13 +72,13 @@ def test_every_estimator_errs_in_one_of_the_worlds() -> None:
 def test_shifts_grow_as_the_contamination_falls() -> None:
     X, mean, rng = np.zeros((400, 5)), np.array([2.0, 0, 3.0, 0, 0]), np.random.default_rng(0)
     for count in (4, 100):
-        all_of, one = (attacks.find(name) for name in ("root_shift", "root_shift_one"))
+        all_of, one = (methods.find_attack(name) for name in ("root_shift", "root_shift_one"))
         assert callable(all_of)
         assert callable(one)
         strength = math.sqrt(400 / count)
         np.testing.assert_allclose(all_of(X, mean, rng, np.arange(count)), [[-strength, 0, -strength, 0, 0]] * count)
         np.testing.assert_allclose(one(X, mean, rng, np.arange(count)), [[-strength, 0, 0, 0, 0]] * count)
-    assert attacks.find("constant_bias") == "constant_bias"
+    assert methods.find_attack("constant_bias") == "constant_bias"
 
 
 def test_rates_are_read_off_trials() -> None:
@@ -92,12 +91,12 @@ def test_rates_are_read_off_trials() -> None:
         for wobble in (0.5, 1.0, 2.0)
     ]
     trials = pd.DataFrame(rows)
-    np.testing.assert_allclose(rates.worst_errors(trials).value, [0.2, 0.15, 0.125, 0.1001])
-    np.testing.assert_allclose(rates.best_seconds(trials).value, 0.5)
-    assert rates.enough_rows(trials) == {"a": 100}
-    assert np.isnan(rates.enough_rows(trials, of_zero=0.2)["a"])
+    np.testing.assert_allclose(table1.worst_errors(trials).value, [0.2, 0.15, 0.125, 0.1001])
+    np.testing.assert_allclose(table1.best_seconds(trials).value, 0.5)
+    assert table1.enough_rows(trials) == {"a": 100}
+    assert np.isnan(table1.enough_rows(trials, of_zero=0.2)["a"])
     trials.loc[trials.x == 200, "error"] *= 2
-    assert rates.enough_rows(trials) == {"a": 400}
+    assert table1.enough_rows(trials) == {"a": 400}
 
 
 def small_sweeps(_quick: bool, _trials: int | None, seed: int) -> dict[str, studies.Sweep]:

@@ -22,11 +22,11 @@ import numpy as np
 import pytest
 
 from sparsemean import SparseMean, baselines, simulate, sparse_mean
-from sparsemean.bunch import Bunch
-from sparsemean.kernels import cpu
-from sparsemean.partition import deal_paper
-from sparsemean.planning.paper import PRESET, paper_buckets
-from sparsemean.refine.student_t import student_t
+from sparsemean._kernels import cpu
+from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.location import student_t
+from sparsemean._stats.planning import PRESET, paper_buckets
+from sparsemean._util.checks import Bunch
 
 from conftest import Claims
 

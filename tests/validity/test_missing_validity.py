@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate, sparse_mean
-from sparsemean.comparing import compare
-from sparsemean.sources import as_table
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
 
 from adversaries import KINDS, attack
 from conftest import Claims

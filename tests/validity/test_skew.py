@@ -14,8 +14,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from sparsemean import InputError, certify, simulate, sparse_mean
-from sparsemean.certifying import _drift
-from sparsemean.evidence import CONTRAST_VARIANCE, MOST_SKEWED
+from sparsemean._fit.inference import _drift
+from sparsemean._stats.nulls import CONTRAST_VARIANCE, MOST_SKEWED
 
 from conftest import Claims
 

@@ -1,21 +1,28 @@
-"""Every compared method under one call: ``baselines.NAME(X, contamination=…, k=…, random_state=…)``.
-
-Each is a file under ``methods/`` with its reference and its assumptions; a new file needs no entry anywhere.
-"""
+"""Every compared method under one call: ``baselines.NAME(X, contamination=…, k=…, random_state=…)``."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from sparsemean import catalogue
-from sparsemean.baselines.baseline import Baseline, BaselineWarning
+from sparsemean._util import checks
+from sparsemean.baselines._baseline import Baseline, BaselineWarning
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Baseline", "BaselineWarning", "available", "get", "names"]
 
-_METHODS = f"{__name__}.methods"
+
+@cache
+def _methods() -> dict[str, Baseline]:
+    """Collect the functions in the ``__all__`` of every module here; a new one needs no entry anywhere."""
+    public = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in public]
+    offered = {name: getattr(module, name) for module in modules for name in module.__all__}
+    return dict(sorted(offered.items()))
 
 
 def names() -> list[str]:
@@ -26,12 +33,12 @@ def names() -> list[str]:
     >>> "median" in names()
     True
     """
-    return catalogue.names(_METHODS)
+    return list(_methods())
 
 
 def get(name: str, *, argument: str = "name", otherwise: str = "") -> Baseline:
     """Return the method called ``name``, or refuse ``argument`` with the list of choices."""
-    return cast(Baseline, catalogue.find(_METHODS, name, argument=argument, otherwise=otherwise))
+    return cast(Baseline, checks.find(_methods(), name, argument=argument, otherwise=otherwise))
 
 
 def available() -> pd.DataFrame:

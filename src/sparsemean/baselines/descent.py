@@ -1,120 +1,77 @@
-"""Projected descent on the weights of rows: the search that the two gradient methods share.
-
-An objective is a function ``evaluate(w, below)``: the value at the weights w and its gradient, or None as soon as it is
-certain that the value is not below ``below``.
-"""
+"""Descents over weights of rows: dense and sparse."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
 
-from sparsemean.baselines.eigen import TopEigenpair
-from sparsemean.baselines.simplex import project_capped_simplex
-from sparsemean.records import FloatArray, Located
+from sparsemean._stats.descent import LargestBlock, descend, largest_weight, scale_of, spectral_descent, weighted_mean
+from sparsemean._util.records import FloatArray, Located
+from sparsemean.baselines._baseline import baseline
 
-Evaluate: TypeAlias = Callable[[FloatArray, float], tuple[float, FloatArray] | None]
-SAFE = 1e30
-"""From 1/SAFE to SAFE eighth powers, which norms of gradients meet, neither overflow nor vanish."""
-STILL = float(np.finfo(np.float64).eps)
-"""A step of less than this share of the largest weight moves nothing but the last digit."""
+__all__ = ["dense_gd", "sparse_gd"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Descended:
-    """Weights at the end of a descent; ``converged`` says that it ended before the last iteration."""
+@baseline(
+    told=("ε",),
+    assumes="bounded covariance",
+    cost="100 moves of n d × (products for the top eigenvector)",
+    reference="Cheng, Diakonikolas, Ge, Soltanolkotabi 2020, ICML",
+)
+def dense_gd(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+    """Weigh rows so that the top eigenvalue of the weighted covariance is small, and take the weighted mean.
 
-    weights: FloatArray
-    iterations: int
-    converged: bool
+    Minimise λ₁(Σ_w), Σ_w = Σ w_i x_i x_iᵀ − (Σ w_i x_i)(Σ w_i x_i)ᵀ, over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} by
+    100 projected gradient moves from w = 1/n: u the top eigenvector, g_i = (x_i·u)² − 2(wᵀXu)(x_i·u),
+    w ← projection of w − step·g/‖g‖. The step starts at 1/n, is doubled when λ₁ fell, and quartered with w restored
+    when it did not.
 
+    Notes
+    -----
+    It must be told ε. It needs no σ and no k: corrupted rows can hide only where they do not raise the variance in any
+    direction, so its error is of order √ε in units of the largest standard deviation, whatever the sparsity.
 
-def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: float = 0.0) -> Descended:
-    """Minimise over {0 ≤ w ≤ cap, Σw = 1} from w = 1/n, with first step 1/n.
-
-    A move is step·g/‖g‖ and a projection. It is accepted, and the step doubled, if the value fell; else the weights
-    are restored and the step quartered.
-
-    Parameters
+    References
     ----------
-    evaluate : callable
-        The objective; it may return None where the value did not fall.
-    n : int
-        Number of rows.
-    cap : float
-        Largest weight.
-    n_iter : int
-        Most moves.
-    least_fall : float
-        Stop after an accepted move that lowers the value by less than this share of it; 0 never does.
+    Y. Cheng, I. Diakonikolas, R. Ge, M. Soltanolkotabi (2020). High-dimensional robust mean estimation via gradient
+    descent. Proceedings of the 37th International Conference on Machine Learning.
     """
-    w, step = np.full(n, 1 / n), 1 / n
-    found = evaluate(w, math.inf)
-    if found is None or n * cap <= 1:
-        return Descended(w, 0, True)
-    value, gradient = found
-    for iteration in range(1, n_iter + 1):
-        length = float(np.linalg.norm(gradient))
-        if length == 0 or step < STILL * cap:
-            return Descended(w, iteration - 1, True)
-        moved = project_capped_simplex(w - (step / length) * gradient, cap)
-        if np.array_equal(moved, w):
-            return Descended(w, iteration - 1, True)
-        found = evaluate(moved, value)
-        if found is None or not found[0] < value:
-            step /= 4
-            continue
-        fall = value - found[0]
-        enough = fall >= least_fall * value
-        w, step, (value, gradient) = moved, 2 * step, found
-        if not enough:
-            return Descended(w, iteration, True)
-    return Descended(w, n_iter, False)
+    return spectral_descent(X, contamination)
 
 
-def largest_weight(n: int, contamination: float) -> float:
-    """Return the cap 1/(n − round(εn)): weights that at least the rows thought good must share."""
-    return 1 / (n - round(contamination * n))
+# Weights by gradient descent on the largest k×k part of the covariance less the identity.
+
+MOVES = 200
+LEAST_FALL = 0.01
 
 
-def scale_of(X: FloatArray) -> float:
-    """Return the power of two by which rows are divided so that nothing overflows; 1 for ordinary rows."""
-    largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
-    ordinary = largest == 0 or 1 / SAFE < largest < SAFE
-    return 1.0 if ordinary else math.ldexp(1.0, math.frexp(largest)[1] - 1)
+@baseline(
+    told=("ε", "k", "σ"),
+    assumes="unit variance, uncorrelated features, k-sparse mean",
+    cost="moves (200 at most) × n d²",
+    reference="Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi 2021, arXiv 2109.11515",
+)
+def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> Located:
+    """Weigh rows so that the largest k×k part of (weighted covariance − identity) is small, and take the mean.
 
+    The objective is the squared F,k,k-norm of Σ_w − I: in every row the k largest entries (by value) are squared and
+    summed, and the k largest of these sums are added. With Z = Σ_w − I on those k×k entries and zero elsewhere,
+    g_i = (x_iᵀZx_i − x_i·Z(Xᵀw) − x_i·Zᵀ(Xᵀw)) / ‖Z‖_F, and weights move as in `dense_gd`: over
+    {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} from 1/n, step 1/n at first, doubled after a fall, quartered with w restored
+    otherwise; at most 200 moves, and none after one that lowers the objective by less than 1 %.
 
-def weighted_mean(X: FloatArray, w: FloatArray) -> FloatArray:
-    """Return Σ w_i x_i without overflow."""
-    scale = scale_of(X)
-    return np.asarray(w @ X if scale == 1 else (w @ (X / scale)) * scale)
+    Notes
+    -----
+    It must be told ε, k, and that every feature has variance one (σ): rows scaled by c are different rows to it.
 
-
-def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> Located:
-    """Find the mean by weights that make the top eigenvalue λ of the weighted covariance small.
-
-    The gradient of λ at w is g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), u the top eigenvector; the search is `descend`.
-
-    Parameters
+    References
     ----------
-    X : array of shape (n, d)
-        Finite rows.
-    contamination : float
-        Share ε of rows that may be arbitrary; no weight exceeds 1/(n − round(εn)).
-    n_iter : int
-        Moves; the published method always makes 100.
-
-    Returns
-    -------
-    Located
-        The weighted mean with its weights. ``converged`` is True: the number of moves is part of the method.
+    Y. Cheng, I. Diakonikolas, R. Ge, S. Gupta, D. M. Kane, M. Soltanolkotabi (2021). Outlier-robust sparse estimation
+    via non-convex optimization. arXiv 2109.11515; Advances in Neural Information Processing Systems 35 (2022).
     """
-    n = X.shape[0]
-    scale = scale_of(X)
+    n, d = X.shape
+    scale = max(scale_of(X), 1.0)
     rows = X if scale == 1 else X / scale
-    found = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
-    return Located(weighted_mean(X, found.weights), iterations=found.iterations, weights=found.weights)
+    block = LargestBlock(rows, d if k is None else k, unit=scale**-2)
+    found = descend(block, n, largest_weight(n, contamination), n_iter=MOVES, least_fall=LEAST_FALL)
+    notes = () if found.converged else (f"the objective was still falling after {MOVES} moves",)
+    return Located(weighted_mean(X, found.weights), found.iterations, found.converged, notes, found.weights)

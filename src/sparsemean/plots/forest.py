@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean.checks import integer
-from sparsemean.plots.style import (
+from sparsemean._util.checks import integer
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.plots._style import (
     ALARM,
     CHOSEN,
     GUIDE,
@@ -20,12 +21,11 @@ from sparsemean.plots.style import (
     some,
     strongest_first,
 )
-from sparsemean.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean.estimate import Estimate
+    from sparsemean.result import Estimate
 
 LINE, REST_OF_FIGURE = 0.24, 1.5
 """Inches for each feature and for what is around them."""

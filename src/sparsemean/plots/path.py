@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean._stats.planning import DEFAULT_ITERATIONS
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
-from sparsemean.planning.paper import DEFAULT_ITERATIONS
-from sparsemean.plots.style import CYCLE, SMALL, axes_for, entitle, settle, shown
-from sparsemean.records import FloatArray, IntArray
+from sparsemean.plots._style import CYCLE, SMALL, axes_for, entitle, settle, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean.estimate import Estimate
+    from sparsemean.result import Estimate
 
 MAX_LABELLED = 10
 MOST_SELECTED = 200

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean.checks import fraction_of_rows
+from sparsemean._fit.power import smallest_effect
+from sparsemean._stats.planning import MIN_ROWS
+from sparsemean._util.checks import fraction_of_rows
+from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError, require
-from sparsemean.planning.fits import MIN_ROWS
-from sparsemean.planning.outlook import smallest_effect
-from sparsemean.plots.style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle, some
-from sparsemean.records import FloatArray, IntArray, Plan
+from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean.errors import require
-from sparsemean.plots.style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, say, shown, some
+from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, say, shown, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean.estimate import Estimate
-    from sparsemean.records import IntArray
+    from sparsemean._util.records import IntArray
+    from sparsemean.result import Estimate
 
 OVER = ((4, 2), (4, 9))
 """To the right of where a falling curve ends and above it: it never passes there."""
@@ -78,7 +78,7 @@ def steps(slack: IntArray) -> tuple[IntArray, IntArray]:
 
 def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
     """Name the features that last longest where each is lost."""
-    from sparsemean.plots.labels import label_points
+    from sparsemean.plots._style import label_points
 
     slack = estimate.selection.last_slack.copy()
     slack[estimate.selection.skipped] = -1

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._stats.row_scores import limit
 from sparsemean.errors import InputError
-from sparsemean.plots.mass import draw_mass
-from sparsemean.plots.style import ALARM, GUIDE, axes_for, entitle, rim, say, some
-from sparsemean.rows import limit
+from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, rim, say, some
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean.estimate import Estimate
-    from sparsemean.records import Rows
+    from sparsemean._util.records import Rows
+    from sparsemean.result import Estimate
 
 
 def plot_rows(
@@ -48,7 +47,7 @@ def plot_rows(
         raise InputError("order", "be 'rows' or 'scores'", repr(order))
     _check_names(names, estimate.plan.n_rows)
     ax = axes_for(ax)
-    from sparsemean.plots.labels import label_points
+    from sparsemean.plots._style import label_points
 
     in_order = "row, in the order of the data" if order == "rows" else "rank of the row, worst first"
     ax.set_xlabel(in_order)

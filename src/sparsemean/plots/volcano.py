@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean import path
-from sparsemean.plots.mass import draw_mass
-from sparsemean.plots.style import CHOSEN, GUIDE, axes_for, entitle, rim, some, strongest_first
-from sparsemean.selection import harmonic
+from sparsemean._stats import path
+from sparsemean._stats.selection import harmonic
+from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, rim, some, strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean.estimate import Estimate
-    from sparsemean.records import FloatArray
+    from sparsemean._util.records import FloatArray
+    from sparsemean.result import Estimate
 
 HIGHEST = 300.0
 """Smaller p-values than 1e-300, zero among them, are drawn there, as triangles."""
@@ -37,7 +36,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
         How many of the strongest selected features to name, where there is room.
     """
     ax = axes_for(ax)
-    from sparsemean.plots.labels import label_points
+    from sparsemean.plots._style import label_points
 
     height = heights(estimate.p_values)
     selected = strongest_first(estimate, estimate.support)

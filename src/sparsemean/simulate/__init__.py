@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsemean.simulate import attacks, distributions
+from sparsemean.simulate._protocols import Replacement
 from sparsemean.simulate.contaminated import make_contaminated
-from sparsemean.simulate.protocols import Replacement
 
 __all__ = ["Replacement", "attacks", "distributions", "make_contaminated"]

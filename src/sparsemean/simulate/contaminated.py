@@ -1,4 +1,4 @@
-"""Rows around a sparse mean, the last of them corrupted."""
+"""Simulated data: noise, a sparse mean, and rows that an attack replaced."""
 
 from __future__ import annotations
 
@@ -6,12 +6,48 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsemean.bunch import Bunch
-from sparsemean.checks import fraction_of_rows
+from sparsemean._util.checks import Bunch, fraction_of_rows
 from sparsemean.errors import InputError
-from sparsemean.simulate import attacks, checks, distributions
-from sparsemean.simulate.protocols import Attack, FloatArray, Noise, Size
-from sparsemean.simulate.replacing import replacement
+from sparsemean.simulate import _protocols, attacks, distributions
+from sparsemean.simulate._protocols import Attack, FloatArray, IntArray, Noise, Replacement, Size
+
+
+def replacement(
+    attack: Attack, X: FloatArray, mean: FloatArray, *, rng: np.random.Generator, corrupted: IntArray
+) -> Replacement:
+    """Return the rows that ``attack`` puts in, and where.
+
+    The attack reads ``X`` and ``mean`` through views that it cannot write to; what it changes is only what it
+    returns. Its rows may hold infinities and NaN: an adversary is not bound to be tidy.
+    """
+    answer = attack(_read_only(X), _read_only(mean), rng, corrupted.copy())
+    if isinstance(answer, Replacement):
+        corrupted = _chosen(answer.corrupted, n=len(X), allowed=corrupted.size)
+        answer = answer.rows
+    expected = (corrupted.size, X.shape[1])
+    rule = f"return numbers in an array of shape {expected}"
+    rows = _protocols.numbers(answer, argument="attack", rule=rule)
+    if rows.shape != expected:
+        raise InputError("attack", rule, f"shape {rows.shape}")
+    return Replacement(rows, corrupted)
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _chosen(indices: object, *, n: int, allowed: int) -> IntArray:
+    rule = f"choose at most {allowed} distinct rows by their indices in 0 … {n - 1}"
+    chosen = _protocols.numbers(indices, argument="attack", rule=rule)
+    whole = chosen.ndim == 1 and bool(np.all((chosen >= 0) & (chosen < n) & (chosen == np.floor(chosen))))
+    if not whole or chosen.size > allowed or np.unique(chosen).size != chosen.size:
+        raise InputError("attack", rule, np.array2string(chosen, threshold=6))
+    return chosen.astype(np.intp)
+
+
+# Rows around a sparse mean, the last of them corrupted.
 
 
 def make_contaminated(
@@ -23,7 +59,7 @@ def make_contaminated(
     shape: float = 3.1,
     contamination: float = 0.1,
     attack: str | Attack | None = "constant_bias",
-    random_state: checks.Seed = None,
+    random_state: _protocols.Seed = None,
 ) -> Bunch:
     """Draw n rows mean + noise and let an adversary corrupt a fraction of them.
 
@@ -42,7 +78,7 @@ def make_contaminated(
         rows, unless the attack chooses others; clean rows are exchangeable, so nothing hangs on it.
     attack : str, callable or None
         One of ``simulate.attacks.available()``, a function ``(X, mean, rng, corrupted) -> rows`` that sees
-        all clean rows and the truth (`sparsemean.simulate.protocols.Attack`), or None for clean data. Options
+        all clean rows and the truth (`sparsemean.simulate._protocols.Attack`), or None for clean data. Options
         are bound by ``functools.partial``.
     random_state : None, int or numpy Generator
         The same integer gives the same data, and the same clean rows whatever the attack. A Generator is
@@ -66,11 +102,11 @@ def make_contaminated(
     >>> data.X.shape, data.support, data.corrupted.size
     ((600, 100), array([0, 1, 2, 3]), 60)
     """
-    n, d = checks.count(n, argument="n"), checks.count(d, argument="d")
-    truth, shape = checks.full_mean(mean, d), checks.positive_shape(shape)
+    n, d = _protocols.count(n, argument="n"), _protocols.count(d, argument="d")
+    truth, shape = _protocols.full_mean(mean, d), _protocols.positive_shape(shape)
     count = _corrupted_count(n, fraction_of_rows(contamination))
     adversary = attack if attack is None or callable(attack) else attacks.get(attack)
-    noise_rng, attack_rng = checks.streams(random_state)
+    noise_rng, attack_rng = _protocols.streams(random_state)
     X = truth + _draws(distribution, shape, noise_rng, (n, d))
     corrupted = np.arange(n - count, n)
     if adversary is None or count == 0:
@@ -88,7 +124,7 @@ def _corrupted_count(n: int, fraction: float) -> int:
 
 def _draws(distribution: str | Noise, shape: float, rng: np.random.Generator, size: Size) -> FloatArray:
     if callable(distribution):
-        return checks.noise(distribution(rng, size), size)
+        return _protocols.noise(distribution(rng, size), size)
     with np.errstate(over="ignore", invalid="ignore"):
         draws = distributions.get(distribution)(rng, size, shape)
     if not np.isfinite(draws).all():

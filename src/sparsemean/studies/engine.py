@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsemean import remarks
-from sparsemean.checks import integer
-from sparsemean.kernels.threads import count_threads
+from sparsemean._fit import messages
+from sparsemean._kernels.memory_layout import count_threads
+from sparsemean._util.checks import integer
+from sparsemean.studies._cache import Store, alone
 from sparsemean.studies.methods import find
 from sparsemean.studies.settings import Setting, Sweep
-from sparsemean.studies.store import Store, alone
 from sparsemean.studies.trial import run_trial
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run(
                 store.add(task.setting, found)
             records[task.setting] += found
     table = pd.DataFrame(_rows(sweep, records))
-    table.attrs = {"sweep": sweep.describe(), "versions": remarks.versions(), "notes": store.notes if store else []}
+    table.attrs = {"sweep": sweep.describe(), "versions": messages.versions(), "notes": store.notes if store else []}
     return table
 
 

@@ -1,4 +1,4 @@
-"""The estimators that studies compare, by the names of the paper; each sees a data set, what it is told, and a seed."""
+"""The estimators and attacks that studies compare, by name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,61 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparsemean import baselines
-from sparsemean.bunch import Bunch
+from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._stats.planning import PRESET, paper_buckets
+from sparsemean._util.checks import Bunch
+from sparsemean._util.records import FloatArray, IntArray, Located
 from sparsemean.errors import InputError
-from sparsemean.fitting import sparse_mean
-from sparsemean.planning.paper import PRESET, paper_buckets
-from sparsemean.records import FloatArray, Located
-from sparsemean.studies.oracle import OLD_GROUPS, oracle
+from sparsemean.simulate._protocols import Attack
 from sparsemean.studies.settings import Setting
+
+GROUPS = (10, 50, 100, 150, 200)
+OLD_GROUPS = (1, 2, 4, 5, 10, 20)
+"""Those of the older run behind the t panel of Fig 2c."""
+
+
+def oracle(data: Bunch, k: int, groups: tuple[int, ...] = GROUPS) -> FloatArray:
+    """Return, of the mean and of medians of means over consecutive groups of the clean rows, the one nearest the truth.
+
+    Each candidate is cut to its k largest entries first.
+    """
+    clean = np.delete(data.X, data.corrupted, axis=0)
+    candidates = [clean.mean(axis=0)]
+    for count in groups:
+        parts = np.array_split(clean, min(count, clean.shape[0]))
+        candidates.append(np.median([part.mean(axis=0) for part in parts], axis=0))
+    cut = [Located(np.asarray(candidate)).cut(k).mean for candidate in candidates]
+    return min(cut, key=lambda estimate: float(np.linalg.norm(estimate - data.mean)))
+
+
+# Attacks that only studies need: as strong as theory lets them be before they show in a variance.
+
+
+def find_attack(name: str) -> str | Attack:
+    """Return the attack called ``name``: one of this file, else the name, which the library knows or refuses."""
+    return _ATTACKS.get(name, name)
+
+
+def root_shift(X: FloatArray, mean: FloatArray, _rng: np.random.Generator, corrupted: IntArray, /) -> FloatArray:
+    """Move the corrupted rows by −1/√ε in every coordinate of the support.
+
+    Each coordinate's variance grows by about one and its mean moves by √ε: what a fixed shift does for one ε only, this
+    does for all. Together the coordinates show: along the support the variance grows by k.
+    """
+    return X[corrupted] + np.where(mean != 0, -1.0, 0.0) / math.sqrt(corrupted.size / len(X))
+
+
+def root_shift_one(X: FloatArray, mean: FloatArray, _rng: np.random.Generator, corrupted: IntArray, /) -> FloatArray:
+    """Move the corrupted rows by −1/√ε in the first coordinate of the support, as the lower bound's adversary does."""
+    shift = np.zeros(mean.size)
+    shift[np.flatnonzero(mean)[:1]] = -1.0 / math.sqrt(corrupted.size / len(X))
+    return X[corrupted] + shift
+
+
+_ATTACKS: dict[str, Attack] = {"root_shift": root_shift, "root_shift_one": root_shift_one}
+
+
+# The estimators that studies compare, by the names of the paper; each sees a data set, what it is told, and a seed.
 
 Method: TypeAlias = Callable[[Bunch, Setting, int], FloatArray]
 
@@ -76,9 +124,9 @@ def _filtered(X: FloatArray, setting: Setting, n_buckets: int, seed: int, k: int
 
     At ε = 0.1 that is so from n = 3000 rows on, and for the old number of buckets always.
     """
-    from sparsemean.baselines.filtering import filter_rows
-    from sparsemean.kernels import cpu
-    from sparsemean.partition import deal_paper
+    from sparsemean._kernels import cpu
+    from sparsemean._stats.buckets import deal_paper
+    from sparsemean.baselines.sparse_filtering import filter_rows
 
     share = math.ceil(setting.contamination * setting.n) / n_buckets
     means = cpu.bucket_means(np.ascontiguousarray(X), deal_paper(setting.n, n_buckets, seed))

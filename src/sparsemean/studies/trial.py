@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean.baselines import BaselineWarning
 from sparsemean.simulate import make_contaminated
-from sparsemean.studies import attacks
+from sparsemean.studies import methods
 from sparsemean.studies.methods import find
 from sparsemean.studies.settings import Setting
 
@@ -20,7 +20,7 @@ def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[s
     seed = setting.seed(study_seed, trial)
     data = make_contaminated(
         setting.n, setting.d, setting.mean, distribution=setting.distribution, shape=setting.shape,
-        contamination=setting.contamination, attack=attacks.find(setting.attack), random_state=seed,
+        contamination=setting.contamination, attack=methods.find_attack(setting.attack), random_state=seed,
     )  # fmt: skip
     records = []
     for name in estimators:

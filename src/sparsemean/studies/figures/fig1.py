@@ -1,12 +1,9 @@
-"""Fig 1: the subgradient method on u² − v² learns the means one after the other; on the mean itself it does not.
-
-Made twice. *Numbers*: the settings behind the published curves. *Text*: those that the caption states, read literally:
-variance 3.3 is that of the noise, "variance 50" of a Cauchy law is a scale of √50, lines are medians.
-"""
+"""Fig 1: trajectories of the convex and the nonconvex descent."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean._stats import path
+from sparsemean._stats.buckets import deal_paper
+from sparsemean._util.files import replacing
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
-from sparsemean.files import replacing
-from sparsemean.records import FloatArray
 from sparsemean.simulate import make_contaminated
-from sparsemean.simulate.attacks.kinds.replaced_rows import replaced_rows
-from sparsemean.simulate.distributions.lognormal import lognormal
-from sparsemean.simulate.protocols import Size
-from sparsemean.studies import trajectories
-from sparsemean.studies.figure import Options, Outcome
+from sparsemean.simulate._protocols import Size
+from sparsemean.simulate.attacks import replaced_rows
+from sparsemean.simulate.distributions import lognormal
+from sparsemean.studies.figures import Options, Outcome, PaperFigure
 from sparsemean.studies.published import read
 
 if TYPE_CHECKING:
@@ -32,6 +30,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     Published = dict[tuple[str, int], pd.DataFrame]
+
+
+def means_of(X: FloatArray, n_buckets: int, *, seed: int, columns: IntArray) -> FloatArray:
+    """Return the (J, columns) means of the paper's buckets."""
+    from sparsemean._kernels import cpu
+
+    return cpu.bucket_means(X, deal_paper(X.shape[0], n_buckets, seed), columns=columns)
+
+
+def nonconvex(means: FloatArray, n_iter: int, *, alpha: float, eta: float) -> FloatArray:
+    """Return |u² − v²| after steps 1 … ``n_iter``, a row for each step."""
+    return np.abs(path.walk(means, alpha=alpha, eta=eta, times=range(1, n_iter + 1)))
+
+
+def convex(means: FloatArray, n_iter: int, *, eta: float, start: float = 0.0) -> FloatArray:
+    """Return |μ| after steps 1 … ``n_iter`` of μ ← μ + ηβ(μ), a row for each step.
+
+    The same numbers as `kernels.reference.convex_subgradient`, to the last bit: β is read off the sorted bucket means.
+    """
+    walks = [_convex_walk(sorted(column), n_iter, eta, start) for column in means.T.tolist()]
+    return np.abs(np.array(walks, dtype=np.float64).T)
+
+
+def _convex_walk(ordered: list[float], n_iter: int, eta: float, start: float) -> list[float]:
+    J, mu, walk = len(ordered), start, []
+    for _ in range(n_iter):
+        net = J - bisect_right(ordered, mu) - bisect_left(ordered, mu)
+        mu = mu + eta * net / J
+        walk.append(mu)
+    return walk
+
+
+# Fig 1: the subgradient method on u² − v² learns the means one after the other; on the mean itself it does not.
 
 TITLE = "Fig 1 · convex against nonconvex"
 KINDS = ("nonconvex", "convex")
@@ -75,10 +106,14 @@ NUMBERS = Variant(
     "numbers", "settings behind the published curves", 100, (5.0, -2.0, -1.5, 2.0), 3.3, 1.0,
     {"nonconvex": 20.0, "convex": 40.0}, 50.0, 1e-10, (0.1, 0.2, 0.3),
 )  # fmt: skip
+
+
 TEXT = Variant(
     "text", "settings of the caption", 500, (5.0, 2.0, 2.0, 1.5), 1.0, math.sqrt(math.log(3.3) / 2),
     {"nonconvex": 20.0, "convex": 20.0}, math.sqrt(50.0), 0.0, (0.25, 0.5, 0.75),
 )  # fmt: skip
+
+
 VARIANTS = (NUMBERS, TEXT)
 
 
@@ -135,10 +170,10 @@ def one_trial(variant: Variant, kind: str, n_iter: int, seed: int) -> FloatArray
         N_ROWS, variant.d, variant.mean, distribution=variant.noise, contamination=EPSILON, attack=attack,
         random_state=seed,
     )  # fmt: skip
-    means = trajectories.means_of(data.X, N_BUCKETS, seed=seed, columns=np.arange(SHOWN))
+    means = means_of(data.X, N_BUCKETS, seed=seed, columns=np.arange(SHOWN))
     if kind == "nonconvex":
-        return trajectories.nonconvex(means, n_iter, alpha=ALPHA, eta=ETA)
-    return trajectories.convex(means, n_iter, eta=ETA, start=variant.start)
+        return nonconvex(means, n_iter, alpha=ALPHA, eta=ETA)
+    return convex(means, n_iter, eta=ETA, start=variant.start)
 
 
 def final_values(kind: str, seed: int, *, batches: int = BATCHES, tell: Any = lambda: None) -> FloatArray:
@@ -288,3 +323,6 @@ def _legend(figure: Figure) -> None:
     handles.append(lines.Line2D([], [], color="0.55", label="no mean (5 to 8)"))
     handles.append(lines.Line2D([], [], color="0.3", marker="o", linestyle="", markersize=4, label="published"))
     figure.legend(handles=handles, fontsize="small", frameon=False, ncols=len(handles), loc="outside lower center")
+
+
+FIGURES = {"fig1": PaperFigure(TITLE, make)}

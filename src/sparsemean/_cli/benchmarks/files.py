@@ -1,0 +1,322 @@
+"""Benchmarks of files larger than memory, sketches, start-up and memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from sparsemean._cli.benchmarks.data import FloatMatrix
+from sparsemean._cli.benchmarks.timing import Row, best_times, measure, numbers, size
+from sparsemean._counts.merging import merge
+from sparsemean._counts.sketch import Sketch, sketch
+from sparsemean._data import open_file
+from sparsemean._fit.one_sample import fit
+
+WRITTEN_AT_ONCE = 64_000_000
+"""Bytes written or read in one go."""
+KINDS = (".npy", ".zarr", ".parquet", ".h5ad")
+COLUMNS = {".parquet": 1000}
+"""Parquet keeps a note on every column in every group of rows, so that tables are long rather than wide."""
+
+
+def stripes(n: int, d: int, *, grain: int = 1) -> list[slice]:
+    """Cut the rows into stretches of about ``AT_ONCE`` bytes."""
+    width = max(grain, WRITTEN_AT_ONCE // (8 * d) // grain * grain)
+    return [slice(a, min(a + width, n)) for a in range(0, n, width)]
+
+
+def drawn(d: int, rows: list[slice]) -> Iterator[tuple[slice, FloatMatrix]]:
+    """Yield heavy-tailed rows, the first three columns with a mean."""
+    for k, part in enumerate(rows):
+        values = np.random.default_rng(k).standard_normal((part.stop - part.start, d))
+        values /= np.abs(np.random.default_rng(k).standard_normal((values.shape[0], 1))) + 0.1
+        values[:, :3] += 2.0
+        yield part, values
+
+
+def write(path: Path, n: int, d: int) -> None:
+    """Write an (n, d) table of float64 by the ending of ``path``, as its library does by default."""
+    rows = stripes(n, d)
+    match path.suffix:
+        case ".npy":
+            out = np.lib.format.open_memmap(path, "w+", np.float64, (n, d))
+            for part, values in drawn(d, rows):
+                out[part] = values
+        case ".zarr":
+            import zarr
+
+            array = zarr.create_array(store=path, shape=(n, d), dtype="f8", chunks=(min(n, 1000), min(d, 1000)))
+            for part, values in drawn(d, stripes(n, d, grain=1000)):
+                array[part] = values
+        case ".parquet":
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            names = [f"m{i}" for i in range(d)]
+            with parquet.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names])) as writer:
+                for _, values in drawn(d, rows):
+                    writer.write_table(pa.table(dict(zip(names, values.T, strict=True))))
+        case _:
+            import h5py
+
+            with h5py.File(path, "w") as file:
+                file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+                x = file.create_dataset("X", (n, d), "f8")
+                x.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+                for part, values in drawn(d, rows):
+                    x[part] = values
+                for name, size in (("obs", n), ("var", d)):
+                    frame = file.create_group(name)
+                    frame.attrs.update({"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"})
+                    frame.attrs["column-order"] = np.array([], dtype=h5py.string_dtype())
+                    index = frame.create_dataset("_index", data=[f"{name}{i}" for i in range(size)])
+                    index.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
+
+
+def read_once(path: Path) -> None:
+    """Read everything once with the file's own library, piece by piece, and throw it away."""
+    match path.suffix:
+        case ".npy":
+            with path.open("rb") as file:
+                while np.fromfile(file, np.float64, WRITTEN_AT_ONCE // 8).size:
+                    pass
+        case ".zarr":
+            import zarr
+
+            array = zarr.open_array(path, mode="r")
+            for part in stripes(*array.shape, grain=array.chunks[0]):
+                array[part]
+        case ".parquet":
+            from pyarrow import parquet
+
+            file = parquet.ParquetFile(path)
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+        case _:
+            import h5py
+
+            with h5py.File(path) as file:
+                for part in stripes(*file["X"].shape):
+                    file["X"][part]
+
+
+def certified_fit(path: Path) -> None:
+    """Fit the file without judging rows."""
+    found = fit(open_file(path), refine=None, screen_rows=False, random_state=0)
+    assert found.support.tolist() == [0, 1, 2], found.support
+
+
+def seconds(path: Path, repeat: int) -> tuple[float, float]:
+    """Return the best times of one read and of one fit."""
+    read, fitted = best_times(lambda: read_once(path), lambda: certified_fit(path), repeat=repeat)
+    return read, fitted
+
+
+# Files of 8 GB under a limit of 2 GB of memory: a certified fit beside one plain read.
+
+GIGABYTES = {False: 8.0, True: 0.1}
+LIMIT = 2_000_000_000
+WIDE = 20_000
+LARGE_FILES_BAR = 1.5
+LARGE_FILES_CODE = """
+import resource
+resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
+from pathlib import Path
+from sparsemean._cli.benchmarks import files, timing
+print(*files.seconds(Path({path!r}), {repeat}), timing.peak_memory() / 1e6)
+"""
+
+
+def large_files(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield a row for each kind of file; nothing on systems without such limits."""
+    if sys.platform == "win32":
+        return
+    for ending in KINDS:
+        d = COLUMNS.get(ending, WIDE)
+        n = round(GIGABYTES[quick] * 1e9 / (8 * d))
+        folder = Path(tempfile.mkdtemp())
+        try:
+            path = folder / f"x{ending}"
+            write(path, n, d)
+            code = LARGE_FILES_CODE.format(limit=LIMIT, path=str(path), repeat=min(repeat, 2))
+            read, fitted, peak = numbers(code)
+        finally:
+            shutil.rmtree(folder)
+        yield Row(
+            name=f"certified fit over one read, {ending} of {8e-9 * n * d:.1f} GB, {n:,} × {d:,}",
+            value=fitted / read,
+            unit="×",
+            bar=None if quick else LARGE_FILES_BAR,
+            detail=f"read {read:.1f} s, fit {fitted:.1f} s, peak {peak:,.0f} MB, limit {LIMIT / 1e6:,.0f} MB",
+        )
+
+
+# Sketches as files: bytes a feature, and merging a hundred of them beside just reading them.
+
+FEATURES = {False: 1_000_000, True: 20_000}
+FILES = {False: 100, True: 20}
+BAR_BYTES = 40.0
+BAR_MERGE = 2.0
+ROWS = 640
+SKETCHES_CODE = """
+from pathlib import Path
+from sparsemean._cli.benchmarks import timing
+from sparsemean._counts.merging import merge
+paths = sorted(Path({folder!r}).iterdir())
+merge(paths[:2])
+print(timing.peak_above(lambda: merge(paths)))
+"""
+
+
+def sketches(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield bytes a feature, merging over reading, and the memory that merging takes."""
+    d, n_files = FEATURES[quick], FILES[quick]
+    folder = Path(tempfile.mkdtemp())
+    try:
+        paths = written(folder, d, n_files)
+        each = paths[0].stat().st_size
+        yield Row(
+            name=f"sketch on disk, three sizes, {size(d)} features",
+            value=each / d,
+            unit="B a feature",
+            bar=None if quick else BAR_BYTES,
+            detail=f"{each:,} bytes in all, names of the features included",
+        )
+        read, merged = cold_times(paths, repeat=min(repeat, 3))
+        yield Row(
+            name=f"merging {n_files} sketches over reading their files, {size(d)} features",
+            value=merged / read,
+            unit="×",
+            bar=None if quick else BAR_MERGE,
+            detail=f"read {read:.2f} s ({each * n_files / read / 1e9:.1f} GB/s), merge {merged:.2f} s "
+            f"({each * n_files / merged / 1e9:.1f} GB/s)",
+        )
+        (peak,) = numbers(SKETCHES_CODE.format(folder=str(folder)))
+        yield Row(f"peak memory of merging {n_files} above that of two, {size(d)} features", peak, "MB")
+    finally:
+        shutil.rmtree(folder)
+
+
+def written(folder: Path, d: int, n_files: int) -> list[Path]:
+    """Write files of ``ROWS`` rows each, one after the other."""
+    X = np.random.default_rng(0).standard_normal((ROWS, min(d, 1000)), dtype=np.float32)
+    wide = np.tile(X, -(-d // X.shape[1]))[:, :d]
+    first = sketch(wide, feature_names=[f"feature {i}" for i in range(d)])
+    paths = [folder / f"{k:03}.sketch" for k in range(n_files)]
+    for k, path in enumerate(paths):
+        _of_others(first, k).save(path)
+    return paths
+
+
+def _of_others(made: Sketch, k: int) -> Sketch:
+    """Return the counts of the features k places further on, as if they were those of other rows."""
+    counts = made.told.counts
+    moved = replace(counts, **{name: np.roll(getattr(counts, name), k, axis=-1) for name in ("positive", "negative")})
+    return replace(made, told=replace(made.told, counts=moved, ranges=((ROWS * k, ROWS * (k + 1)),)))
+
+
+def cold_times(paths: Sequence[Path], *, repeat: int) -> tuple[float, float]:
+    """Return the best times of reading and of merging files that are not in memory."""
+    best = [math.inf, math.inf]
+    for _ in range(repeat):
+        for side, work in enumerate((read_all, merge)):
+            forget(paths)
+            began = time.perf_counter()
+            work(paths)
+            best[side] = min(best[side], time.perf_counter() - began)
+    return best[0], best[1]
+
+
+def forget(paths: Sequence[Path]) -> None:
+    """Ask the system not to keep the files in memory."""
+    for path in paths if hasattr(os, "posix_fadvise") else ():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_all(paths: Sequence[Path]) -> int:
+    """Read the files and throw them away."""
+    return sum(len(path.read_bytes()) for path in paths)
+
+
+# What a new process pays once: ``import sparsemean``, and the first fit without and with compiled kernels on disk.
+
+IMPORT_BAR, COLD_BAR, WARM_BAR = 0.4, 6.0, 1.0
+IMPORT = """
+import time
+began = time.perf_counter()
+{statement}
+print(time.perf_counter() - began)
+"""
+IMPORTS = {
+    "import sparsemean": IMPORT_BAR,
+    "from sparsemean import sparse_mean": None,
+    "from sparsemean import SparseMean": None,
+}
+"""The first loads next to nothing; the others load what a fit and what scikit-learn's base classes need."""
+FIRST_FIT = """
+import time
+import numpy, scipy, numba, sklearn, pandas, sparsemean
+X = numpy.random.default_rng(0).standard_t(3, (600, 100))
+X[:, :4] += 2
+began = time.perf_counter()
+sparsemean.sparse_mean(X, contamination=0.1, random_state=0)
+print(time.perf_counter() - began)
+"""
+MOST = 3
+"""Processes started for a number, at most."""
+
+
+def start(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the times, each the best of a few processes."""
+    times = 1 if quick else min(repeat, MOST)
+    for statement, bar in IMPORTS.items():
+        seconds = [measure(IMPORT.format(statement=statement)) for _ in range(1 + times)]
+        yield Row(f"{statement}, new process", min(seconds[1:]), "s", bar=bar)  # the first may write bytecode
+    pairs = [_cold_and_warm() for _ in range(times)]
+    for i, (which, most) in enumerate((("cold", COLD_BAR), ("warm", WARM_BAR))):
+        name = f"first fit in a new process beyond imports, {which} kernel cache, float64, 600 × 100"
+        yield Row(name, min(pair[i] for pair in pairs), "s", bar=most)
+
+
+def _cold_and_warm() -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(FIRST_FIT, cache=Path(folder)), measure(FIRST_FIT, cache=Path(folder))
+
+
+# Peak memory of the paper's fit above the data themselves.
+
+SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
+MEMORY_BAR = 100.0
+MEMORY_CODE = """
+from sparsemean._cli.benchmarks import data, timing
+timing.warm({dtype!r})
+X = data.draw({n}, {d}, {dtype!r})
+print(timing.peak_above(lambda: timing.paper_fit(X)))
+"""
+
+
+def memory(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
+    """Yield the largest of two runs, in both precisions; nothing on systems that do not tell."""
+    if sys.platform == "win32":
+        return
+    n, d = SHAPE[quick]
+    for dtype, bytes_each in (("float64", 8), ("float32", 4)):
+        code = MEMORY_CODE.format(n=n, d=d, dtype=dtype)
+        yield Row(
+            name=f"peak memory of the paper fit above X, {dtype}, {size(n)} × {size(d)}",
+            value=max(measure(code) for _ in range(1 if quick else 2)),
+            unit="MB",
+            bar=None if quick else MEMORY_BAR,
+            detail=f"X itself is {n * d * bytes_each / 1e6:,.0f} MB",
+        )

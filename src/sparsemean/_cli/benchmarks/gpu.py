@@ -1,0 +1,164 @@
+"""An NVIDIA GPU: the counting pass and all inference against a mean there, and what is sent against the copy rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sparsemean._cli.benchmarks.timing import Row, at_least, best_times
+from sparsemean.errors import MissingExtraError
+
+KINDS = {"float32": 1.15, "float64": 1.25, "bfloat16": 1.25, "float16": None}
+"""How much longer than the mean the pass may take."""
+INFERENCE = 3.0
+COPIED = 0.8
+SIZES = (1, 2, 4)
+
+
+def gpu(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield nothing but a remark where there is no GPU, or no torch to compare with."""
+    try:
+        from sparsemean._kernels import gpu
+
+        there = gpu.cupy().cuda.runtime.getDeviceCount() > 0
+        import torch  # noqa: F401
+    except (ImportError, MissingExtraError):
+        there = False
+    except Exception:  # a driver that is too old, or none
+        there = False
+    if not there:
+        yield Row("GPU: none here, or no CuPy and torch to use it: nothing measured", 0.0, "")
+        return
+    n, d = (2000, 20_000) if quick else (2000, 1_000_000)
+    for kind, bar in KINDS.items():
+        yield from _resident(kind, n, d, None if quick else bar, repeat)
+    yield from _sent(n, d, not quick, repeat)
+    yield from _alike(n, min(d, 100_000))
+
+
+def _drawn(kind: str, n: int, d: int) -> Any:
+    """Draw a matrix on the device; every thousandth feature has a mean."""
+    import torch
+
+    made = torch.empty((n, d), dtype=getattr(torch, kind), device="cuda")
+    generator = torch.Generator("cuda").manual_seed(0)
+    for first in range(0, n, 100):
+        made[first : first + 100] = torch.randn((100, d), device="cuda", generator=generator)
+    made[:, ::1000] += 1
+    return made
+
+
+def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iterator[Row]:
+    from sparsemean._data import as_table
+    from sparsemean._fit.data import Reading
+    from sparsemean._fit.one_sample import ask, decided_by
+    from sparsemean._kernels import gpu
+    from sparsemean._stats.buckets import deal_blocks
+
+    X = _drawn(kind, n, d)
+    values = as_table(X).source.values  # type: ignore[attr-defined]
+    partition = deal_blocks(n, SIZES, 0)
+    dealt = gpu.Dealt(partition)
+
+    def count() -> None:
+        total, bad = gpu.no_counts(partition, d), gpu.cupy().zeros(1, dtype=np.int32)
+        gpu.add_counts(values, dealt, total, bad, kind=kind)
+
+    plan = ask(n, d, refine=None, screen_rows=False).plan
+    data = Reading(as_table(X), partition, plan, None, None, None)
+    passed, plain, decided = _device_times(count, partial(X.mean, 0), partial(decided_by, data, 0), repeat=5 * repeat)
+    rate = n * d * X.element_size() / 1e12
+    detail = f"{1e3 * passed:.2f} ms, {rate / passed:.2f} TB/s; the mean {1e3 * plain:.2f} ms, {rate / plain:.2f} TB/s"
+    shape = f"{n}×{d:,} {kind}"
+    yield Row(f"counting pass on the GPU / torch mean, {shape}", passed / plain, "×", bar, detail=detail)
+    limit = INFERENCE if kind == "float32" and bar else None
+    name = f"pass and all inference on the GPU / torch mean, {shape}"
+    yield Row(name, decided / plain, "×", limit, detail=f"{1e3 * decided:.2f} ms")
+
+
+def _device_times(*sides: Any, repeat: int) -> list[float]:
+    """Return the best time of each side in seconds, by the device's own clock; all use the default queue."""
+    import torch
+
+    best = [float("inf")] * len(sides)
+    for turn in range(-1, repeat):  # the first turn compiles
+        for k, side in enumerate(sides):
+            began, ended = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda.synchronize()
+            began.record()
+            side()
+            ended.record()
+            ended.synchronize()
+            if turn >= 0:
+                best[k] = min(best[k], began.elapsed_time(ended) / 1e3)
+    return best
+
+
+def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
+    """Send four times what the device is allowed to hold."""
+    import cupy
+
+    from sparsemean._counts import engines
+    from sparsemean._data import as_table
+    from sparsemean._data.gpu import sent
+    from sparsemean._stats.buckets import deal_blocks
+
+    X = np.empty((n, d), dtype=np.float32)
+    for first in range(0, n, 100):
+        X[first : first + 100] = cupy.random.standard_normal((100, d), dtype=np.float32).get()
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.get_limit()
+    pool.set_limit(size=max(X.nbytes // 4, 100_000_000))
+    try:
+        table, dealt = sent(as_table(X), "gpu"), deal_blocks(n, SIZES, 0)
+        send = partial(engines.count, table, dealt)
+        send()
+        sending, copying = best_times(send, _copying(X.nbytes), repeat=min(repeat, 5))
+    finally:
+        pool.set_limit(size=before)
+    detail = f"{X.nbytes / 1e9 / sending:.1f} GB/s; copying from pinned memory {X.nbytes / 1e9 / copying:.1f} GB/s"
+    name = f"host data of 4 × the allowed device memory, {n}×{d:,} float32: share of the copy rate"
+    yield Row(name, copying / sending, "", at_least(COPIED) if full else None, detail=detail)
+
+
+def _copying(size: int) -> Any:
+    """Return what copies ``size`` bytes to the device from memory that it reads by itself, over and over one piece."""
+    import cupy
+
+    piece = min(size, 256_000_000)
+    here = np.frombuffer(cupy.cuda.alloc_pinned_memory(piece), dtype=np.uint8, count=piece)
+    here[:] = 1
+    there, queue = cupy.empty(piece, dtype=np.uint8), cupy.cuda.Stream(non_blocking=True)
+
+    def copy() -> None:
+        for first in range(0, size, piece):
+            there.data.copy_from_host_async(here.ctypes.data, min(piece, size - first), queue)
+        queue.synchronize()
+
+    return copy
+
+
+def _alike(n: int, d: int) -> Iterator[Row]:
+    """Count what differs between a fit on the host and one on the device."""
+    from sparsemean import sparse_mean
+
+    for kind, close in (("float64", 1e-10), ("float32", 1e-5)):
+        X = _drawn(kind, n, d)
+        here, there = sparse_mean(X.cpu().numpy(), random_state=0), sparse_mean(X, random_state=0)
+        exact = ("p_values", "p_adjusted", "q_values", "radius", "max_contamination")
+        differing = sum(
+            int(np.sum(~np.equal(getattr(here, name), getattr(there, name)) & ~_both_nan(here, there, name)))
+            for name in exact
+        )
+        apart = float(np.abs(here.mean - there.mean).max())
+        what = f"{n}×{d:,} {kind}, {here.support.size} selected"
+        yield Row(f"decisions that differ between host and GPU, {what}", differing, "", 0)
+        yield Row(f"largest difference of an estimate, {what}", apart, "", close)
+
+
+def _both_nan(a: Any, b: Any, name: str) -> Any:
+    return np.isnan(getattr(a, name)) & np.isnan(getattr(b, name))

@@ -1,0 +1,317 @@
+"""Benchmarks of fits on the host: against the mean, the median, plain iteration, and themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sparsemean import baselines
+from sparsemean._cli.benchmarks import data, plain_baselines, timing
+from sparsemean._cli.benchmarks.data import N_SIGNALS, SIGNAL, FloatMatrix
+from sparsemean._cli.benchmarks.timing import Row, at_least, best_times, measure
+from sparsemean._kernels import reference
+from sparsemean._stats.buckets import deal, deal_blocks
+from sparsemean._stats.planning import PAPER_ITERATIONS, STAGE_1, plan_fit
+from sparsemean._util.records import Counts, FloatArray
+from sparsemean.simulate import make_contaminated
+
+PAPER_BARS = {"float64": 0.8, "float32": 1.3}
+GOALS = {"float64": 0.5, "float32": 0.7}
+
+
+def paper_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the ratio for every shape and precision."""
+    subject = partial(partial, timing.paper_fit)
+    return data.rows("paper fit", subject, PAPER_BARS, goals=GOALS, quick=quick, repeat=repeat)
+
+
+# The default fit with all inference against ``X.mean(axis=0)``: what certainty costs.
+
+CERTIFIED_BARS = {"float64": 0.7, "float32": 0.95}
+
+
+def certified_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the ratio for every shape and precision; the bar is for the first shape."""
+    subject = partial(partial, timing.certified_fit)
+    return data.rows("certified fit", subject, CERTIFIED_BARS, everywhere=False, quick=quick, repeat=repeat)
+
+
+# The counting pass for nested buckets of 1, 2 and 4 rows against ``X.mean(axis=0)``.
+
+COUNTING_BARS = {"float64": 0.6, "float32": 0.85}
+SIZES = (1, 2, 4)
+
+
+def counting_pass(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the ratio for every shape and precision."""
+
+    def subject(X: FloatMatrix) -> Callable[[], Counts]:
+        return partial(timing.counting_pass, X, deal_blocks(X.shape[0], SIZES, 0))
+
+    return data.rows("counting pass, sizes 1, 2, 4", subject, COUNTING_BARS, quick=quick, repeat=repeat)
+
+
+# The default fit, which screens rows and refines values, against its certified part alone; 5 % of the rows are bad.
+
+DEFAULT_SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
+BIAS = -2.0
+DEFAULT_BAR = 4.0
+
+
+def default_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the ratio for both precisions; rejected rows make the default fit read everything a second time."""
+    for dtype in ("float64", "float32"):
+        timing.warm(dtype)
+        X = data.draw(*DEFAULT_SHAPE[quick], dtype)
+        X[-int(timing.DEFAULT_CONTAMINATION * X.shape[0]) :] += BIAS
+        data.forget()  # the next benchmark shall not find it corrupted
+        whole, certified = best_times(partial(timing.default_fit, X), partial(timing.certified_fit, X), repeat=repeat)
+        yield Row(
+            name=f"default fit / its certified part, {timing.shape(X)} {dtype}",
+            value=whole / certified,
+            unit="×",
+            bar=None if quick else DEFAULT_BAR,
+            detail=timing.against(whole, certified),
+        )
+
+
+# The paper's fit against ``np.median(X, axis=0)``, and against two threads that only read ``X``.
+
+READ_SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
+MEDIAN_SHAPE = {False: (2000, 10_000), True: (2000, 1000)}
+
+
+def against_median(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield both ratios; neither has a bar."""
+    for dtype in ("float64", "float32"):
+        timing.warm(dtype)
+        X = data.draw(*READ_SHAPE[quick], dtype)
+        fit, read = best_times(partial(timing.paper_fit, X), partial(two_thread_read, X), repeat=repeat)
+        yield Row(
+            name=f"paper fit / two-thread read, {timing.shape(X)}",
+            value=fit / read,
+            unit="×",
+            detail=f"{timing.against(fit, read)}, {timing.rate(X, fit)} against {timing.rate(X, read)}",
+        )
+        X = data.draw(*MEDIAN_SHAPE[quick], dtype)
+        fit, median = best_times(partial(timing.paper_fit, X), partial(np.median, X, axis=0), repeat=repeat)
+        yield Row(
+            name=f"paper fit / np.median(X, axis=0), {timing.shape(X)}",
+            value=fit / median,
+            unit="×",
+            detail=timing.against(fit, median),
+        )
+
+
+def two_thread_read(X: data.FloatMatrix) -> float:
+    """Return the maximum of ``X``, each half found by a thread of its own."""
+    halves = np.array_split(X, 2)
+    with ThreadPoolExecutor(2) as pool:
+        return float(max(pool.map(np.max, halves)))
+
+
+# The paper's fit against a plain NumPy iteration of the same 600 steps on all features.
+
+PLAIN_SHAPE = {False: (600, 10_000), True: (600, 1000)}
+PLAIN_BAR = at_least(200)
+
+
+def plain_iteration(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield how many times faster the fit is; the plain side is slow and runs once."""
+    timing.warm("float64")
+    X = data.draw(*PLAIN_SHAPE[quick], "float64")
+    fit_side, plain_side = partial(timing.paper_fit, X), partial(iterate, X)
+    before, plain = best_times(fit_side, plain_side, repeat=1)
+    after, *_ = best_times(fit_side, repeat=repeat)
+    fit = min(before, after)
+    yield Row(
+        name=f"plain NumPy iteration / paper fit, {timing.shape(X)}",
+        value=plain / fit,
+        unit="×",
+        bar=None if quick else PLAIN_BAR,
+        detail=timing.against(plain, fit),
+    )
+
+
+def iterate(X: data.FloatMatrix) -> FloatArray:
+    """Take bucket means and walk every feature, step by step, with the readable kernels."""
+    plan = plan_fit(*X.shape, contamination=timing.CONTAMINATION, **STAGE_1)
+    means = reference.bucket_means(X, deal(plan, 0))
+    return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
+
+
+# How the time of the paper's fit grows when the data double, in features or in rows.
+
+ROWS = {False: 2000, True: 500}
+FEATURES = {False: 50_000, True: 10_000}
+GROWTH_BAR = (1.7, 2.3)
+
+
+def growth(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the time ratio of every doubling, all sizes timed in turn."""
+    timing.warm("float32")
+    n, d = ROWS[quick], FEATURES[quick]
+    X = data.draw(4 * n, d, "float32")
+    wider = [X[: n * k].reshape(n, k * d) for k in (1, 2, 4)]
+    longer = [X[: n * k] for k in (1, 2, 4)]
+    for what, sizes, axis in (("features", wider, 1), ("rows", longer, 0)):
+        times = best_times(*(partial(timing.paper_fit, Y) for Y in sizes), repeat=repeat)
+        for small, large, before, after in zip(sizes, sizes[1:], times, times[1:], strict=False):
+            yield Row(
+                name=f"{what} doubled, {timing.shape(small)} → {timing.size(large.shape[axis])} {what}",
+                value=after / before,
+                unit="×",
+                bar=None if quick else GROWTH_BAR,
+                detail=timing.against(after, before),
+            )
+
+
+# A small problem, 600 × 100, with everything loaded: what is paid beyond the arithmetic.
+
+SMALL_SHAPE = (600, 100)
+CALLS = 20
+"""A call is short; this many take the place of one."""
+KERNELS_BAR, FIT_BAR = 1.0, 5.0
+
+
+def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
+    """Yield the time of the kernel calls of a fit and of the fit itself."""
+    from sparsemean._kernels import cpu
+    from sparsemean.estimators import SparseMean
+
+    X = data.draw(*SMALL_SHAPE, "float64")
+    estimator = SparseMean.paper(contamination=timing.CONTAMINATION, random_state=0)
+    plan = plan_fit(*SMALL_SHAPE, contamination=timing.CONTAMINATION, **STAGE_1)
+    partition, support = deal(plan, 0), estimator.fit(X).support_
+
+    def kernels() -> None:
+        cpu.count_signs(X, partition)
+        means = cpu.bucket_means(X, partition, columns=support)
+        cpu.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
+
+    calls, fit = best_times(kernels, lambda: estimator.fit(X), repeat=repeat * CALLS)
+    what = f"{timing.shape(X)}, warm"
+    detail = f"count, bucket means and walk of {support.size} features"
+    yield Row(f"kernel calls, {what}", 1e3 * calls, "ms", bar=KERNELS_BAR, detail=detail)
+    yield Row(f"SparseMean.paper().fit, {what}", 1e3 * fit, "ms", bar=FIT_BAR)
+
+
+# The compared methods of the paper against their plain NumPy transcriptions, with the same answer.
+
+BASELINES_SHAPE = {False: (600, 300), True: (600, 60)}
+EPSILON, K = 0.1, 4
+MEAN = (10.0, -5.0, -4.0, 2.0)
+BASELINES_BAR = at_least(5)
+REPEATS = {"dense_gd": 0.5, "sparse_gd": 3, "sparse_filter": 40}
+"""Times ``repeat``: the plain sides take a second, a tenth and a hundredth of one, and short times need more tries."""
+
+
+def compared_methods(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield how many times faster each method is, on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    X = make_contaminated(*BASELINES_SHAPE[quick], MEAN, random_state=0).X
+    with threadpool_limits(1), np.errstate(divide="ignore", invalid="ignore"):
+        for name in REPEATS:
+            plain_side, fast_side = partial(plain, name, X), partial(fast, name, X)
+            np.testing.assert_allclose(fast_side(), plain_side(), rtol=1e-6, atol=1e-9)
+            slow, quickly = best_times(plain_side, fast_side, repeat=max(1, int(REPEATS[name] * repeat)))
+            yield Row(
+                name=f"plain NumPy / {name}, {timing.shape(X)}",
+                value=slow / quickly,
+                unit="×",
+                bar=None if quick else BASELINES_BAR,
+                detail=timing.against(slow, quickly),
+            )
+
+
+def plain(name: str, X: FloatArray) -> FloatArray:
+    """Run the transcription and keep the k largest entries where the method is told k."""
+    if name == "dense_gd":
+        return plain_baselines.dense_gd(X, EPSILON)
+    mean: FloatArray = getattr(plain_baselines, name)(X, EPSILON, K)
+    mean[np.argsort(-np.abs(mean), kind="stable")[K:]] = 0
+    return mean
+
+
+def fast(name: str, X: FloatArray) -> FloatArray:
+    """Run the method."""
+    return baselines.get(name)(X, contamination=EPSILON, k=None if name == "dense_gd" else K, random_state=0)
+
+
+# The default fit of a sparse matrix: its memory over that of the matrix, its time over filling the zeros in first.
+
+SPARSE_SHAPE = {False: (10_000, 50_000), True: (1000, 5000)}
+STRETCH = 20
+"""Columns of which a row stores one."""
+AT_ONCE = 200
+MEMORY_BAR = 1.5
+TIME_BAR = 1.0
+MOST_REPEATS = 3
+"""Filling in the zeros takes seconds."""
+CODE = """
+from sparsemean._cli.benchmarks import speed, timing
+timing.default_fit(speed.draw(640, 400))
+X = speed.draw({n}, {d})
+print(1e6 * timing.peak_above(lambda: timing.default_fit(X)) / speed.bytes_of(X))
+"""
+
+
+def draw(n: int, d: int) -> Any:
+    """Return a matrix compressed by rows: noise of Student t with 3 degrees of freedom, and signals in every row."""
+    from scipy.sparse import csr_array
+
+    width = d // STRETCH
+    indices, data = np.empty((n, width), dtype=np.int32), np.empty((n, width))
+    signals = np.linspace(0, width - 1, N_SIGNALS).astype(np.intp)
+    rng = np.random.default_rng(0)
+    for first in range(0, n, AT_ONCE):
+        sparse_matrix = slice(first, min(first + AT_ONCE, n))
+        shape = indices[sparse_matrix].shape
+        indices[sparse_matrix] = STRETCH * np.arange(width) + rng.integers(STRETCH, size=shape, dtype=np.int32)
+        data[sparse_matrix] = rng.standard_t(3, shape)
+        indices[sparse_matrix, signals] = STRETCH * signals
+        data[sparse_matrix, signals] += SIGNAL
+    indptr = np.arange(n + 1, dtype=np.int32) * np.int32(width)
+    return csr_array((data.ravel(), indices.ravel(), indptr), shape=(n, d))
+
+
+def bytes_of(X: Any) -> int:
+    """Return the memory that a compressed matrix takes."""
+    return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+
+
+def sparse_matrix(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the memory where the system tells it, and the time for matrices compressed by rows and by columns."""
+    n, d = SPARSE_SHAPE[quick]
+    what = f"{timing.size(n)} × {timing.size(d)} at {100 / STRETCH:g} %"
+    if sys.platform != "win32":
+        yield Row(
+            name=f"peak memory of the default fit, matrix included / the matrix, CSR {what}",
+            value=1 + measure(CODE.format(n=n, d=d)),
+            unit="×",
+            bar=None if quick else MEMORY_BAR,
+            detail=f"the matrix is {12 * n * d / STRETCH / 1e6:,.0f} MB",
+        )
+    by_rows = draw(n, d)
+    timing.warm("float64")
+    timing.default_fit(draw(640, 400))
+    for kind in ("CSR", "CSC"):
+        X = by_rows.asformat(kind.lower())
+        ours, filled = best_times(
+            partial(timing.default_fit, X),
+            lambda X=X: timing.default_fit(X.toarray()),  # type: ignore[misc]
+            repeat=min(repeat, MOST_REPEATS),
+        )
+        yield Row(
+            name=f"default fit / default fit with zeros filled in, {kind} {what}",
+            value=ours / filled,
+            unit="×",
+            bar=None if quick else TIME_BAR,
+            detail=timing.against(ours, filled),
+        )

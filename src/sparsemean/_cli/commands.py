@@ -1,0 +1,194 @@
+"""The commands that need no data file: demo, plan, reproduce, bench."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sparsemean._cli.common_options import echo, progressing, report, say, visible
+
+if TYPE_CHECKING:
+    from sparsemean.result import Estimate
+
+SEX_LINKED = ("37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at")
+"""Five probes of genes on the Y chromosome and one of XIST, known from outside the data."""
+
+
+def compare_sexes(progress: Callable[[float], None] | None = None) -> Estimate:
+    """Compare men and women, 5 % of the samples possibly wrong."""
+    from sparsemean import datasets
+    from sparsemean._data import as_table
+    from sparsemean._fit.two_sample import compare
+
+    data = datasets.load_all_sex()
+    table = as_table(data.X, data.features)
+    estimate, _ = compare(table, data.y, contamination=0.05, progress=progress)
+    return estimate
+
+
+def meaning(estimate: Estimate) -> str:
+    """Say what was found, against what is known from outside the data."""
+    found = set(estimate.names(estimate.support))
+    known = sum(probe in found for probe in SEX_LINKED)
+    least = int(estimate.selection.last_slack[estimate.support].min())
+    return (
+        f"In words: {len(found)} of {estimate.plan.n_features:,} probes differ between men and women even if any "
+        f"{least} of the {estimate.plan.n_rows} samples are wrong, among them {known} of the {len(SEX_LINKED)} known "
+        "to lie on the Y chromosome or in XIST."
+    )
+
+
+# ``sparsemean demo``.
+
+
+@click.command(short_help="Run on the shipped data.")
+def demo() -> None:
+    """Run on the shipped data: the probes that differ between men and women.
+
+    125 leukaemia patients, 12,625 probes, about six of the patients mislabelled.
+    """
+    began = time.perf_counter()
+    with progressing("Comparing", quiet=False) as progress:
+        estimate = compare_sexes(progress)
+    report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
+    say(meaning(estimate))
+
+
+# ``sparsemean plan``.
+
+
+@click.command(short_help="What so many rows and columns can show.")
+@click.argument("n", type=int)
+@click.argument("d", type=int)
+@click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
+@click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
+@click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
+@click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
+@click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
+@click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
+def plan(n: int, d: int, **options: Any) -> None:
+    """Say what N rows of D features can show, before any data are seen."""
+    from sparsemean._fit.power import plan as make_plan
+
+    made = make_plan(n, d, **options)
+    assert made.outlook is not None
+    say(made.summary())
+    echo("\n  bucket of   buckets   majority needed   detectable mean (σ)   if opposed")
+    for row in made.outlook.table:
+        echo(
+            f"  {row['size']:>9.0f} {row['buckets']:>9.0f} {row['majority']:>17.0f} {row['effect']:>21.3g}"
+            f"{row['effect_opposed']:>13.3g}"
+        )
+    echo("\nThe paper's theorems:")
+    for theorem, quantity, value in made.outlook.theorems:
+        echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))
+
+
+# ``sparsemean bench``.
+
+
+@click.command(short_help="Measure speed and memory.")
+@click.argument("names", nargs=-1)
+@click.option("--quick", is_flag=True, help="Smaller problems, less than a minute in all.")
+@click.option("--repeat", type=click.IntRange(min=1), default=7, show_default=True, help="Best of this many.")
+@click.option("--list", "listing", is_flag=True, help="List the benchmarks and stop.")
+def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> None:
+    """Measure speed and memory as ratios taken in one run, best of several."""
+    from sparsemean._cli import benchmarks
+
+    if listing:
+        echo("\n".join(benchmarks.available()))
+        return
+    show: Callable[[Any], None] = lambda row: echo(_bench_line(row))  # noqa: E731
+    rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
+    missed = sum(row.met is False for row in rows)
+    echo(f"{len(rows)} rows, {missed} outside their bar")
+
+
+def _bench_line(row: Any) -> str:
+    mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
+    aim = f" (bar {row.bar_text})" if row.met is not None else ""
+    line = f"{mark} {row.value:8.3g} {row.unit:<2} {row.name}"
+    return line + (f"\n{'':17}{row.detail}{aim}" if row.detail or aim else "")
+
+
+# ``sparsemean reproduce``.
+
+
+@click.command(short_help="Make the figures of the paper again.")
+@click.argument("figures", nargs=-1)
+@click.option("--trials", type=int, default=None, help="Data sets a point  [default: the published number].")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder.")
+@click.option("--quick", is_flag=True, help="A coarse grid and two trials: minutes, a look and no reproduction.")
+@click.option("--jobs", type=int, default=None, help="Processes [default: all cores].")
+@click.option("--seed", type=int, default=0, show_default=True, help="What the seeds of all trials are made from.")
+@click.option("--list", "listing", is_flag=True, help="List the figures and stop.")
+def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | None, **options: Any) -> None:
+    """Make the FIGURES of the paper again, all if none is named.
+
+    Published points stand beside ours, and one page collects everything. A run
+    that is stopped goes on where it was: finished trials are kept.
+    """
+    from sparsemean.studies import figures as paper
+    from sparsemean.studies.reproduce import reproduce as make_figures
+
+    if listing:
+        echo("\n".join(f"{name:<22} {paper.find(name).title}" for name in paper.available()))
+        return
+    try:
+        with _figures_progress() as told:
+            made = paper.Options(out, n_jobs=jobs, progress=told.pop("progress"), **options)
+            report = make_figures(figures, made, **told)
+    except KeyboardInterrupt:
+        kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
+        raise click.Abort(kept) from None
+    for sentence in report.left_out:
+        echo(visible(sentence))
+    echo(f"{visible(report.page)}: {report.summary.sentence()}")
+
+
+def _figure_line(made: Any) -> None:
+    from sparsemean.studies.published import summarise
+
+    compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
+    echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
+    for note in made.outcome.notes:
+        echo(click.wrap_text(note, 80, "  ", "  "))
+
+
+@contextlib.contextmanager
+def _figures_progress() -> Iterator[dict[str, Any]]:
+    """Show on a terminal which figure is made, the trials done and the time left; yield whom to tell of these."""
+    if not sys.stderr.isatty():
+        yield {"starting": None, "made": _figure_line, "progress": None}
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300)
+
+    def starting(name: str) -> None:
+        for old in bar.task_ids:
+            bar.remove_task(old)
+        bar.add_task(name, total=None)
+        bar.start()
+
+    def made(figure: Any) -> None:
+        bar.stop()  # the line would be written into the bar
+        _figure_line(figure)
+
+    def progress(done: int, total: int) -> None:
+        bar.update(bar.task_ids[-1], completed=done, total=total)
+
+    try:
+        yield {"starting": starting, "made": made, "progress": progress}
+    finally:
+        bar.stop()

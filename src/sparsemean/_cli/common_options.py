@@ -1,0 +1,281 @@
+"""Options that commands share, and what they show while they work and when they are done."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from sparsemean._data.table import Table
+    from sparsemean.result import Estimate
+
+SHOWN = 20
+PATIENCE = 2.0
+"""Seconds after which a command shows how far it is."""
+WIDTH = 80
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""Characters that move, hide or turn round what a terminal shows."""
+PLAIN = {
+    "…": "...", "–": "-", "−": "-", "×": "x", "·": "*", "±": "+-", "’": "'", "“": '"', "”": '"', "→": "->",
+    "≤": "<=", "≥": ">=", "∞": "inf", "√": "sqrt ", "⌈": "ceil(", "⌉": ")", "ℓ": "l", "α": "alpha", "β": "beta",
+    "δ": "delta", "ε": "epsilon", "η": "eta", "μ": "mu", "σ": "sigma",
+}  # fmt: skip
+"""Our own signs, where an encoding lacks them."""
+
+
+def steady_streams() -> None:
+    """Make standard output and error take any text: what is closed goes nowhere, what has no code is spelt out."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:  # the next file to be opened would be taken for the terminal
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+    codecs.register_error("sparsemean", _spelt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sparsemean")
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """Return in plain letters what an encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end]
+    plain = "".join(PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in lacking)
+    return plain, error.end
+
+
+def visible(text: object) -> str:
+    """Return a text with its control characters written out, so that no name can speak to the terminal."""
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print, unless nobody reads on: a closed pipe is no reason to give up the work."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        click.echo(text, file=stream)  # named, or click would write UTF-8 where ASCII is asked for
+    except BrokenPipeError:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def say(sentence: str) -> None:
+    """Print a sentence, 80 columns wide."""
+    echo(click.wrap_text(visible(sentence), WIDTH))
+
+
+def written(*targets: object, err: bool = False) -> None:
+    """Name the files that were written."""
+    for target in targets:
+        echo(f"Written: {visible(target)}", err=err)
+
+
+def report(estimate: Estimate, title: str, seconds: float) -> None:
+    """Print shape, table, one sentence and the time, 80 columns wide."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    # names are printed as they are: no [markup], no :emoji:
+    console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False, emoji=False)
+    with console.capture() as shown:
+        _show(estimate, title, seconds, console=console, grid=Grid(box=None, pad_edge=False, header_style="bold"))
+    echo(shown.get().removesuffix("\n"))
+
+
+def _show(estimate: Estimate, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
+    """Print a result on ``console``, the features in ``grid``."""
+    plan = estimate.plan
+    console.print(f"{visible(title)}: {plan.n_rows:,} rows × {plan.n_features:,} columns")
+    selected = estimate.table()
+    grid.add_column("feature", overflow="fold")
+    adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
+    for name in ("estimate", "interval", sure, "radius", "survives"):
+        grid.add_column(name, justify="right")
+    row: Any
+    for row in selected.head(SHOWN).itertuples():
+        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
+        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
+        value = f"{row.estimate:.4g}".replace("nan", "–")
+        cells = (value, interval, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
+        grid.add_row(visible(row.feature), *cells)
+    if len(selected):
+        console.print(grid)
+    if len(selected) > SHOWN:
+        console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
+    console.print(visible(estimate.summary()))
+    seed = "" if estimate.labels is not None else f"Seed {estimate.seed}; "
+    console.print(f"{seed}{seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
+
+
+def details(estimate: Estimate, table: Table, opened: float) -> None:
+    """Print how the file was read and with what the result was made."""
+    source, status = table.source, estimate.status
+    kind = "sparse" if source.sparse else "dense"
+    lines = [
+        f"Read along {source.along}, {kind}, {source.dtype}; {opened:.2f} s to open.",
+        f"Bad rows allowed for: {estimate.plan.bad_rows} of {estimate.plan.n_units}. "
+        f"Features walked step by step: {status.walked}.",
+        "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
+    ]
+    for line in lines:
+        say(line)
+
+
+@contextlib.contextmanager
+def waiting(what: str, quiet: bool) -> Iterator[None]:
+    """Show on a terminal that something is being done whose end is not known."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False, emoji=False).status(visible(what), spinner="line"):
+        yield
+
+
+@contextlib.contextmanager
+def progressing(what: str, quiet: bool) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal the share done and the time left, once it has taken two seconds."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=1.0)
+    began = time.perf_counter()
+
+    def update(share: float) -> None:
+        if time.perf_counter() - began > PATIENCE:
+            bar.start()
+        bar.update(task, completed=share)
+
+    try:
+        yield update
+    finally:
+        bar.stop()
+
+
+# Options that several commands have, and what is done about the files they name.
+
+Function = Callable[..., Any]
+Option = Callable[[Function], Function]
+
+
+def together(*options: Option) -> Option:
+    """Return several options as one decorator, in the order in which help lists them."""
+
+    def decorate(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+in_file = together(
+    click.option("--id", metavar="COLUMN", help="Column with the names of the rows."),
+    click.option("--select", multiple=True, metavar="NAME", help="Look at this column only; *, ? and repeats allowed."),
+    click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
+    click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
+    click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file."),
+    click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
+)
+"""What of a file is meant."""
+IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
+deciding = together(
+    click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
+    click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
+    click.option("--noise", default="symmetric", show_default=True, help="symmetric, or skewed: up to 2,500 rows."),
+)
+refining = together(
+    click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),
+    click.option("--screen/--no-screen", "screen_rows", default=None, help="Leave suspect rows out of the estimates."),
+)
+showing = together(
+    click.option(
+        "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
+        help="Write JSON to FILE.json, or in place of the table if no file is named.",
+    ),
+    click.option(
+        "--report", "page", type=click.Path(path_type=Path), metavar="FILE.html",
+        help="Write a page for the browser: words, table, linked plots.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+)  # fmt: skip
+"""How a result is shown."""
+jobs: Option = click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of the command line that say how to estimate as those of a fit."""
+    out = dict(options)
+    if out["refine"] is None:
+        del out["refine"]
+    elif out["refine"].lower() == "none":
+        out["refine"] = None
+    if out["screen_rows"] is None:
+        del out["screen_rows"]
+    return out
+
+
+def json_target(json_file: str | None) -> list[Path]:
+    """Return the file that ``--json`` names, if any."""
+    if json_file in (None, "-"):
+        return []
+    assert json_file is not None
+    if not json_file.endswith(".json"):
+        raise InputError("--json", "be followed by a name that ends in .json, or by none", repr(json_file))
+    return [Path(json_file)]
+
+
+def check_apart(target: Path, inputs: Sequence[Path], option: str = "--out", *, advice: str = "") -> None:
+    """Refuse an output that is one of the inputs."""
+    for file in inputs:
+        if target.exists() and file.exists() and target.samefile(file):
+            raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")
+
+
+def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse a page that cannot be written, before anything is read."""
+    if page is None:
+        return
+    from sparsemean._report.page import check_target
+
+    check_target(page, "--report")
+    check_apart(page, inputs, "--report")
+
+
+def show(estimate: Estimate, title: str, seconds: float, *, json_file: str | None, quiet: bool) -> None:
+    """Print a result, as JSON where that is asked for."""
+    from sparsemean._fit.write import as_json
+
+    if json_file == "-":
+        text = as_json(estimate)
+        echo(text if _in_unicode() else json.dumps(json.loads(text), indent=2))
+    elif not quiet:
+        report(estimate, title, seconds)
+
+
+def _in_unicode() -> bool:
+    """Whether standard output has a code for every character; elsewhere JSON escapes all but plain letters."""
+    return codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")

@@ -1,0 +1,210 @@
+"""``sparsemean fit``."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from sparsemean._cli import common_options
+from sparsemean._cli.common_options import details, progressing, waiting, written
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._data.table import Table, Wanted
+    from sparsemean.result import Estimate
+
+ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device")
+"""Options that mean nothing where two groups are compared."""
+ELSEWHERE = ("dask", "workers", "worker_memory")
+"""Options that say who reads and counts."""
+
+
+@click.command(short_help="Which features of a file have a mean or differ.")
+@click.argument("file", type=click.Path(path_type=Path))
+@common_options.in_file
+@click.option("--group", metavar="COLUMN", help="Compare the two groups of rows that this column names.")
+@click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
+@common_options.deciding
+@click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
+@click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
+@click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
+@click.option(
+    "--refine", default=None, metavar="NAME",
+    help="auto, none, gd, filter or a compared method  [default: auto; none with --paper].",
+)  # fmt: skip
+@common_options.refining
+@click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; not to be shopped for.")
+@common_options.jobs
+@click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
+@click.option(
+    "--dask", metavar="WHERE", default=None,
+    help="Let workers read and count: local, or the address of a scheduler, tcp://host:port.",
+)  # fmt: skip
+@click.option("--workers", type=int, default=None, help="Workers of --dask local [default: one a core].")
+@click.option("--worker-memory", metavar="SIZE", default=None, help="Memory of each, such as 1GB.")
+@click.option(
+    "--out", type=click.Path(path_type=Path),
+    help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
+)  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
+@common_options.showing
+@click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
+@click.pass_context
+def fit(
+    context: click.Context,
+    /,
+    file: Path,
+    json_file: str | None,
+    out: Path | None,
+    page: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    verbose: bool,
+    **options: Any,
+) -> None:
+    """Select the features of FILE whose mean is not zero, or differs by --group.
+
+    Rows are observations, columns are features. Every selected feature comes
+    with an interval, an adjusted p-value and the share of bad rows it survives.
+
+    FILE ends in .npy, .npz, .csv or .tsv (also .gz), .parquet, .feather, .h5ad,
+    .zarr, .h5 or .mtx; - reads comma-separated text from standard input.
+    """
+    from sparsemean._data import open_file
+    from sparsemean._data.table import Wanted
+
+    if quiet and verbose:
+        raise InputError("--quiet", "be left out with --verbose", "both")
+    targets = [*([] if out is None else [out]), *common_options.json_target(json_file)]
+    _check_targets(file, targets, overwrite)
+    common_options.check_page(page, [file])
+    wanted = Wanted(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group")})
+    if wanted.group is not None:
+        _refuse_one_sample(context)
+    if options["device"] not in (None, "cpu", "gpu"):
+        raise InputError("--device", "be cpu or gpu", repr(options["device"]))
+    if options["device"] == "gpu" and options["dask"] is not None:
+        raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
+    title = "standard input" if str(file) == "-" else file.name
+    elsewhere = {name: options.pop(name) for name in ELSEWHERE}
+    began = time.perf_counter()
+    with waiting(f"Reading {title}", quiet):
+        table = open_file(file, wanted)
+    opened = time.perf_counter() - began
+    with _spread(table, file, wanted, quiet, **elsewhere) as table:
+        with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
+            estimate = _estimate(table, wanted.group, options, progress)
+        table.check_unchanged()
+        for target in targets:
+            _write(estimate, file, target, overwrite)
+        if page is not None:
+            _write_page(estimate, page, wanted.group, title)
+            targets.append(page)
+    common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
+    if json_file != "-" and not quiet:
+        if verbose:
+            details(estimate, table, opened)
+        written(*targets)
+
+
+@contextlib.contextmanager
+def _spread(
+    table: Table,
+    file: Path,
+    wanted: Wanted,
+    quiet: bool,
+    *,
+    dask: str | None,
+    workers: int | None,
+    worker_memory: str | None,
+) -> Iterator[Table]:
+    """Yield the table as it is, or as one that workers read as long as the block lasts."""
+    if dask is None:
+        for flag, value in (("--workers", workers), ("--worker-memory", worker_memory)):
+            if value is not None:
+                raise InputError(flag, "come with --dask local", value)
+        yield table
+        return
+    if str(file) == "-":
+        raise InputError("--dask", "be left out for standard input, which no worker can read", dask)
+    from sparsemean._data.dask import spread
+    from sparsemean._util.cluster import working
+
+    table = spread(table, file, wanted)
+    with contextlib.ExitStack() as stack:
+        with waiting("Starting workers" if dask == "local" else f"Asking {dask}", quiet):
+            stack.enter_context(working(dask, workers=workers, memory=worker_memory))
+        yield table
+
+
+def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate:
+    """Fit one sample, or compare two groups."""
+    from sparsemean._fit import one_sample, two_sample
+
+    if group is not None:
+        given = {name: options[name] for name in ("contamination", "level", "missing")}
+        estimate, _ = two_sample.compare(
+            table, table.groups, selection_rule=options["selection"], n_jobs=options["jobs"], progress=progress,
+            argument=f"--group {group}", **given,
+        )  # fmt: skip
+        return estimate
+    return one_sample.fit(table, progress=progress, **_one_sample(options))
+
+
+def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the command line as those of a fit."""
+    from sparsemean._stats.planning import PRESET
+
+    given = common_options.given(options)
+    paper = given.pop("paper")
+    given["random_state"], given["n_jobs"] = given.pop("seed"), given.pop("jobs")
+    with contextlib.suppress(TypeError, ValueError):
+        given["n_buckets"] = int(given["n_buckets"])
+    if not paper:
+        return given
+    return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
+
+
+def _refuse_one_sample(context: click.Context) -> None:
+    """Refuse options that a comparison would have to ignore."""
+    for name in ONE_SAMPLE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
+            raise InputError(flag, "be left out with --group", repr(context.params[name]))
+
+
+def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:
+    """Refuse outputs that cannot be meant, before anything is read."""
+    from sparsemean._fit.write import check_target
+
+    for target in targets:
+        annotated = target.suffix.lower() == ".h5ad"
+        if annotated and file.suffix.lower() != ".h5ad":
+            raise InputError("--out", "end in .h5ad only where the input does", repr(target.name))
+        check_target(target)
+        if not (annotated and overwrite):
+            common_options.check_apart(target, [file], advice=", or allow it with --overwrite" if annotated else "")
+
+
+def _write(estimate: Estimate, file: Path, target: Path, overwrite: bool) -> None:
+    if target.suffix.lower() == ".h5ad":
+        from sparsemean._fit.write import write_h5ad
+
+        write_h5ad(estimate, file, target, overwrite=overwrite)
+        return
+    from sparsemean._fit.write import write
+
+    write(estimate, target)
+
+
+def _write_page(estimate: Estimate, page: Path, group: str | None, title: str) -> None:
+    """Write the report."""
+    what = "which features have a mean" if group is None else f"what differs by {group}"
+    estimate.report(page, title=f"{title}: {what}")

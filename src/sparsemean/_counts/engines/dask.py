@@ -1,0 +1,315 @@
+"""Chunks are counted where they lie: what each tells adds up in a tree, and only that and chosen columns travel.
+
+Whole blocks of 64 rows are counted in the chunk they lie in, those that two chunks share where the chunks meet. Where
+buckets take rows from anywhere (the paper's dealing, and subjects) whole columns are put together on the workers first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean._counts import engines, partial_counts
+from sparsemean._counts.engines.host import map_means, not_finite
+from sparsemean._data import as_table
+from sparsemean._data.dask import Dask, check_held, ends
+from sparsemean._data.source import Held, as_dense
+from sparsemean._data.table import Table
+from sparsemean._kernels import cpu
+from sparsemean._util.cluster import run
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition, Told
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._data.source import Block
+
+__all__ = ["count", "map_means", "ranks"]
+FAN_IN = 8
+"""Sketches that are added up in one task."""
+SCANNED_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What every task is told once: where chunks begin, and how their rows are dealt.
+
+    Rows are dealt by ``seed`` and their number among those not ``left_out``; by ``partition`` where there is one.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    keep: IntArray
+    shift: FloatArray | None
+    missing: bool
+    sizes: tuple[int, ...]
+    seed: int
+    left_out: IntArray
+    partition: Partition | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value that is not finite, and where among all rows and columns it was found."""
+
+    row: int
+    column: int
+    value: float
+
+
+Bad = Place | InputError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a chunk, or several, told: a sketch or counts, kept columns; or what is wrong with it."""
+
+    told: Told | Counts | None
+    kept: FloatArray | None = None
+    bad: Bad | None = None
+
+
+def count(
+    table: Table,
+    partition: Partition,
+    *,
+    keep: IntArray | None = None,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+    progress: cpu.Progress | None = None,
+) -> tuple[Counts, FloatArray | None]:
+    """Compute every chunk once; return the sign counts of all wanted sizes, and the columns ``keep``.
+
+    ``n_jobs`` has no meaning here: each chunk is counted by one thread of whoever computes it.
+    """
+    import dask
+
+    source = _source(table)
+    if keep is not None:
+        check_held(source.shape[0], keep.size)
+    array = source.pieces() if partition.seed is not None else source.whole_columns()
+    job = _job(array, partition, keep, shift, missing)
+    told = dask.delayed(job, traverse=False, pure=False)
+    counted = array.map_blocks(
+        _count, job=told, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
+    ).to_delayed()
+    kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
+    heard = _listening(table, job, kept, counted.shape, progress)
+    watched = [dask.delayed(_travels, pure=False)(found) for found in counted.ravel()]
+    ended = run(watched, [_tree(down) for down in counted.T], heard)
+    return _side_by_side(table, partition, job, ended), kept
+
+
+def rehearse() -> None:
+    """Count a few rows: what a worker then holds in memory it holds as long as it lives."""
+    partial_counts.sketch(as_table(np.ones((BLOCK, 2))), seed=0, sizes=(1, 2, 4), n_jobs=1)
+
+
+def _source(table: Table) -> Dask:
+    source = table.source
+    while isinstance(source, Held):
+        source = source.source
+    assert isinstance(source, Dask)
+    return source
+
+
+def _ones(array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return (1,) * array.numblocks[0], (1,) * array.numblocks[1]
+
+
+def _job(array: Any, partition: Partition, keep: IntArray | None, shift: FloatArray | None, missing: bool) -> Job:
+    n = array.shape[0]
+    left_out = np.empty(0, dtype=np.intp)
+    if partition.n_rows < n:
+        left_out = np.setdiff1d(np.arange(n), partition.order)
+    return Job(
+        rows=ends(array.chunks[0]),
+        columns=ends(array.chunks[1]),
+        keep=np.empty(0, dtype=np.intp) if keep is None else keep,
+        shift=shift,
+        missing=missing,
+        sizes=tuple(partition.sizes[level] for level in partition.wanted),
+        seed=partition.seed or 0,
+        left_out=left_out,
+        partition=None if partition.seed is not None else replace(partition, bucket_of_row=left_out),
+    )
+
+
+def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Found:
+    """Count one chunk; what is wrong with it is returned: it is bad input, and no reason to try again."""
+    if isinstance(block, InputError):
+        return Found(None, bad=block)
+    first_row, last_row = job.rows[block_id[0] : block_id[0] + 2]
+    first_column, last_column = job.columns[block_id[1] : block_id[1] + 2]
+    promised = (last_row - first_row, last_column - first_column)
+    if block.shape != promised:
+        received = f"{block.shape} in place of {promised} in the chunk at row {first_row}, column {first_column}"
+        return Found(None, bad=InputError("X", "have chunks of the size they say", received))
+    try:
+        table = as_table(block)
+        low, high = np.searchsorted(job.keep, (first_column, last_column))
+        kept = table.source.take(job.keep[low:high] - first_column) if high > low else None
+        shift = None if job.shift is None else job.shift[first_column:last_column]
+        if job.partition is not None:
+            counts, _ = engines.count(table, job.partition, shift=shift, missing=job.missing, n_jobs=1)
+            return Found(counts, kept)
+        return Found(_sketch(block, table, first_row, shift, job), kept)
+    except InputError as error:
+        return Found(None, bad=_place(block, first_row, first_column, job.missing) or error)
+
+
+def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> Told | None:
+    """Told the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
+    before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
+    if behind > before:
+        inside = np.ones(table.shape[0], dtype=bool)
+        inside[job.left_out[before:behind] - first_row] = False
+        if not inside.any():
+            return None
+        table = as_table(block[np.flatnonzero(inside)])
+    return partial_counts.sketch(
+        table, first_row - int(before), seed=job.seed, sizes=job.sizes, shift=shift, missing=job.missing, n_jobs=1
+    )
+
+
+def _place(block: Block, first_row: int, first_column: int, missing: bool) -> Place | None:
+    """Find the first column of a chunk that holds a value that is not finite, and the first such row in it."""
+    n, d = block.shape
+    width = max(1, SCANNED_AT_ONCE // max(n, 1))
+    for first in range(0, d, width):
+        values = as_dense(block[:, first : first + width])
+        bad = np.isinf(values) if missing else ~np.isfinite(values)
+        if bad.any():
+            column = int(bad.any(axis=0).argmax())
+            row = int(bad[:, column].argmax())
+            return Place(first_row + row, first_column + first + column, float(values[row, column]))
+    return None
+
+
+def _travels(found: Found) -> tuple[FloatArray | None, Bad | None]:
+    """Return what goes from every chunk straight to whoever asked."""
+    return found.kept, found.bad
+
+
+def _listening(
+    table: Table, job: Job, kept: FloatArray | None, blocks: tuple[int, int], progress: cpu.Progress | None
+) -> Callable[[int, Any], None]:
+    """Return what is told of every chunk: it refuses what is bad, keeps columns and says how much is done."""
+    done = 0
+
+    def heard(number: int, sent: tuple[FloatArray | None, Bad | None]) -> None:
+        nonlocal done
+        i, j = divmod(number, blocks[1])
+        values, bad = sent
+        if bad is not None:
+            raise _refusal(table, bad, job.missing)
+        if kept is not None and values is not None:
+            low, high = np.searchsorted(job.keep, (job.columns[j], job.columns[j + 1]))
+            kept[job.rows[i] : job.rows[i + 1], low:high] = values
+        done += 1
+        if progress is not None:
+            progress(done / (blocks[0] * blocks[1]))
+
+    return heard
+
+
+def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
+    """Say what is bad in the words of every other pass."""
+    if isinstance(bad, InputError):
+        return bad
+    return not_finite(table, np.array([[bad.value]]), bad.row, bad.column, missing=missing)
+
+
+def _tree(found: Sequence[Any]) -> Any:
+    """Add up what the chunks above each other told, a few neighbours at a time."""
+    import dask
+
+    level = list(found)
+    while len(level) > FAN_IN:
+        level = [dask.delayed(_merged, pure=False)(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
+    return dask.delayed(_ended, pure=False)(level)
+
+
+def _merged(parts: list[Found]) -> Found:
+    """Return what several chunks told together."""
+    for part in parts:
+        if part.bad is not None:
+            return part
+    sketches = [part.told for part in parts if isinstance(part.told, Told)]
+    return Found(partial_counts.merged(sketches) if sketches else None)
+
+
+def _ended(parts: list[Found]) -> Counts | Bad:
+    """Return the counts of some columns: nothing more comes."""
+    if parts[0].bad is None and isinstance(parts[0].told, Counts):
+        return parts[0].told
+    together = _merged(parts)
+    if together.bad is not None:
+        return together.bad
+    assert isinstance(together.told, Told)
+    return partial_counts.closed(together.told).counts
+
+
+def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Counts | Bad]) -> Counts:
+    """Put the counts of all columns together."""
+    total = cpu.no_counts(partition, table.shape[1], missing=job.missing)
+    for j, counts in enumerate(ended):
+        if not isinstance(counts, Counts):
+            raise _refusal(table, counts, job.missing)
+        at = slice(job.columns[j], job.columns[j + 1])
+        total.positive[:, at], total.negative[:, at], total.nearest[at] = (
+            counts.positive,
+            counts.negative,
+            counts.nearest,
+        )
+        if counts.present is not None and counts.missing is not None:
+            total.leave_out(at, np.array(counts.n_buckets)[:, np.newaxis] - counts.present, counts.missing)
+    return total.settled()
+
+
+def ranks(
+    table: Table,
+    labels: IntArray,
+    *,
+    missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+    progress: cpu.Progress | None = None,
+) -> IntArray:
+    """Compare two groups on whole columns, put together by whoever computes them; rows are those of `pairs.ranks`."""
+    import dask
+
+    array = _source(table).whole_columns()
+    columns = ends(array.chunks[1])
+    told = dask.delayed(labels, traverse=False, pure=False)
+    meta = np.empty((0, 0), dtype=np.intp)
+    made = array.map_blocks(_ranked, labels=told, columns=columns, missing=missing, dtype=np.intp, meta=meta)
+    out, done = np.empty((4, table.shape[1]), dtype=np.intp), 0
+
+    def heard(number: int, found: IntArray | Bad) -> None:
+        nonlocal done
+        if not isinstance(found, np.ndarray):
+            raise _refusal(table, found, missing)
+        out[:, columns[number] : columns[number + 1]] = found
+        done += found.shape[1]
+        if progress is not None:
+            progress(done / table.shape[1])
+
+    run(made.to_delayed()[0], [], heard)
+    return out
+
+
+def _ranked(
+    block: Block | InputError, labels: IntArray, columns: list[int], missing: bool, block_id: tuple[int, int]
+) -> IntArray | Bad:
+    """Compare the groups in some columns, or return what is wrong with them."""
+    from sparsemean._counts import ranks
+
+    if isinstance(block, InputError):
+        return block
+    try:
+        return ranks.ranks(as_table(block), labels, missing=missing, n_jobs=1)
+    except InputError as error:
+        return _place(block, 0, columns[block_id[1]], missing) or error

@@ -1,0 +1,258 @@
+"""One pass on an NVIDIA GPU: over an array that lies there, or over a table on the host that is sent in pieces.
+
+What is sent goes through memory that the device can read by itself: threads fill one part of it while others are on
+their way and the part before them is counted. Counts and what is made of them stay on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean._counts.engines import Work
+from sparsemean._counts.engines.host import Piece, dense_parts, keep_columns, pieces_of
+from sparsemean._data.gpu import Resident, Sent, device_errors
+from sparsemean._data.source import Array, Dense, Held, Source, cut
+from sparsemean._data.table import Table
+from sparsemean._kernels import NotFiniteError, gpu, reference
+from sparsemean._kernels.memory_layout import count_threads
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._data.source import Block
+
+CONVERTED_BYTES = 256_000_000
+"""Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
+SENT_BYTES = 256_000_000
+"""Bytes that are sent at once, where the device has room for that."""
+SLOTS = 3
+"""Pieces on their way: one is filled, one is copied, one is counted."""
+Progress = Callable[[float], None]
+
+
+def count(
+    table: Table,
+    partition: Partition,
+    *,
+    keep: IntArray | None = None,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Counts, FloatArray | None]:
+    """Read every value once; return the sign counts on the device, and the columns ``keep`` on the host."""
+    source = table.source
+    with device_errors():
+        try:
+            if isinstance(source, Resident):
+                counts = _count_resident(source, partition, shift, missing)
+                return counts, None if keep is None else source.take(keep)
+            return _count_sent(table, partition, keep, shift, missing, count_threads(n_jobs), progress)
+        except NotFiniteError:
+            raise _not_finite(table, missing) from None
+
+
+def map_means(
+    table: Table,
+    partition: Partition,
+    columns: IntArray,
+    work: Work,
+    *,
+    depth: int = 1,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+) -> FloatArray:
+    """Copy ``columns`` to the host and put side by side what ``work`` makes of their bucket means."""
+    parts = []
+    with device_errors():
+        for piece, values in table.source.takes_of(columns):
+            moved = values if shift is None else values - shift[piece]
+            parts.append(work(reference.level_means(moved, partition, depth=depth, missing=missing), piece))
+    return np.concatenate(parts, axis=-1)
+
+
+def _count_resident(source: Resident, partition: Partition, shift: FloatArray | None, missing: bool) -> Counts:
+    xp, values = gpu.cupy(), source.values
+    with xp.cuda.Device(values.device.id):
+        moved = None if shift is None else xp.asarray(shift)
+        if source.kind in gpu.KINDS and values.strides[1] == values.itemsize:
+            return gpu.count_signs(values, partition, shift=moved, missing=missing, kind=source.kind)
+        adding = Adding(partition, source.shape[1], moved, missing)
+        for columns in cut(source.shape[1], max(1, CONVERTED_BYTES // (8 * source.shape[0])), 1):
+            block = source.plain(values[:, columns])
+            kind = block.dtype if block.dtype.name in gpu.KINDS else np.float64
+            adding.add(xp.ascontiguousarray(block, dtype=kind), columns.start)
+        return adding.total()
+
+
+class Adding:
+    """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
+
+    def __init__(self, partition: Partition, d: int, shift: Any, missing: bool) -> None:
+        self.partition, self.dealt = partition, gpu.Dealt(partition)
+        self.counts = gpu.no_counts(partition, d, missing=missing)
+        self.shift, self.bad = shift, gpu.cupy().zeros(1, dtype=np.int32)
+
+    def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
+        """Queue the counting of a piece, dealt by ``partition`` if that is not the one of all rows."""
+        dealt = self.dealt if partition in (None, self.partition) else gpu.Dealt(partition)
+        shift = None if self.shift is None else self.shift[first_column : first_column + X.shape[1]]
+        gpu.add_counts(X, dealt, self.counts, self.bad, shift=shift, first_column=first_column)
+
+    def total(self) -> Counts:
+        """Return the counts of everything, once all of it is done."""
+        if int(self.bad[0]):
+            raise NotFiniteError
+        return self.counts.settled()
+
+
+def _count_sent(
+    table: Table,
+    partition: Partition,
+    keep: IntArray | None,
+    shift: FloatArray | None,
+    missing: bool,
+    n_threads: int,
+    progress: Progress | None,
+) -> tuple[Counts, FloatArray | None]:
+    """Send pieces to the device and count them there."""
+    xp, source = gpu.cupy(), table.source
+    while isinstance(source, (Held, Sent)):
+        source = source.source
+    n, d = source.shape
+    adding = Adding(partition, d, None if shift is None else xp.asarray(shift), missing)
+    kept = None if keep is None else np.empty((n, keep.size), order="F")
+    xp.cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
+    with Sending(_room(source), n_threads) as sending:
+        for piece in _pieces(source, partition, sending.room):
+            keep_columns(kept, keep, piece)
+            width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
+            for columns, values in dense_parts(piece.values, width):
+                first = piece.first_column + columns.start
+                sending.send(values, partial(adding.add, first_column=first, partition=piece.partition))
+            if progress is not None:
+                progress(piece.done)
+    return adding.total(), kept
+
+
+def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
+    """Cut a source into pieces that fit: an array by columns, wherever it lies; a file the way it likes to be read."""
+    if not isinstance(source, Dense):
+        yield from pieces_of(source, partition)
+        return
+    n, d = source.shape
+    width = max(1, room // (n * _kind_of(source.values).itemsize))
+    for columns in cut(d, width, BLOCK if width > BLOCK else 1):
+        yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
+
+
+def _room(source: Source) -> int:
+    """Return the bytes of one piece: a column at least, given what the device, or the limit set in CuPy, has free."""
+    xp = gpu.cupy()
+    pool = xp.get_default_memory_pool()
+    free, _ = xp.cuda.runtime.memGetInfo()
+    free += pool.free_bytes()
+    if pool.get_limit():
+        free = min(free, pool.get_limit() - pool.used_bytes())
+    column = 8 * source.shape[0]
+    wanted = min(max(SENT_BYTES, column), column * source.shape[1])
+    room = min(wanted, int(0.8 * free) // (SLOTS + 1))  # one more for a piece that is turned
+    if room < column:
+        needed = (SLOTS + 1) * column / 0.8
+        raise InputError(
+            "device", f"have {needed:,.0f} bytes free, for {SLOTS + 1} columns", f"{max(free, 0):,} bytes",
+            "free some of it, or compute on the host",
+        )  # fmt: skip
+    return room
+
+
+def _kind_of(values: Block) -> np.dtype[Any]:
+    """Return the type in which values are sent."""
+    native: np.dtype[Any] = values.dtype.newbyteorder("=")
+    return native if native.name in gpu.KINDS else np.dtype(np.float64)
+
+
+class Sending:
+    """A few places in memory that the device reads by itself, each with a place on the device and a queue.
+
+    While one is copied and counted the threads fill the next: two are always being filled, so that no thread waits for
+    the slowest one.
+    """
+
+    def __init__(self, room: int, n_threads: int) -> None:
+        xp = gpu.cupy()
+        self.room, self.turn = room, 0
+        self.n_threads = n_threads - 2 if n_threads > 4 else n_threads  # copies have to be queued as well
+        self.pinned = [xp.cuda.alloc_pinned_memory(room) for _ in range(SLOTS)]
+        self.landed = [xp.empty(room, dtype=np.uint8) for _ in range(SLOTS)]
+        self.queues = [xp.cuda.Stream(non_blocking=True) for _ in range(SLOTS)]
+        self.pool = ThreadPoolExecutor(self.n_threads)
+        self.filling: Callable[[], None] | None = None
+
+    def __enter__(self) -> Sending:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.pool.shutdown, cancel_futures=True)
+            for queue in self.queues:
+                stack.callback(queue.synchronize)
+            if kind is None:
+                self._finish()
+
+    def send(self, values: Array, use: Callable[[Any], None]) -> None:
+        """Copy a block to the device and queue what is to be done with it there, by rows."""
+        self.turn = (self.turn + 1) % SLOTS
+        queue, kind = self.queues[self.turn], _kind_of(values)
+        by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
+        block = values.T if by_columns else values
+        queue.synchronize()
+        here = np.frombuffer(self.pinned[self.turn], dtype=kind, count=block.size).reshape(block.shape)
+        there = self.landed[self.turn][: here.nbytes].view(kind).reshape(block.shape)
+        filled = self._fill(here, block)
+
+        def go_on() -> None:
+            for part in filled:
+                part.result()
+            with queue:
+                there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
+                use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
+
+        self._finish()
+        self.filling = go_on
+
+    def _finish(self) -> None:
+        """Wait until the block before is filled, and let it go."""
+        if self.filling is not None:
+            self.filling()
+        self.filling = None
+
+    def _fill(self, here: Array, block: Array) -> list[Future[None]]:
+        """Start copying on several threads, each a stretch of rows."""
+        ends = np.linspace(0, block.shape[0], min(self.n_threads, block.shape[0]) + 1).astype(int)
+
+        def copy(first: int, last: int) -> None:
+            np.copyto(here[first:last], block[first:last], casting="unsafe")
+
+        return [self.pool.submit(copy, *pair) for pair in pairwise(ends)]
+
+
+def _not_finite(table: Table, missing: bool) -> InputError:
+    """Find what is not finite, a few columns at a time."""
+    from sparsemean._counts.engines.host import not_finite
+
+    n, d = table.shape
+    for columns in cut(d, max(1, CONVERTED_BYTES // (8 * n)), 1):
+        for part, values in dense_parts(table.source.block(slice(0, n), columns), columns.stop - columns.start):
+            found = not_finite(table, values, 0, columns.start + part.start, missing=missing)
+            if "overflow" not in str(found):
+                return found
+    return not_finite(table, np.zeros((1, 1)))

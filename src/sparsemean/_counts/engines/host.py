@@ -1,0 +1,285 @@
+"""Counting on this machine: a source is read in pieces of whole blocks, each counted as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from sparsemean._counts.engines import Work
+from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut
+from sparsemean._data.table import Table
+from sparsemean._kernels import NotFiniteError, cpu
+from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._stats.buckets import block_spans, stretch
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._data.source import Block
+
+SWEPT_AT_ONCE = 8 * AT_ONCE
+"""Bytes of whole columns held where a source that is read along rows is asked for columns: each piece is a read."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Some rows of some columns, how those rows are dealt, and the share of all reading done with it."""
+
+    first_row: int
+    first_column: int
+    values: Block
+    partition: Partition
+    done: float
+
+
+def pieces_of(source: Source, partition: Partition) -> Iterator[Piece]:
+    """Read a source once the way it likes to be read, or by columns where buckets take rows from anywhere."""
+    spans = block_spans(partition) if source.along == "rows" else None
+    if spans is not None:
+        yield from _row_pieces(source, partition, *spans)
+        return
+    n, d = source.shape
+    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
+        yield Piece(0, columns.start, block, partition, columns.stop / d)
+
+
+def _row_pieces(source: Source, partition: Partition, lows: IntArray, highs: IntArray) -> Iterator[Piece]:
+    """Yield whole blocks of 64 rows; a block that two stripes share is put together from their ends."""
+    settled, rest = 0, None
+    everything = slice(0, source.shape[1])
+    for rows, block in ahead(lambda rows: source.block(rows, everything), _stripes(source, lows, highs)):
+        done = rows.stop / source.shape[0]
+        if rest is not None:
+            rest = np.concatenate((rest, as_dense(block[: int(highs[settled]) - rows.start])))
+            if highs[settled] > rows.stop:
+                continue
+            yield Piece(int(lows[settled]), 0, rest, stretch(partition, settled, settled + 1), done)
+            settled, rest = settled + 1, None
+        whole = int(np.searchsorted(highs, rows.stop, side="right"))
+        if whole > settled:
+            first, last = int(lows[settled]), int(highs[whole - 1])
+            values = (
+                block if (first, last) == (rows.start, rows.stop) else block[first - rows.start : last - rows.start]
+            )
+            yield Piece(first, 0, values, stretch(partition, settled, whole), done)
+            settled = whole
+        if settled < lows.size and lows[settled] < rows.stop:
+            rest = as_dense(block[int(lows[settled]) - rows.start :]).copy()
+
+
+def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
+    """Cut the rows into stripes: whole grains, or whole blocks where rows do not lie together."""
+    rows = max(BLOCK, int(AT_ONCE / (source.shape[1] * source.bytes_a_value)))
+    if source.grain > 1:
+        return cut(source.shape[0], rows, source.grain)
+    groups = cut(lows.size, rows // BLOCK, 1)
+    return [slice(int(lows[group.start]), int(highs[group.stop - 1])) for group in groups]
+
+
+def column_pieces(source: Source) -> list[slice]:
+    """Cut the columns into pieces of which all rows are held at once."""
+    n, d = source.shape
+    along = source.along == "columns"
+    width = int((AT_ONCE if along else SWEPT_AT_ONCE) / (n * source.bytes_a_value))
+    return cut(d, max(1, width), source.grain if along else 1)
+
+
+def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
+    """Yield pieces of whole columns."""
+    n, d = source.shape
+    if isinstance(source, Dense):
+        yield slice(0, d), source.values
+        return
+    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
+        if source.along == "columns":
+            yield columns, block
+            continue
+        width = max(1, AT_ONCE // (8 * n))
+        for part in cut(columns.stop - columns.start, width, 1):
+            yield slice(columns.start + part.start, columns.start + part.stop), block[:, part]
+
+
+def keep_columns(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
+    """Copy what is wanted of a piece, if anything is."""
+    if kept is None or columns is None:
+        return
+    n, d = piece.values.shape
+    first, last = np.searchsorted(columns, [piece.first_column, piece.first_column + d])
+    if last > first:
+        rows = slice(piece.first_row, piece.first_row + n)
+        kept[rows, first:last] = as_dense(piece.values[:, columns[first:last] - piece.first_column])
+
+
+def dense_parts(block: Block, width: int) -> Iterator[tuple[slice, Array]]:
+    """Yield a block with its zeros filled in, about ``width`` columns at a time."""
+    for columns in cut(block.shape[1], max(1, width), 1):
+        yield columns, as_dense(block[:, columns])
+
+
+def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, Block]]:
+    """Yield every piece with what ``read`` makes of it, one piece ahead of whoever asks."""
+    if len(pieces) == 1:
+        yield pieces[0], read(pieces[0])
+        return
+    pool = ThreadPoolExecutor(1)
+    try:
+        coming = pool.submit(read, pieces[0])
+        for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
+            block = coming.result()
+            if after is not None:
+                coming = pool.submit(read, after)
+            yield piece, block
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# One pass in one process: over memory where it lies, or over a source piece by piece, the way it likes to be read.
+
+MEANS_AT_ONCE = 1_000_000
+"""Bucket means held by a thread while features are walked: 8 MB."""
+SCANNED_AT_ONCE = 4_000_000
+
+
+def count(
+    table: Table,
+    partition: Partition,
+    *,
+    keep: IntArray | None = None,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,
+    progress: cpu.Progress | None = None,
+) -> tuple[Counts, FloatArray | None]:
+    """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came by.
+
+    With ``missing`` NaN is left out.
+    """
+    source = table.source
+    if isinstance(source, Dense):
+        try:
+            counts = cpu.count_signs(
+                source.values, partition, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress
+            )
+        except NotFiniteError:
+            raise not_finite(table, source.values, missing=missing) from None
+        return counts, None if keep is None else source.take(keep)
+    total = cpu.no_counts(partition, source.shape[1], missing=missing)
+    kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
+    for piece in pieces_of(source, partition):
+        keep_columns(kept, keep, piece)
+        for columns, values in _parts(piece.values, shift, missing):
+            at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
+            try:
+                found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
+            except NotFiniteError:
+                raise not_finite(table, values, piece.first_row, at.start, missing=missing) from None
+            total.positive[:, at] += found.positive
+            total.negative[:, at] += found.negative
+            np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
+            if found.present is not None and found.missing is not None:
+                total.leave_out(at, np.array(found.n_buckets)[:, np.newaxis] - found.present, found.missing)
+        if progress is not None:
+            progress(piece.done)
+    return total.settled(), kept
+
+
+def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:
+    """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros or values are missing."""
+    n, d = block.shape
+    if isinstance(block, np.ndarray) or (shift is None and not (missing and np.isnan(block.data).any())):
+        yield slice(0, d), block
+        return
+    yield from dense_parts(block, AT_ONCE // (8 * n))
+
+
+def _counted(block: Block, partition: Partition, shift: FloatArray | None, missing: bool, n_jobs: int | None) -> Counts:
+    if isinstance(block, np.ndarray):
+        return cpu.count_signs(block, partition, shift=shift, missing=missing, n_jobs=n_jobs)
+    from sparsemean._kernels import sparse
+
+    return sparse.count_signs(block, partition, n_jobs=n_jobs)
+
+
+def not_finite(
+    table: Table, block: Block, first_row: int = 0, first_column: int = 0, *, missing: bool = False
+) -> InputError:
+    """Find the first column of a block that is to blame; with ``missing`` that is not one with NaN."""
+    if isinstance(block, np.ndarray):
+        values: Array = block
+    else:
+        from sparsemean._kernels import sparse
+
+        suspect = sparse.first_bad(block, missing=missing)
+        values, first_column = as_dense(block[:, suspect : suspect + 1]), first_column + suspect
+    n, d = values.shape
+    width = max(1, SCANNED_AT_ONCE // n)
+    for first in range(0, d, width):
+        piece = values[:, first : first + width]
+        bad = np.isinf(piece) if missing else ~np.isfinite(piece)
+        if bad.any():
+            column = int(bad.any(axis=0).argmax())
+            row = int(bad[:, column].argmax())
+            kind = "NaN" if np.isnan(values[row, first + column]) else "infinity"
+            where = f"{table.label(first_column + first + column)}, row {first_row + row}"
+            rule = "not contain infinity" if missing else "not contain NaN or infinity"
+            advice = "drop or fill such values first"
+            advice += ", or count without them: missing='omit', --missing omit" if kind == "NaN" else ""
+            return InputError("X", rule, f"{kind} in {where}", advice)
+    return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", "divide the values by a constant")
+
+
+def map_means(
+    table: Table,
+    partition: Partition,
+    columns: IntArray,
+    work: Work,
+    *,
+    depth: int = 1,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
+
+    ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
+    """
+    source = table.source
+    if isinstance(source, Dense):
+        return _map_means(source.values, partition, columns, columns, work, depth, shift, missing, n_jobs)
+    parts = [
+        _map_means(
+            values, partition, np.arange(piece.size), piece, work, depth, None if shift is None else shift[piece],
+            missing, n_jobs,
+        )
+        for piece, values in source.takes_of(columns)
+    ]  # fmt: skip
+    return np.concatenate(parts, axis=-1)
+
+
+def _map_means(
+    values: Array,
+    partition: Partition,
+    at: IntArray,
+    columns: IntArray,
+    work: Work,
+    depth: int,
+    shift: FloatArray | None,
+    missing: bool,
+    n_jobs: int | None,
+) -> FloatArray:
+    """Work on ``columns``, which stand at the places ``at`` of ``values``, a few on each thread."""
+    n_threads = count_threads(n_jobs)
+    width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
+
+    def read_and_work(part: slice) -> FloatArray:
+        levels = cpu.level_means(values, partition, at[part], depth=depth, shift=shift, missing=missing)
+        return work(levels, columns[part])
+
+    small = columns.size * partition.n_rows < cpu.SMALL
+    parts = each(read_and_work, cut(columns.size, width, 1), 1 if small else n_threads)
+    return np.concatenate(list(parts), axis=-1)

@@ -1,0 +1,93 @@
+"""One file per kind of input; each yields a ``Table`` that the passes read where it lies."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparsemean._data.table import NOTHING, Table, Wanted, fingerprint_of
+from sparsemean.errors import InputError
+
+READERS = {
+    ".npy": "numpy_files.read_npy",
+    ".npz": "numpy_files.read_npz",
+    ".csv": "csv.read_csv",
+    ".tsv": "csv.read_csv",
+    ".csv.gz": "csv.read_csv",
+    ".tsv.gz": "csv.read_csv",
+    ".parquet": "frames.read_parquet",
+    ".feather": "frames.read_feather",
+    ".mtx": "sparse.read_mtx",
+    ".mtx.gz": "sparse.read_mtx",
+    ".h5ad": "anndata.read_h5ad",
+    ".h5": "hdf5.read_hdf5",
+    ".hdf5": "hdf5.read_hdf5",
+    ".zarr": "chunked.read_zarr",
+}
+"""The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
+FOLDERS = (".zarr",)
+"""Endings that may be folders."""
+OBJECTS = (
+    ("anndata.matches_anndata", "anndata.read_anndata"),
+    ("hdf5.matches_hdf5", "hdf5.read_hdf5_dataset"),
+    ("chunked.matches_zarr", "chunked.read_zarr_array"),
+    ("dask.matches_dask", "dask.read_dask"),
+    ("gpu.matches_device", "gpu.read_device"),
+    ("frames.matches_pandas", "frames.read_pandas"),
+    ("frames.matches_polars", "frames.read_polars"),
+    ("frames.matches_arrow", "frames.read_arrow"),
+    ("sparse.matches_sparse", "sparse.read_sparse"),
+)
+"""Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
+
+
+def as_table(X: Any, feature_names: Any = None) -> Table:
+    """Take what lies in memory, or an open file's array, as it is."""
+    for matches, read in OBJECTS if not type(X).__module__.startswith("numpy") else ():
+        if _function(matches)(X):
+            table: Table = _function(read)(X, feature_names)
+            return table
+    from sparsemean._data import table as _table
+
+    return _table.from_array(X, feature_names)
+
+
+def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
+    """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
+    path = Path(path)
+    if str(path) == "-":
+        from sparsemean._data import csv
+
+        return csv.read_standard_input(wanted)
+    from sparsemean._util.files import refuse_endless
+
+    ending = ending_of(path)
+    refuse_endless(path)
+    if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
+        raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
+    if wanted.header is not None and READERS[ending] != "csv.read_csv":
+        raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
+    read = _function(READERS[ending])
+    try:
+        before = fingerprint_of(path)
+        table: Table = read(path, wanted)
+    except OSError as error:
+        raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
+    return replace(table, file=before)
+
+
+def _function(name: str) -> Any:
+    """Return a function of a module here, which is loaded now."""
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file, one of ``READERS``."""
+    name = path.name.lower()
+    found = [ending for ending in READERS if name.endswith(ending)]
+    if not found:
+        raise InputError("FILE", f"end in {', '.join(READERS)}", repr(path.name))
+    return max(found, key=len)

@@ -1,0 +1,226 @@
+"""AnnData, in memory and in .h5ad files: X or a layer, with the names and columns of obs and var."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data import chunked, hdf5, table
+from sparsemean._data.chunked import is_group, text
+from sparsemean._data.hdf5 import hdf5_source, open_hdf5
+from sparsemean._data.source import Chosen, Source
+from sparsemean._data.sparse import Compressed, check_compressed
+from sparsemean._data.table import Names, Opened, Table, Wanted, as_names, check_names, chosen, shown
+from sparsemean.errors import InputError
+
+Labels = npt.NDArray[Any]
+
+
+class Frame:
+    """obs or var of an open file: a group of columns, or in files before anndata 0.7 one array of records.
+
+    Columns must have ``n`` values, where that is known.
+    """
+
+    def __init__(self, root: Any, name: str, n: int | None, opened: Opened) -> None:
+        self.root, self.element, self.n, self.opened = root, root[name], n, opened
+        self.name = name
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, without the index."""
+        if not is_group(self.element):
+            return list(self.element.dtype.names)[1:]
+        if "column-order" in self.element.attrs:
+            return [text(name) for name in self.element.attrs["column-order"]]
+        return [name for name in self.element.keys() if name not in (self._index_name(), "__categories")]  # noqa: SIM118
+
+    def index(self) -> Labels:
+        """Return the names of the rows."""
+        return self.column(self._index_name())
+
+    def _index_name(self) -> str:
+        if not is_group(self.element):
+            return str(self.element.dtype.names[0])
+        said = self.element.attrs.get("_index")
+        return text(said) if said is not None else "_index" if "_index" in self.element else "index"
+
+    def column(self, name: str) -> Labels:
+        """Return a column as numbers or as text; what is missing is None."""
+        if not is_group(self.element):
+            return self._old_column(name)
+        stored = self.element[name]
+        if is_group(stored):
+            if "codes" in stored:
+                return self._labelled(self._all(stored["codes"]), stored["categories"])
+            return _masked(decoded(self._all(stored["values"])), self._all(stored["mask"]).astype(bool))
+        if "categories" in stored.attrs:
+            where = stored.attrs["categories"]
+            categories = self.element[where] if not isinstance(where, str) else self._named(where)
+            return self._labelled(self._all(stored), categories)
+        return decoded(self._all(stored))
+
+    def _named(self, where: str) -> Any:
+        """Find categories that an attribute names rather than points to."""
+        return self.element[where] if where in self.element else self.root[where]
+
+    def _old_column(self, name: str) -> Labels:
+        """Return a field of the records; its categories lie in ``uns``."""
+        values = np.asarray(self._all(self.element)[name])
+        where = f"uns/{name}_categories"
+        return self._labelled(values, self.root[where]) if where in self.root else decoded(values)
+
+    def _labelled(self, codes: Labels, categories: Any) -> Labels:
+        """Put categories in the place of their numbers; −1 is missing."""
+        if len(categories.shape) > 1:
+            raise self.opened.broken(f"{len(categories.shape)}-D categories")
+        self.opened.check_size(categories.shape, 8)
+        names = decoded(np.atleast_1d(categories[()]))
+        if codes.dtype.kind not in "iu" or (codes.size and (codes.min() < -1 or codes.max() >= names.size)):
+            raise self.opened.broken(f"codes of {self.name} beyond its {names.size} categories")
+        if names.size == 0:
+            return np.full(codes.size, None, dtype=object)
+        return _masked(names[codes.astype(np.int64)], codes < 0)
+
+    def _all(self, stored: Any) -> Labels:
+        if len(stored.shape) != 1 or (self.n is not None and stored.shape[0] != self.n):
+            raise self.opened.broken(f"{self.name} of shape {stored.shape} where X has {self.n or 'rows'}")
+        self.opened.check_size(stored.shape, stored.dtype.itemsize)
+        return np.asarray(stored[()])
+
+
+def decoded(values: Labels) -> Labels:
+    """Return text as an array of str, numbers as they are."""
+    if values.dtype.kind in "fiub":
+        return values
+    if values.dtype.kind not in "SUOT":
+        raise TypeError(f"a column of {values.dtype}")
+    out = np.empty(values.size, dtype=object)
+    out[:] = [value.decode() if isinstance(value, bytes) else value for value in values.tolist()]
+    return out
+
+
+def _masked(values: Labels, missing: Labels) -> Labels:
+    if not missing.any():
+        return values
+    out = values.astype(object)
+    out[missing] = None
+    return out
+
+
+# What AnnData lays down in a file, .h5ad or .zarr: X or a layer with the names of genes and cells.
+
+MakeSource = Callable[[Any, Opened], Source]
+
+
+def read_annotated(root: Any, wanted: Wanted, opened: Opened, dense: MakeSource) -> Table:
+    """Return the matrix that is meant, its features chosen, with names; ``dense`` makes a source of an array."""
+    wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
+    with opened.reading():
+        with opened.parsing():
+            matrix = _matrix(root, wanted.layer, opened)
+        source = source_of(matrix, opened, dense)
+        with opened.parsing():
+            var, obs = (
+                Frame(root, name, size, opened) for name, size in (("var", source.shape[1]), ("obs", source.shape[0]))
+            )
+            names = as_names(var.index())
+            rows = as_names(_column(obs, wanted.id, "--id") if wanted.id is not None else obs.index())
+            groups = None if wanted.group is None else _column(obs, wanted.group, "--group")
+    if wanted.select or wanted.drop:
+        columns = chosen(names.tolist(), replace(wanted, id=None, group=None))
+        source, names = Chosen(source, columns), names[columns]
+    return Table(source, gene_names(names), row_names=rows, groups=groups)
+
+
+def source_of(element: Any, opened: Opened, dense: MakeSource) -> Source:
+    """Return X or a layer as a source."""
+    if not is_group(element):
+        return dense(element, opened)
+    check_compressed(element, opened)
+    return Compressed(element, opened)
+
+
+def gene_names(names: Names) -> Names:
+    """Refuse names that are not unique, and say what AnnData has for that."""
+    if len(set(names)) < names.size:
+        seen: set[object] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        advice = "call adata.var_names_make_unique() and write the file again"
+        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
+    checked = check_names(names, names.size)
+    assert checked is not None
+    return checked
+
+
+def _matrix(root: Any, layer: str | None, opened: Opened) -> Any:
+    layers = sorted(root["layers"].keys()) if "layers" in root else []
+    listed = f"it has the layers {shown(layers)}" if layers else "it has no layers"
+    if layer is not None:
+        if layer not in layers:
+            raise InputError("--layer", "name a layer of the file", repr(layer), listed)
+        return root["layers"][layer]
+    if (
+        "X" not in root
+        or text(root["X"].attrs.get("encoding-type", "")) == "null"
+        or getattr(root["X"], "shape", ()) is None
+    ):
+        raise InputError(opened.argument, "have an X", opened.name, f"name a layer with --layer: {listed}")
+    return root["X"]
+
+
+def _column(obs: Frame, name: str, argument: str) -> Labels:
+    if name not in obs.columns:
+        raise InputError(argument, "name a column of obs", repr(name), f"it has {shown(obs.columns, 20) or 'none'}")
+    return obs.column(name)
+
+
+# AnnData objects: X as it lies in memory or in the file behind it, with the names of genes and cells.
+
+
+KINDS = ((hdf5.matches_hdf5, hdf5.hdf5_source), (chunked.matches_zarr, chunked.zarr_source))
+
+
+def matches_anndata(X: Any) -> bool:
+    """Whether ``X`` is an AnnData object or a view of one."""
+    return type(X).__module__.startswith("anndata.") and hasattr(type(X), "var_names")
+
+
+def read_anndata(adata: Any, feature_names: Any = None) -> Table:
+    """Take X of an AnnData; one that lies in a file stays there (but a view of such a file is read)."""
+    given = gene_names(as_names(adata.var_names)) if feature_names is None else feature_names
+    opened = Opened(type(adata).__name__, "AnnData behind an open file", argument="X")
+    with opened.reading():
+        X = adata.X
+    if X is None:
+        raise InputError("X", "have an X", "an AnnData without one", "set adata.X to the layer that is meant")
+    rows = as_names(adata.obs_names)
+    element = getattr(X, "group", X)  # AnnData's own wrapper of a compressed matrix in a file
+    for matches, make_source in KINDS:
+        if matches(element) or is_group(element):
+            with opened.reading():
+                source = source_of(element, opened, make_source)
+            return Table(source, check_names(given, source.shape[1]), row_names=rows)
+    if hasattr(X, "indptr"):
+        from sparsemean._data import sparse
+
+        return replace(sparse.read_sparse(X, given), row_names=rows)
+    return replace(table.from_array(np.asarray(X), given), row_names=rows)
+
+
+# AnnData files through h5py alone: X or a layer, dense or compressed, read where it lies.
+
+
+def read_h5ad(path: Path, wanted: Wanted) -> Table:
+    """Open an .h5ad file; the groups of rows are a column of obs."""
+    file, opened = open_hdf5(path, ".h5ad file")
+    try:
+        return read_annotated(file, wanted, opened, hdf5_source)
+    except BaseException:
+        file.close()
+        raise

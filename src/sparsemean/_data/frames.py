@@ -1,0 +1,371 @@
+"""Tables by columns: Arrow, .parquet, .feather, pandas and polars."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.source import Array, Dense, Source, cut
+from sparsemean._data.table import (
+    NOTHING,
+    Columns,
+    Names,
+    Opened,
+    Table,
+    Wanted,
+    as_names,
+    check_matrix,
+    check_names,
+    chosen,
+    not_numeric,
+)
+from sparsemean._util.files import refuse_endless
+from sparsemean._util.records import IntArray
+from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def matches_arrow(X: Any) -> bool:
+    """Whether ``X`` is a table or a record batch of pyarrow's."""
+    return type(X).__module__.startswith("pyarrow") and hasattr(X, "schema") and hasattr(X, "to_pydict")
+
+
+def read_arrow(X: Any, feature_names: Any = None) -> Table:
+    """Take a table whose columns are all numeric; an index that pandas left in it names the rows."""
+    found = layout(X.schema, NOTHING, "X")
+    names = found.names if feature_names is None else check_names(feature_names, found.features.size)
+    check_matrix((X.num_rows, found.features.size), found.dtype)
+
+    def get(column: int) -> Array:
+        return numbers(X.column(int(found.features[column])))
+
+    row_names = as_names(X.column(found.id).to_pylist()) if found.id is not None else None
+    return Table(Columns(X.num_rows, found.features.size, found.dtype, get), names, row_names=row_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns of a schema are features, which name rows and groups, and the type of the values."""
+
+    features: IntArray
+    names: Names
+    id: int | None
+    group: int | None
+    dtype: np.dtype[Any]
+
+
+def layout(schema: Any, wanted: Wanted, argument: str = "FILE") -> Layout:
+    """Choose among the columns of a schema; nothing but numbers may be a feature."""
+    index = _index_columns(schema)
+    if wanted.id is None and len(index) == 1 and index[0] != wanted.group:
+        wanted = replace(wanted, id=index[0])
+    others = [name for name in index if name not in (wanted.id, wanted.group)]
+    every, kinds = schema.names, schema.types  # both are made anew whenever they are asked for
+    features = chosen(every, replace(wanted, drop=(*wanted.drop, *others)))
+    names = check_names([every[column] for column in features], features.size)
+    assert names is not None
+    types = [kinds[column] for column in features]
+    bad = [k for k, kind in enumerate(types) if not is_numeric(kind)]
+    if bad:
+        raise not_numeric(argument, names[bad].tolist(), _called(types[bad[0]]))
+    dtype = np.dtype(np.float32 if all(str(kind) == "float" for kind in types) else np.float64)
+    return Layout(features, names, _only(schema, wanted.id, "--id"), _only(schema, wanted.group, "--group"), dtype)
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a type holds numbers; one that holds nothing but missing values does."""
+    types = require("pyarrow", extra="parquet", purpose="reading Arrow data").types
+    if types.is_dictionary(kind):
+        return is_numeric(kind.value_type)
+    tests = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def numbers(column: Any) -> Array:
+    """Return a column as an array, what is missing as NaN: over the same memory if it is floats without gaps."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        values = column.type.value_type
+        column = pa.chunked_array([chunk.dictionary_decode() for chunk in chunks], type=values)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # straight to float64 the last digit is off now and then
+    if not pa.types.is_floating(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    chunked = isinstance(column, pa.ChunkedArray)
+    return np.asarray(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
+
+
+class Batches(Source):
+    """A file of Arrow's whose columns are read a few at a time, by name, in stretches of rows."""
+
+    def __init__(self, opened: Opened, n: int, found: Layout) -> None:
+        self.opened, self.found, self.dtype = opened, found, found.dtype
+        self.shape = (n, found.features.size)
+        check_matrix(self.shape, self.dtype)
+
+    @abstractmethod
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+        """Yield all rows of some columns of the schema, in pieces of any shape after the number of their first row."""
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return some columns side by side."""
+        out = self._room(rows.stop - rows.start, columns.stop - columns.start)
+        place = {name: k for k, name in enumerate(self.found.names[columns])}
+        with self.opened.reading():
+            for at, batch in self._complete(self.found.features[columns]):
+                first, last = max(rows.start, at), min(rows.stop, at + batch.num_rows)
+                for name, column in zip(batch.schema.names, batch.columns, strict=True) if first < last else ():
+                    to = out[first - rows.start : last - rows.start, place[name]]
+                    _fill(to, column.slice(first - at, last - first))
+        return out
+
+    def _room(self, n: int, d: int) -> Array:
+        """Make room in the memory that Arrow's last piece left: fresh memory costs as much as copying to it."""
+        import pyarrow as pa
+
+        memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
+        return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
+
+    def texts(self, column: int | None) -> list[Any] | None:
+        """Return a column, of any type, as Python objects."""
+        if column is None:
+            return None
+        out: list[Any] = []
+        with self.opened.reading():
+            for _, batch in self._complete(np.array([column])):
+                batch.validate(full=True)
+                out += batch.column(0).to_pylist()
+        return out
+
+    def _complete(self, columns: IntArray) -> Iterator[tuple[int, Any]]:
+        """Yield pieces, no more and no fewer values than promised."""
+        left = columns.size * self.shape[0]
+        for at, batch in self.batches(columns.tolist()):
+            left -= batch.num_rows * batch.num_columns
+            if left < 0 or at + batch.num_rows > self.shape[0]:
+                break
+            yield at, batch
+        if left:
+            raise self.opened.broken(f"not the {self.shape[0]} rows it promises")
+
+
+def table_of(source: Batches) -> Table:
+    """Return a file as a table, with the names and labels of its rows."""
+    found, ids, groups = source.found, source.texts(source.found.id), source.texts(source.found.group)
+    return Table(
+        source,
+        found.names,
+        row_names=None if ids is None else as_names(ids),
+        groups=None if groups is None else _labels(groups),
+    )
+
+
+def _fill(out: Array, column: Any) -> None:
+    """Copy a column to where it belongs, piece by piece if it lies in pieces."""
+    at = 0
+    for chunk in getattr(column, "chunks", [column]):
+        out[at : at + len(chunk)] = numbers(chunk)
+        at += len(chunk)
+
+
+def _labels(values: list[Any]) -> npt.NDArray[Any]:
+    """Return labels as an array, those not there as NaN."""
+    if all(isinstance(value, int) for value in values):
+        return np.array(values)
+    out = np.empty(len(values), dtype=object)
+    out[:] = [np.nan if value is None else value for value in values]
+    return out
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Return the columns that were the index of a pandas data frame."""
+    try:
+        said = (schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return []
+    names = set(schema.names)
+    return [name for name in said if isinstance(name, str) and name in names] if isinstance(said, list) else []
+
+
+def _called(kind: Any) -> str:
+    """Name a type that holds no numbers."""
+    outer, _, inner = str(kind).partition("<")
+    return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
+
+
+def _only(schema: Any, name: str | None, argument: str) -> int | None:
+    """Return the one column of that name."""
+    found = [] if name is None else schema.get_all_field_indices(name)
+    if len(found) > 1:
+        raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
+    return found[0] if found else None
+
+
+# Parquet files through pyarrow: a few columns at a time, nothing read before it is asked for.
+
+DECODED_AT_ONCE = 4_000_000
+"""Bytes that are decoded before they are put where they belong: few enough to stay in cache."""
+
+
+class Parquet(Batches):
+    """A .parquet file, opened anew for each block, so that no two threads share a reader; its footer is kept."""
+
+    def __init__(self, path: Path, opened: Opened, metadata: Any, names: list[str], found: Layout) -> None:
+        super().__init__(opened, metadata.num_rows, found)
+        self.path, self.metadata, self.names = path, metadata, names
+
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+        """Yield some columns, a few at a time and of some row groups each where those are small."""
+        import pyarrow.parquet as pq
+
+        names = [self.names[column] for column in columns]
+        refuse_endless(self.path)
+        with pq.ParquetFile(self.path, metadata=self.metadata) as file:
+            for at, rows, groups in self._runs_of_groups():
+                for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
+                    wanted = names[some]
+                    yield at, file.read_row_groups(groups, columns=wanted).select(wanted)
+
+    def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield row groups to be read together, with the number of their first row and how many rows they have."""
+        run: list[int] = []
+        at = rows = 0
+        for group in range(self.metadata.num_row_groups):
+            run.append(group)
+            rows += self.metadata.row_group(group).num_rows
+            if 8 * rows >= DECODED_AT_ONCE or group + 1 == self.metadata.num_row_groups:
+                yield at, max(rows, 1), run
+                run, at, rows = [], at + rows, 0
+
+
+def read_parquet(path: Path, wanted: Wanted) -> Table:
+    """Open a .parquet file; columns that hold no numbers are refused before anything but the footer is read."""
+    wanted.refuse("layer", "dataset", kind=".parquet files")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet files")
+    opened = Opened(path.name, ".parquet file", path.stat().st_size)
+    with opened.reading():
+        with pq.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+        n = metadata.num_rows
+        if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
+            raise opened.broken(f"other than the {n} rows it promises")
+        opened.check_size((n,), 1)
+        return table_of(Parquet(path, opened, metadata, schema.names, layout(schema, wanted)))
+
+
+# Feather files, which are Arrow's memory on disk: mapped, and a few columns at a time unpacked if they are packed.
+
+FIRST_VERSION = b"FEA1"
+
+
+class Feather(Batches):
+    """A .feather file, opened anew for each block, so that no two threads share a reader."""
+
+    def __init__(self, path: Path, opened: Opened, n: int, found: Layout) -> None:
+        super().__init__(opened, n, found)
+        self.path = path
+
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+        """Yield some columns, one batch of rows at a time."""
+        yield from _batches(self.path, columns)
+
+
+def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
+    """Yield batches of rows with the number of the first row."""
+    import pyarrow as pa
+
+    refuse_endless(path)
+    options = pa.ipc.IpcReadOptions(included_fields=columns)
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+        at = 0
+        for k in range(reader.num_record_batches):
+            batch = reader.get_batch(k)
+            batch.validate()  # lengths that a damaged file promises would be read past the end of the map
+            yield at, batch
+            at += batch.num_rows
+
+
+def read_feather(path: Path, wanted: Wanted) -> Table:
+    """Open a .feather file; columns that hold no numbers are refused before any is read."""
+    wanted.refuse("layer", "dataset", kind=".feather files")
+    pa = require("pyarrow", extra="parquet", purpose="reading .feather files")
+    opened = Opened(path.name, ".feather file", path.stat().st_size)
+    with opened.reading():
+        with path.open("rb") as file:
+            if file.read(4) == FIRST_VERSION:
+                raise opened.broken("version 1 of the format")
+        with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as reader:
+            schema = reader.schema
+        found = layout(schema, wanted)
+        n = sum(batch.num_rows for _, batch in _batches(path, found.features[:1].tolist()))
+        return table_of(Feather(path, opened, n, found))
+
+
+# pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.
+
+
+def matches_pandas(X: Any) -> bool:
+    """Whether ``X`` is a pandas data frame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
+    """Take a frame whose columns are all numeric."""
+    text = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    if text:
+        raise InputError("X", "have numeric columns only", f"column {text[0]!r}", "leave it out or convert it")
+    names = check_names(frame.columns if feature_names is None else feature_names, frame.shape[1])
+    rows = None if type(frame.index).__name__ == "RangeIndex" else as_names(frame.index)
+    types = set(frame.dtypes)
+    if len(types) <= 1 and all(isinstance(dtype, np.dtype) for dtype in types):
+        values: Array = frame.to_numpy()
+        check_matrix(values.shape, values.dtype)
+        return Table(Dense(values), names, row_names=rows)
+    check_matrix(frame.shape, np.dtype(np.float64))
+
+    def get(column: int) -> Array:
+        return np.asarray(frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
+
+    return Table(Columns(*frame.shape, np.float64, get), names, row_names=rows)
+
+
+# Data frames of polars': numeric columns with their names, each where it lies.
+
+
+def matches_polars(X: Any) -> bool:
+    """Whether ``X`` is a data frame of polars', computed or not."""
+    return type(X).__module__.startswith("polars") and hasattr(X, "collect_schema")
+
+
+def read_polars(X: Any, feature_names: Any = None) -> Table:
+    """Take a frame whose columns are all numeric."""
+    if hasattr(X, "collect"):
+        raise InputError("X", "be a data frame", "a LazyFrame of polars", "call .collect() first")
+    import polars as pl
+
+    kinds = X.dtypes
+    text = [k for k, kind in enumerate(kinds) if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null))]
+    if text:
+        what = (
+            "text" if kinds[text[0]] in (pl.String, pl.Categorical, pl.Enum) else str(kinds[text[0]]).partition("(")[0]
+        )
+        raise not_numeric("X", [X.columns[k] for k in text], what)
+    dtype = np.dtype(np.float32 if kinds and all(kind == pl.Float32 for kind in kinds) else np.float64)
+    check_matrix(X.shape, dtype)
+    names = check_names(X.columns if feature_names is None else feature_names, X.width)
+
+    def get(column: int) -> Array:
+        series = X.to_series(column)
+        return np.asarray((series if series.dtype.is_float() else series.cast(pl.Float64)).to_numpy())
+
+    return Table(Columns(X.height, X.width, dtype, get), names)

@@ -1,0 +1,192 @@
+"""Arrays on an NVIDIA GPU, CuPy's and torch's, where they lie; and tables on the host that are counted on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sparsemean._data.source import Array, Source, Wrapped
+from sparsemean._data.table import Table, check_matrix, check_names, dense_table
+from sparsemean._kernels import gpu
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.errors import InputError
+
+DEVICES = ("cpu", "gpu")
+
+
+class Resident(Source):
+    """An array on a device. ``kind`` is the type of its values: bfloat16 is kept as integers of 16 bits."""
+
+    in_memory = True
+    road = "gpu"
+
+    def __init__(self, values: Any, kind: str, origin: Any) -> None:
+        self.values, self.kind, self.origin = values, kind, origin
+        self.dtype = np.dtype(np.float32) if kind == "bfloat16" else np.dtype(values.dtype)
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Copy some rows of some columns to the host."""
+        with self.there():
+            copied: Array = self.plain(self.values[rows, columns]).get()
+        return copied
+
+    def there(self) -> Any:
+        """Return a context in which the device that the array lies on is the one in use."""
+        return gpu.cupy().cuda.Device(self.values.device.id)
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Copy some columns to the host."""
+        with self.there():
+            chosen = self.values[:, gpu.cupy().asarray(columns)]
+            copied: FloatArray = self.plain(chosen).astype(np.float64).get()
+        return copied
+
+    def select(self, columns: IntArray) -> Any:
+        """Return some columns as an array of the kind that was given, where it lies."""
+        with self.there():
+            return self.origin[:, like(self.origin, columns)]
+
+    def plain(self, values: Any) -> Any:
+        """Return values of a kind that NumPy has."""
+        if self.kind != "bfloat16":
+            return values
+        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+class Sent(Wrapped):
+    """Another source, whose values are sent to a device to be counted there."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.road, self.in_memory = "gpu", source.in_memory
+
+
+def matches_device(X: Any) -> bool:
+    """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU."""
+    return _is_torch(X) or _module(type(X)) in ("cupy", "cupyx") or _says_so(X)
+
+
+def _says_so(X: Any) -> bool:
+    """Whether an array of another library says that it lies on a CUDA device; some only know when they are asked."""
+    try:
+        return hasattr(type(X), "__cuda_array_interface__") and hasattr(X, "__cuda_array_interface__")
+    except Exception:  # whatever such a library raises for an array on the host
+        return False
+
+
+def _is_torch(X: Any) -> bool:
+    return any(_module(kind) == "torch" for kind in type(X).__mro__)
+
+
+def _module(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def read_device(X: Any, feature_names: Any = None) -> Table:
+    """Take an array where it lies: on a device, or on the host in the case of torch."""
+    if _module(type(X)) == "cupyx":
+        raise InputError("X", "be a dense array", type(X).__name__, "convert it first: X.toarray()")
+    if not _is_torch(X):
+        with device_errors():
+            values = X if _module(type(X)) == "cupy" else gpu.cupy().asarray(X)
+            return _resident(values, values.dtype.name, X, feature_names)
+    if str(X.layout) != "torch.strided":
+        raise InputError("X", "be a dense tensor", f"layout {X.layout}", "convert it first: X.to_dense()")
+    given, brain = X, str(X.dtype) == "torch.bfloat16"
+    X = X.detach()
+    if X.device.type == "cpu":
+        return dense_table((X.float() if brain else X).numpy(), feature_names)
+    if X.device.type != "cuda":
+        raise InputError("X", "lie on the host or on a CUDA device", f"device {X.device}", "copy it first: X.cpu()")
+    import torch
+
+    with device_errors():
+        values = gpu.cupy().from_dlpack(X.view(torch.int16) if brain else X)
+        return _resident(values, "bfloat16" if brain else values.dtype.name, given, feature_names)
+
+
+def _resident(values: Any, kind: str, origin: Any, feature_names: Any) -> Table:
+    if kind == "bfloat16":
+        values = values.view(np.int16)
+    check_matrix(tuple(values.shape), np.dtype(np.float32) if kind == "bfloat16" else values.dtype)
+    return Table(Resident(values, kind, origin), check_names(feature_names, values.shape[1]))
+
+
+def lies_on_device(X: Any) -> bool:
+    """Whether ``X`` is an array or a tensor on a GPU."""
+    return matches_device(X) and (not _is_torch(X) or X.device.type != "cpu")
+
+
+def like(X: Any, array: Array) -> Any:
+    """Return an array of the host as one of the kind of ``X``, where ``X`` lies."""
+    if not _is_torch(X):
+        with gpu.cupy().cuda.Device(X.device.id):
+            return gpu.cupy().asarray(array)
+    import torch
+
+    return torch.as_tensor(array, device=X.device)
+
+
+def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
+    """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
+    if not lies_on_device(value):
+        return value
+    if not isinstance(table.source, Resident):
+        advice = "copy it first: .get() or .cpu()"
+        raise InputError(argument, "lie on the host, as X does", f"{type(value).__name__} on a GPU", advice)
+    if not _is_torch(value):
+        return gpu.cupy().asarray(value).get()
+    small = value.detach().cpu()
+    return (small.float() if str(small.dtype) == "torch.bfloat16" else small).numpy()
+
+
+@contextmanager
+def where_it_lies(table: Table) -> Iterator[None]:
+    """Compute on the device that a table lies on, if it lies on one: which may not be the one in use."""
+    if table.source.road != "gpu":
+        yield
+        return
+    with device_errors(), table.source.there() if isinstance(table.source, Resident) else nullcontext():
+        yield
+
+
+def sent(table: Table, device: Any) -> Table:
+    """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
+    if device is not None and device not in DEVICES:
+        raise InputError("device", "be None, 'cpu' or 'gpu'", repr(device))
+    lies_on_gpu = isinstance(table.source, Resident)
+    if device == "cpu" and lies_on_gpu:
+        advice = "leave device out, or copy it first: X.get() or X.cpu()"
+        raise InputError("device", "be that of X", "'cpu' for data on a GPU", advice)
+    if device != "gpu" or lies_on_gpu:
+        return table
+    if table.source.road != "host":
+        raise InputError("device", "be None for data of this kind", f"'gpu' for {type(table.source).__name__}")
+    with device_errors():
+        if not gpu.cupy().cuda.runtime.getDeviceCount():
+            raise InputError("device", "be 'cpu', as there is no GPU here", repr(device))
+    return replace(table, source=Sent(table.source))
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """Turn what a device complains of into one line."""
+    try:
+        yield
+    except Exception as error:
+        name = type(error).__name__
+        if name == "OutOfMemoryError" or "cudaErrorMemoryAllocation" in str(error):
+            advice = "free some of it, or compute on the host; data on the host are sent in pieces by device='gpu'"
+            raise InputError("device", "have enough memory", str(error), advice) from None
+        if name in ("CompileException", "NVRTCError"):
+            advice = "is the CUDA toolkit there, of a version that CuPy knows?"
+            raise InputError("device", "compile its kernels", str(error).splitlines()[0], advice) from None
+        if name in ("CUDARuntimeError", "CUDADriverError"):
+            advice = "run where nvidia-smi shows a GPU, or leave device out to compute on the host"
+            raise InputError("device", "be a GPU that works", str(error), advice) from None
+        raise

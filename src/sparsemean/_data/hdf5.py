@@ -1,0 +1,358 @@
+"""HDF5 through h5py: nothing beyond the file is asked for, and damage that ends HDF5 is found before."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemean._data.chunked import Chunked, check_array, is_annotated, is_group, pick
+from sparsemean._data.numpy_files import Npy
+from sparsemean._data.source import Source
+from sparsemean._data.table import Opened, Table, Wanted, check_names
+from sparsemean.errors import InputError, require
+
+SCANNED = 32_000_000
+"""Bytes at either end of a file that are looked through, which is where names and attributes mostly are."""
+SUPERBLOCK = b"\x89HDF\r\n\x1a\n"
+START = b"GCOL\x01\x00\x00\x00"
+HEADER = struct.Struct("<HHIQ")
+VIRTUAL = re.compile(rb"\x04\x03(?=(.{6}\0\0.{4}))", re.DOTALL)
+"""Version and class of a layout before the address of a collection, and an index in it; no file is 2⁴⁸ bytes long."""
+SEED = 0xDEADBEEF
+WORD = 0xFFFFFFFF
+
+
+def check_heaps(path: Path, opened: Opened) -> None:
+    """Refuse a file with a heap that HDF5 would walk for ever, or with sources that are not what was written."""
+    with path.open("rb") as file:
+        head = file.read(SCANNED)
+        last = file.seek(max(SCANNED, path.stat().st_size - SCANNED))
+        tail = file.read(SCANNED)
+    base, heaps = max(0, head.find(SUPERBLOCK)), dict[int, tuple[bytes, int]]()
+    for content, first in ((head, -base), (tail, last - base)):
+        for start in re.finditer(re.escape(START), content):
+            heaps[start.start() + first] = content, start.start()
+            if any(size is None for _, _, size in _objects(content, start.start())):
+                raise opened.broken("a heap of strings that is damaged")
+    for content in (head, tail) if heaps else ():
+        for layout in VIRTUAL.finditer(content):
+            address, index = struct.unpack("<QI", layout[1])
+            if address in heaps and not _is_whole(_stored(*heaps[address], index)):
+                raise opened.broken("sources of a virtual dataset that are damaged")
+
+
+def _objects(content: bytes, start: int) -> Iterator[tuple[int, int, int | None]]:
+    """Yield index, place and size of the objects of one collection; no size where the walk makes no headway."""
+    if start + HEADER.size > len(content):
+        return
+    end = min(len(content), start + struct.unpack_from("<Q", content, start + 8)[0])
+    at = start + 16
+    while at + HEADER.size <= end:
+        index, _, _, size = HEADER.unpack_from(content, at)
+        step = HEADER.size + (size + 7) // 8 * 8 if index else size
+        if step == 0:
+            yield index, at, None
+            return
+        yield index, at + HEADER.size, size
+        at += step
+
+
+def _stored(content: bytes, start: int, wanted: int) -> bytes:
+    """Return one object of a collection."""
+    return next(
+        (content[at : at + (size or 0)] for index, at, size in _objects(content, start) if index == wanted), b""
+    )
+
+
+def _is_whole(stored: bytes) -> bool:
+    """Whether the last four bytes are the checksum of the others."""
+    return len(stored) > 4 and lookup3(stored[:-4]) == int.from_bytes(stored[-4:], "little")
+
+
+def lookup3(content: bytes) -> int:
+    """Return the checksum of Jenkins (http://burtleburtle.net/bob/c/lookup3.c) that HDF5 keeps of its own records.
+
+    Examples
+    --------
+    >>> hex(lookup3(b"")), hex(lookup3(b"Four score and seven years ago"))
+    ('0xdeadbeef', '0x17770551')
+    """
+    a: int
+    b: int
+    c: int
+    a = b = c = (SEED + len(content)) & WORD
+    if not content:
+        return c
+    *rest, last = (content[k : k + 12].ljust(12, b"\0") for k in range(0, len(content), 12))
+    for part in rest:
+        x, y, z = struct.unpack("<III", part)
+        a, b, c = _mixed((a + x) & WORD, (b + y) & WORD, (c + z) & WORD)
+    x, y, z = struct.unpack("<III", last)
+    a, b, c = (a + x) & WORD, (b + y) & WORD, (c + z) & WORD
+    for by in (14, 11, 25, 16, 4, 14, 24):  # (b, c), (c, a), (a, b) in turn
+        c = ((c ^ b) - _turned(b, by)) & WORD
+        a, b, c = b, c, a
+    return b
+
+
+def _mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
+    for by in (4, 6, 8, 16, 19, 4):
+        a = ((a - c) & WORD) ^ _turned(c, by)
+        c = (c + b) & WORD
+        a, b, c = b, c, a
+    return a, b, c
+
+
+def _turned(word: int, by: int) -> int:
+    return (word << by | word >> (32 - by)) & WORD
+
+
+def check_filters(dataset: Any, opened: Opened) -> None:
+    """Refuse parameters of filters that are not those HDF5 itself would set for such a dataset."""
+    import h5py
+
+    sized = (h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_NBIT, h5py.h5z.FILTER_SCALEOFFSET)
+    plist = dataset.id.get_create_plist()
+    filters = [plist.get_filter(k) for k in range(plist.get_nfilters())]
+    if not any(code in sized for code, *_ in filters):
+        return
+    with h5py.File(opened.name, "w", driver="core", backing_store=False) as memory:
+        space = h5py.h5s.create_simple(dataset.chunks)
+        twin = h5py.h5d.create(memory.id, b"twin", dataset.id.get_type(), space, plist).get_create_plist()
+        if filters != [twin.get_filter(k) for k in range(twin.get_nfilters())]:
+            raise opened.broken(f"{dataset.name!r} with filters of another array")
+
+
+# An HDF5 file that is asked for nothing beyond itself: links, storage and sources in other files are not followed.
+
+MOST_LINKS = 16
+"""Soft links that are followed one after the other, as many as HDF5 follows."""
+MOST_NESTED = 8
+"""Virtual datasets made of virtual datasets; one that is made of itself never ends."""
+
+
+class Within:
+    """A group of an open file. Its members are groups like it, and datasets whose values can be read."""
+
+    def __init__(self, group: Any, opened: Opened) -> None:
+        self.group, self.opened, self.attrs = group, opened, group.attrs
+
+    def __enter__(self) -> Within:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.group.file.close()
+
+    def keys(self) -> list[str]:
+        """Return the names of all members."""
+        return list(self.group.keys())
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            self.follow(name)
+        except KeyError:
+            return False
+        return True
+
+    def __getitem__(self, name: Any) -> Any:
+        """Return the member of a name or path, or what a reference points to."""
+        element = self.follow(name) if isinstance(name, str) else self.group[name]
+        if hasattr(element, "keys"):
+            return Within(element, self.opened)
+        check_stored(element, self.opened)
+        return element
+
+    def own(self, name: str) -> Any:
+        """Return a group as h5py has it, to be written to: one that a link of any kind leads to is refused."""
+        if not self._is_hard(self.group, name):
+            raise _beyond(self.opened, f"{name!r}, a link", "replace the link by what it leads to")
+        return self.group[name]
+
+    def follow(self, path: str, left: int = MOST_LINKS) -> Any:
+        """Return what lies at a path, as h5py has it, once every link on the way was seen to stay in this file."""
+        here = self.group.file if path.startswith("/") else self.group
+        for name in path.split("/"):
+            here = here if name in ("", ".") else self._step(here, name, left)
+        return here
+
+    def _step(self, group: Any, name: str, left: int) -> Any:
+        if self._is_hard(group, name):
+            return group[name]
+        target = group.get(name, getlink=True)
+        if not hasattr(target, "path") or hasattr(target, "filename"):
+            raise _beyond(self.opened, f"{name!r}, a link to another file")
+        if left == 0:
+            raise self.opened.broken(f"{name!r}, a link that leads nowhere")
+        return Within(group, self.opened).follow(target.path, left - 1)
+
+    @staticmethod
+    def _is_hard(group: Any, name: str) -> bool:
+        """Whether a member lies in the group, rather than being linked to; h5py's own ``in`` would follow the link."""
+        from h5py import h5l
+
+        if not hasattr(group, "keys") or not group.id.links.exists(name.encode()):
+            raise KeyError(f"no {name!r} in {group.name}")
+        return bool(group.id.links.get_info(name.encode()).type == h5l.TYPE_HARD)
+
+    def listing(self) -> Iterator[tuple[str, Any]]:
+        """Yield everything below, each once; links to other files as such, those within the file not at all.
+
+        h5py's ``visititems`` would ask for more than names, and HDF5 does not survive that in a damaged file.
+        """
+        waiting, seen = [("", self.group)], set[int]()
+        while waiting:
+            path, group = waiting.pop()
+            for name in group.keys():  # noqa: SIM118
+                if not self._is_hard(group, name):
+                    link = group.get(name, getlink=True)
+                    if hasattr(link, "filename"):
+                        yield f"{path}{name}", link
+                    continue
+                at = group.id.links.get_info(name.encode()).u
+                if at in seen:
+                    continue
+                seen.add(at)
+                element = group[name]
+                if hasattr(element, "keys"):
+                    waiting.append((f"{path}{name}/", element))
+                else:
+                    check_stored(element, self.opened)
+                yield f"{path}{name}", element
+
+
+def check_stored(dataset: Any, opened: Opened) -> None:
+    """Refuse a dataset whose values lie in other files, but for sources of a virtual one that are all there."""
+    _check(dataset, opened, 0, set())
+
+
+def _check(dataset: Any, opened: Opened, nested: int, seen: set[tuple[str, str]]) -> None:
+    if not hasattr(dataset, "is_virtual"):
+        return
+    if dataset.external:
+        raise _beyond(opened, f"{dataset.name!r}, stored in another file")
+    if not dataset.is_virtual:
+        check_filters(dataset, opened)
+        return
+    if nested == MOST_NESTED:
+        raise opened.broken(f"{dataset.name!r}, virtual and made of itself")
+    for file_name, name in {(source.file_name, source.dset_name) for source in dataset.virtual_sources()}:
+        path = _source_path(dataset, file_name, opened)
+        if (str(path), name) not in seen:
+            _check_source(path, name, opened, nested + 1, seen)
+            seen.add((str(path), name))
+
+
+def _source_path(dataset: Any, file_name: str, opened: Opened) -> Path:
+    """Return where a source lies, if it lies in the folder of the file."""
+    own = Path(dataset.file.filename).absolute()
+    path = own if file_name == "." else own.parent / file_name
+    if path.parent.resolve() != own.parent.resolve() or "%b" in file_name:
+        raise _beyond(opened, f"{dataset.name!r} made of {file_name!r}", "put its sources, by name, into its folder")
+    return path
+
+
+def _check_source(path: Path, name: str, opened: Opened, nested: int, seen: set[tuple[str, str]]) -> None:
+    """Refuse a source that is not there, or whose own values are not."""
+    missing = f"{opened.name} without {path.name!r}"
+    if path.is_file():
+        file, source = open_hdf5(path, ".h5 file")
+        with file, source.reading():
+            if name in file:
+                _check(file.follow(name), source, nested, seen)
+                return
+        missing = f"{opened.name} without {name!r} of {path.name!r}"
+    raise InputError(opened.argument, "have all sources of its virtual datasets", missing, "put them into its folder")
+
+
+def _beyond(opened: Opened, what: str, advice: str = "write the values into the file itself") -> InputError:
+    return InputError(opened.argument, "hold its data itself", f"{opened.name} with {what}", advice)
+
+
+# HDF5 through h5py: one dataset, mapped where it lies in one stretch, else read in whole chunks.
+
+
+class H5(Chunked):
+    """An h5py dataset. Rows that follow each other are read along rows, chunks the way that reads each once."""
+
+    def __init__(self, dataset: Any, opened: Opened) -> None:
+        chunks = dataset.chunks or (1, dataset.shape[1])
+        super().__init__(dataset, chunks, opened)
+        if dataset.chunks is None:
+            self.along, self.grain = "rows", 1
+
+
+def matches_hdf5(X: Any) -> bool:
+    """Whether ``X`` is an h5py dataset."""
+    return type(X).__module__.startswith("h5py") and hasattr(type(X), "chunks")
+
+
+def read_hdf5_dataset(dataset: Any, feature_names: Any = None) -> Table:
+    """Take a dataset of an open file."""
+    opened = Opened(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
+    with opened.reading():
+        return Table(hdf5_source(dataset, opened), check_names(feature_names, dataset.shape[1]))
+
+
+def read_hdf5(path: Path, wanted: Wanted) -> Table:
+    """Open the dataset that is meant in an .h5 file; one that holds an AnnData is read as such."""
+    file, opened = open_hdf5(path, ".h5 file")
+    try:
+        with opened.reading():
+            if wanted.dataset is None and is_annotated(file):
+                from sparsemean._data import anndata
+
+                return anndata.read_annotated(file, wanted, opened, hdf5_source)
+            wanted.refuse("id", "group", "select", "drop", "layer", kind=".h5 files")
+            element = pick(file, wanted.dataset, lambda: list(file.listing()), opened)
+            if is_group(element):
+                from sparsemean._data.sparse import Compressed
+
+                return Table(Compressed(element, opened))
+            return Table(hdf5_source(element, opened))
+    except BaseException:
+        file.close()
+        raise
+
+
+def open_hdf5(path: Path, kind: str) -> tuple[Within, Opened]:
+    """Open a file for reading only."""
+    h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
+    opened = Opened(path.name, kind, path.stat().st_size)
+    check_heaps(path, opened)
+    with opened.reading():
+        return Within(h5py.File(path, "r", locking="best-effort"), opened), opened
+
+
+def hdf5_source(dataset: Any, opened: Opened) -> Source:
+    """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
+    check_stored(dataset, opened)
+    check_array(dataset, opened)
+    return _mapped(dataset) or H5(dataset, opened)
+
+
+def _mapped(dataset: Any) -> Npy | None:
+    """Map a dataset that lies in one stretch of a file opened for reading; None where it does not."""
+    import h5py
+
+    file, dtype = dataset.file, np.dtype(dataset.dtype)
+    if dataset.chunks is not None or dataset.is_virtual or file.driver != "sec2" or file.mode != "r":
+        return None
+    if dtype.kind == "b" or h5py.h5t.py_create(dtype) != dataset.id.get_type():
+        return None
+    offset, needed, path = dataset.id.get_offset(), dataset.size * dtype.itemsize, Path(file.filename).absolute()
+    if offset is None or offset % dtype.alignment or dataset.id.get_storage_size() != needed:
+        return None
+    behind = os.fstat(file.id.get_vfd_handle())
+    if not path.exists() or not os.path.samestat(behind, path.stat()) or behind.st_size < offset + needed:
+        return None
+    return Npy(path, offset, (dataset.shape[0], dataset.shape[1]), dtype, fortran=False)

@@ -1,0 +1,241 @@
+"""What every kind of input answers: its shape, which way it likes to be read, and "rows a..b of columns c..d"."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._util.records import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    Block = npt.NDArray[np.generic] | sparse.csc_array
+    "Dense, of any layout and real type, or compressed by columns."
+
+Array = npt.NDArray[np.generic]
+Along = Literal["rows", "columns"]
+Run = tuple[slice, slice, IntArray]
+"""Columns to read together, where they go, and which of them are wanted."""
+AT_ONCE = 64_000_000
+"""Bytes of dense values that are read in one go where the source leaves the choice."""
+
+TAKEN_AT_ONCE = 32_000_000
+"""Values of chosen columns that are held at once: 256 MB."""
+
+
+class Source(ABC):
+    """Rows by features that are read in blocks. Nothing is read before it is asked for, and nothing is kept.
+
+    Attributes
+    ----------
+    shape
+        Rows and columns.
+    dtype
+        Of the values; real.
+    along
+        Which way it likes to be read: whole columns, a few at a time, or whole rows.
+    grain
+        Columns (rows, if read along rows) that lie together: a read of fewer costs as much.
+    sparse
+        Whether blocks are compressed by columns, their zeros left out.
+    in_memory
+        Whether columns that were read need not be kept, as they lie in memory anyway.
+    road
+        The module of ``passes`` that goes over it.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    along: Along = "columns"
+    grain: int = 1
+    sparse: bool = False
+    in_memory: bool = False
+    road: str = "host"
+
+    @abstractmethod
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some columns, both slices with step 1 and ends inside the shape."""
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory when it is read, on average."""
+        return float(self.dtype.itemsize)
+
+    def take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of ``columns``, in any order, as a dense float64 array."""
+        if (np.diff(columns) > 0).all():
+            return self._take(columns)
+        rising, back = np.unique(columns, return_inverse=True)
+        return self._take(rising)[:, back]
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of rising ``columns`` as a dense float64 array."""
+        n = self.shape[0]
+        out = np.empty((n, columns.size), order="F")
+        runs = self.runs(columns)
+        for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
+            for read, at, wanted in runs:
+                out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
+        return out
+
+    def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
+        for part in cut(columns.size, max(1, TAKEN_AT_ONCE // self.shape[0]), 1):
+            yield columns[part], self.take(columns[part])
+
+    def select(self, columns: IntArray) -> Any:
+        """Return ``columns`` as what `SparseMean.transform` makes of such a source."""
+        return self.take(columns)
+
+    def keeping(self, columns: IntArray) -> Source:
+        """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
+        if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
+            return self
+        return Held(self, columns, self.take(columns))
+
+    def stripes(self) -> list[slice]:
+        """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
+        n, d = self.shape
+        return cut(n, max(1, int(AT_ONCE / (d * self.bytes_a_value))), self.grain if self.along == "rows" else 1)
+
+    def runs(self, columns: IntArray) -> list[Run]:
+        """Return what is read of ``columns`` at once: by default those that are neighbours."""
+        return runs(columns, 1, self.shape[1])
+
+    def whole(self) -> Array:
+        """Return everything as one dense array: for methods that need it so."""
+        return as_dense(self.block(slice(0, self.shape[0]), slice(0, self.shape[1])))
+
+
+class Dense(Source):
+    """An array in memory, or mapped into it, where it lies."""
+
+    in_memory = True
+
+    def __init__(self, values: Array) -> None:
+        self.values, self.dtype = values, values.dtype
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return a view."""
+        return self.values[rows, columns]
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of ``columns``."""
+        read = [self.values[:, part] for part, _, _ in self.runs(columns)]
+        return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
+
+    def whole(self) -> Array:
+        """Return the array itself."""
+        return self.values
+
+
+class Chosen(Source):
+    """Some columns of another source, rising."""
+
+    def __init__(self, source: Source, columns: IntArray) -> None:
+        self.source, self.columns = source, columns
+        self.shape, self.dtype = (source.shape[0], int(columns.size)), source.dtype
+        self.along, self.grain, self.sparse = source.along, source.grain, source.sparse
+        self.in_memory = source.in_memory
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory."""
+        return self.source.bytes_a_value
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some of the chosen columns."""
+        wanted = self.columns[columns]
+        first, last = int(wanted[0]), int(wanted[-1]) + 1
+        read = self.source.block(rows, slice(first, last))
+        return read if last - first == wanted.size else read[:, wanted - first]
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of some of the chosen columns."""
+        return self.source.take(self.columns[columns])
+
+
+class Wrapped(Source):
+    """Another source, as it is; what wraps it says what is different."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.shape, self.dtype, self.road = source, source.shape, source.dtype, source.road
+        self.along, self.grain, self.sparse, self.in_memory = (
+            source.along,
+            source.grain,
+            source.sparse,
+            source.in_memory,
+        )
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value takes in memory."""
+        return self.source.bytes_a_value
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Return some rows of some columns."""
+        return self.source.block(rows, columns)
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of some columns."""
+        return self.source.take(columns)
+
+
+class Held(Wrapped):
+    """Another source, some of whose columns were kept when they came by and are not read again."""
+
+    def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
+        super().__init__(source)
+        self.columns, self.values = columns, values
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return columns, from memory where all of them are held."""
+        if not np.isin(columns, self.columns).all():
+            return self.source.take(columns)
+        return self.values[:, np.searchsorted(self.columns, columns)]
+
+    def adding(self, columns: IntArray) -> Held:
+        """Return the same with more columns, read now."""
+        new = np.setdiff1d(columns, self.columns)
+        order = np.argsort(together := np.concatenate((self.columns, new)))
+        values = np.concatenate((self.values, self.source.take(new)), axis=1)
+        return Held(self.source, together[order], values[:, order])
+
+
+def as_dense(block: Block) -> Array:
+    """Return a block with its zeros filled in."""
+    return block if isinstance(block, np.ndarray) else block.toarray()
+
+
+def cut(total: int, width: int, grain: int) -> list[slice]:
+    """Cut range(total) into pieces of about ``width``, whole grains each; the last one may be shorter."""
+    width = max(grain, width // grain * grain)
+    return [slice(a, min(a + width, total)) for a in range(0, total, width)]
+
+
+def runs(columns: IntArray, gap: int, most: int) -> list[Run]:
+    """Return what to read, where it goes and which of it is wanted, for rising ``columns``.
+
+    Those no further apart than ``gap`` are read together, as long as they lie in one stretch of ``most`` columns.
+
+    Examples
+    --------
+    >>> [read for read, _, _ in runs(np.array([1, 3, 8, 9, 11]), 2, 10)]
+    [slice(1, 4, None), slice(8, 10, None), slice(11, 12, None)]
+    """
+    apart = (np.diff(columns) > gap) | (np.diff(columns // most) > 0)
+    pieces = np.split(np.arange(columns.size), np.flatnonzero(apart) + 1) if columns.size else []
+    return [
+        (
+            slice(int(columns[p[0]]), int(columns[p[-1]]) + 1),
+            slice(int(p[0]), int(p[-1]) + 1),
+            columns[p] - columns[p[0]],
+        )
+        for p in pieces
+    ]

@@ -1,0 +1,403 @@
+"""A table: values with names, which columns are wanted of it, what its file was, and how bad files are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.source import Array, Dense, Source
+from sparsemean._util.records import IntArray
+from sparsemean.errors import InputError
+
+MOST_COMPRESSED = 2000
+"""Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
+NOT_WORTH_CHECKING = 256_000_000
+A_LINE = 64
+"""Bytes, at least, that a row or a column takes while it is looked at."""
+MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""What a slip in a program raises; libraries raise them for damaged files as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What to call a file in a message, and its bytes on disk where they are known."""
+
+    name: str
+    kind: str
+    size: float = math.inf
+    argument: str = "FILE"
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what a damaged file makes a library raise, of which there are many kinds, into one line.
+
+        What our own code raises by mistake stays what it is: nobody's file is at fault.
+        """
+        try:
+            yield
+        except (InputError, ImportError):
+            raise
+        except (FileNotFoundError, PermissionError, BlockingIOError) as error:
+            raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
+        except MemoryError as error:
+            rule = "have pieces that fit into memory"
+            raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
+        except Exception as error:
+            if isinstance(error, MISTAKES) and _is_ours(error):
+                raise
+            raise self.broken(_first_line(error)) from error
+
+    @contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Blame the file for slips as well: only around what takes apart what a file says of itself."""
+        try:
+            yield
+        except MISTAKES as error:
+            raise self.broken(_first_line(error)) from error
+
+    def broken(self, why: str) -> InputError:
+        """Say that the file is not what its ending promises."""
+        return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", "write it again")
+
+    def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
+        """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory.
+
+        Chunks of a folder that were never written are not there and hold one value, so of folders only the longer side
+        is judged, which costs memory.
+        """
+        claimed = (max(shape) if self.kind.endswith("folder") else math.prod(shape)) * itemsize
+        if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
+            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+    def check_lines(self, shape: tuple[int, ...]) -> None:
+        """Refuse more rows or columns than so few bytes can tell of: each costs memory, even if nothing is in it."""
+        if A_LINE * max(shape) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
+            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error was raised in this package, not in a library that was called."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and str(at.tb_frame.f_globals.get("__name__")).partition(".")[0] == "sparsemean"
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+# What a user asks of a file: which columns name rows and groups, and which are features.
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Choices on a file; empty where there are none.
+
+    Attributes
+    ----------
+    id
+        Column with the name of each row.
+    group
+        Column with the group of each row.
+    select, drop
+        Names of feature columns to keep or to leave out; ``*`` and ``?`` stand for any characters.
+    layer
+        Layer of an .h5ad file, in place of X.
+    dataset
+        Array inside an .h5, .zarr or .npz file.
+    header
+        Whether the first line of a text names the columns; None: judged by what stands in it.
+    """
+
+    id: str | None = None
+    group: str | None = None
+    select: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    layer: str | None = None
+    dataset: str | None = None
+    header: bool | None = None
+
+    def refuse(self, *fields: str, kind: str) -> None:
+        """Refuse choices that a kind of file has no meaning for."""
+        for field in fields:
+            if getattr(self, field):
+                raise InputError(f"--{field}", f"be left out for {kind}", repr(getattr(self, field)))
+
+
+NOTHING = Wanted()
+
+
+def chosen(names: Sequence[str], wanted: Wanted) -> IntArray:
+    """Return the columns that are features: those selected and not dropped, neither id nor group.
+
+    Examples
+    --------
+    >>> chosen(["user", "clicks", "cost", "age"], Wanted(id="user", drop=("c*",)))
+    array([3])
+    """
+    apart = {wanted.id, wanted.group}
+    for name in apart - {None}:
+        if name not in names:
+            which = "--id" if name == wanted.id else "--group"
+            raise InputError(which, "name a column of the file", repr(name), f"it has {shown(names)}")
+    keep = np.array([name not in apart for name in names], dtype=bool)
+    if wanted.select:
+        keep &= _matching(names, wanted.select, "--select")
+    if wanted.drop:
+        keep &= ~_matching(names, wanted.drop, "--drop")
+    if not keep.any():
+        raise InputError("FILE", "have columns left to look at", f"none of {len(names)}")
+    return np.flatnonzero(keep)
+
+
+def _matching(
+    names: Sequence[str], patterns: tuple[str, ...], argument: str
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found = np.zeros(len(names), dtype=bool)
+    for pattern in patterns:
+        exact = np.array([name == pattern for name in names], dtype=bool)
+        these = exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
+        if not these.any():
+            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {shown(names)}")
+        found |= these
+    return found
+
+
+def shown(names: Sequence[str], most: int = 5) -> str:
+    """List a few names."""
+    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
+
+
+# Columns that hold no numbers, refused in one line that says what can be done.
+
+MOST_NAMED = 3
+
+
+def not_numeric(argument: str, names: Sequence[str], kind: str, where: str = "") -> InputError:
+    """Refuse the first of ``names``, say how many more there are and what to do: options in files, code in memory."""
+    received = f"{kind} in column {names[0]!r}" + (f" ({where})" if where else "")
+    if len(names) > 1:
+        received += f" and {len(names) - 1} more"
+    drop = " ".join(f"--drop {quote(name)}" for name in names[:MOST_NAMED])
+    in_file = f"name it with --id or --group, or leave it out with {drop}"
+    advice = in_file if argument == "FILE" else "leave it out or convert it"
+    return InputError(argument, "have numeric columns only", received, advice)
+
+
+# Columns that lie apart in memory, as in data frames of several types: stacked a few at a time.
+
+GetColumn = Callable[[int], Array]
+
+
+class Columns(Source):
+    """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN."""
+
+    in_memory = True
+
+    def __init__(self, n: int, d: int, dtype: Any, get: GetColumn) -> None:
+        self.shape, self.dtype, self.get = (n, d), np.dtype(dtype), get
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return some columns side by side."""
+        out: Array = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype, order="F")
+        for k, column in enumerate(range(columns.start, columns.stop)):
+            out[:, k] = self.get(column)[rows]
+        return out
+
+
+# What a file was when it was opened: one that changes while it is read, or is another elsewhere, gives no answer.
+
+ENDS = 65_536
+"""Bytes at the beginning, and at the end, that are looked at."""
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The size of a file, or of all in a folder, when it was last written to in nanoseconds, and a checksum."""
+
+    path: Path
+    size: int
+    time: int
+    digest: str
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was: some of its values may be old and some new."""
+        try:
+            now = fingerprint_of(self.path)
+        except OSError:
+            now = None
+        if now != self:
+            rule, advice = "stay as it is while it is read", "run again once nothing writes to it, or copy it first"
+            raise InputError("FILE", rule, f"{self.path.name}, which changed meanwhile", advice)
+
+    def difference(self, other: Fingerprint) -> str:
+        """Say what is different about a file elsewhere; copies keep times to the second only."""
+        if self.size != other.size:
+            return f"one of {other.size:,} bytes in place of {self.size:,}"
+        if self.digest != other.digest:
+            return "one with another checksum"
+        return "one written at another time" if self.time // SECOND != other.time // SECOND else ""
+
+
+def fingerprint_of(path: Path) -> Fingerprint:
+    """Look at a file, or at every file in a folder and at the ends of the first and the last of them."""
+    files = sorted(_inside(path)) if path.is_dir() else [("", path.stat())]
+    digest = hashlib.blake2b(digest_size=16)
+    for name, found in files:
+        digest.update(f"{name}\0{found.st_size}\0".encode(errors="surrogateescape"))
+    for name, _ in (files[0], files[-1]) if files else ():
+        digest.update(_ends(path / name))
+    size = sum(found.st_size for _, found in files)
+    return Fingerprint(path, size, max((found.st_mtime_ns for _, found in files), default=0), digest.hexdigest())
+
+
+def _inside(folder: Path, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the name and the state of every file in a folder."""
+    with os.scandir(folder / below) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _inside(folder, f"{below}{entry.name}/")
+            elif entry.is_file():  # a pipe would make who looks at it wait
+                yield f"{below}{entry.name}", entry.stat()
+
+
+def _ends(path: Path) -> bytes:
+    with path.open("rb") as file:
+        head = file.read(ENDS)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
+        return head + file.read(ENDS)
+
+
+# What every reader yields: a source, and the names of its features and rows.
+
+Names = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Rows by features, with names where there are any and the group of each row where a column says it."""
+
+    source: Source
+    feature_names: Names | None = None
+    notes: tuple[str, ...] = ()
+    row_names: Names | None = None
+    groups: npt.NDArray[Any] | None = None
+    file: Fingerprint | None = None
+    """What the file was when it was opened, where it is one."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def values(self) -> Array:
+        """Everything as one array: where it lies if it is one, read whole if not."""
+        return self.source.whole()
+
+    def check_unchanged(self) -> None:
+        """Refuse what was read of a file that somebody wrote to meanwhile."""
+        if self.file is not None:
+            self.file.check_unchanged()
+
+    def label(self, column: int) -> str:
+        """Name a column in a message."""
+        return f"column {column}" + (f" ({self.feature_names[column]!r})" if self.feature_names is not None else "")
+
+
+def dense_table(values: Array, feature_names: Any = None, **more: Any) -> Table:
+    """Return an array as a table, unless it is not a matrix of numbers."""
+    check_matrix(values.shape, values.dtype)
+    return Table(Dense(values), check_names(feature_names, values.shape[1]), **more)
+
+
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse what is not a real-valued matrix with something in it."""
+    if dtype.kind == "c":
+        raise InputError(
+            "X",
+            "be real",
+            "complex values",
+            "Complex data not supported: take real parts or magnitudes first",
+        )
+    if len(shape) != 2:
+        raise InputError(
+            "X", "be 2-D, rows by features", f"{len(shape)}-D",
+            "Reshape your data: X.reshape(-1, 1) if it is one feature",
+        )  # fmt: skip
+    n, d = shape
+    if d < 1:
+        raise InputError("X", "have features", f"{d} feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if n < 1:
+        raise InputError("X", "have rows", f"{n} sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if dtype.kind not in "fiub":
+        raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
+
+
+def check_names(names: Any, d: int) -> Names | None:
+    """Return one name for each of ``d`` features, no two alike, or None."""
+    if names is None:
+        return None
+    countable = hasattr(names, "__len__") and hasattr(names, "__iter__") and not isinstance(names, str)
+    if not countable or len(names) != d:
+        size = len(names) if countable else type(names).__name__
+        raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
+    out = as_names(names)
+    if len(set(out)) < d:
+        seen: set[object] = set()
+        twice = next(name for name in out if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", "rename one of them")
+    return out
+
+
+def as_names(names: Any) -> Names:
+    """Return names as an array of str."""
+    out = np.empty(len(names), dtype=object)
+    out[:] = [as_text(name) for name in names]
+    return out
+
+
+def as_text(name: object) -> str:
+    r"""Return a name as text that can be written in UTF-8: bytes and halves of characters are spelled out.
+
+    Examples
+    --------
+    >>> as_text(b"m\xc3\xa4n"), as_text("\ud800"), as_text(7)
+    ('män', '\\ud800', '7')
+    """
+    if isinstance(name, bytes):
+        return name.decode(errors="backslashreplace")
+    text = str(name)
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+# NumPy arrays and memory maps, and anything NumPy can view as one.
+
+
+def from_array(X: Any, feature_names: Any = None) -> Table:
+    """Take ``X`` as it lies in memory; only lists and arrays of Python objects are converted."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError("X", "have no mask", "a masked array", "fill it first, for example X.filled(numpy.nan)")
+    try:
+        values: Array = np.asarray(X)
+        if values.dtype.kind == "O":
+            values = values.astype(np.float64)
+    except TypeError as error:  # scikit-learn's own wording ("argument must be a string or a number") passes through
+        raise TypeError(f"X must be numeric: {error}; convert it to numbers first") from error
+    except (ValueError, RuntimeError) as error:
+        raise InputError("X", "be a matrix of numbers", f"{type(X).__name__} ({error})") from error
+    return dense_table(values, feature_names)

@@ -1,0 +1,211 @@
+"""The certified part of a fit: counts, evidence, support, then values and intervals on it, from all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean._data.source import TAKEN_AT_ONCE
+from sparsemean._fit.data import Reading
+from sparsemean._stats import intervals, path, selection
+from sparsemean._stats import nulls as evidences
+from sparsemean._stats.arrays import medians, namespace, on_host
+from sparsemean._stats.nulls import sign_test
+from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean.errors import InputError
+
+DRIFT_DEPTH = 3
+"""Levels of buckets, of 1, 2 and 4 rows, whose medians are compared."""
+DRIFT_ALARMS = 0.01
+"""Share of fits, at most, in which some feature with symmetric noise is said to drift."""
+LOOKED_AT = 64
+"""Columns that are looked at together to see whether they hold one value only."""
+
+
+def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
+    """Return the evidence, what it selects, and the features that had to be walked for it."""
+    plan = data.plan
+    found, chosen = by_counts(plan, counts)
+    if plan.noise == "skewed":
+        check_continuous(data, on_host(chosen.support))
+    if plan.selection != "paper":
+        return found, chosen, np.empty(0, dtype=np.intp)
+    chosen, walked = _paper_support(data, counts, on_host(chosen))
+    counts = on_host(counts)
+    if counts.present is not None:  # a column without any value may have come in to reach min_selected
+        support = chosen.support[counts.present[0, chosen.support] > 0]
+        chosen = replace(chosen, support=support, filled_up=chosen.filled_up + int(support.size - chosen.support.size))
+    return found, chosen, walked
+
+
+def by_counts(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
+    """Return the evidence and what it selects: all there is to a selection but for the paper's rule."""
+    found = _evidence(counts, plan)
+    chosen = selection.select(
+        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
+    )
+    return found, chosen
+
+
+def check_continuous(data: Reading, support: IntArray) -> None:
+    """Refuse selected columns of which one value has too large a share: contrasts do not cancel what that does."""
+    n = data.table.shape[0]
+    most = int(evidences.MOST_EQUAL * n) + 1
+    for columns, values in data.table.source.takes_of(support) if support.size else ():
+        ordered = np.sort(values, axis=0)
+        discrete = np.flatnonzero((ordered[most - 1 :] == ordered[: n - most + 1]).any(axis=0))
+        if discrete.size:
+            rule = f"be 'symmetric' where a value makes up more than {evidences.MOST_EQUAL:.0%} of a selected column"
+            advice = "skewness does not cancel in discrete columns: drop them"
+            raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
+
+
+def _evidence(counts: Counts, plan: Plan) -> Evidence:
+    if plan.noise == "skewed":
+        return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
+    return evidences.of_signs(counts, plan.bucket_sizes)
+
+
+def rates(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size.
+
+    Under skewed noise this is the largest one: only large buckets speak of the mean.
+    """
+    xp, sizes = namespace(counts.positive), plan.bucket_sizes
+    last = len(sizes) - 1
+    best = chosen.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)
+
+    net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
+    beta = net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
+    at = xp.flatnonzero(best)
+    if at.size:
+        size = best[at]
+        net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
+        everywhere = xp.asarray(np.array(counts.n_buckets)) if counts.present is None else counts.present
+        beta[at] = net / xp.maximum(everywhere[size] if everywhere.ndim == 1 else everywhere[size, at], 1)
+    return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
+
+
+def _paper_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
+    """Return the paper's support, and the features that had to be walked for it."""
+    plan = data.plan
+    scales = {"alpha": plan.alpha, "eta": plan.eta}
+    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
+    walked, mu = on_host((path.unfinished(counts, mu, **scales), mu))
+    if walked.size:
+        mu[walked] = data.walked(walked, plan.select_at)
+    if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
+        close = path.contenders(mu, plan.min_selected)
+        mu[close] = data.walked(close, plan.select_at)
+        walked = np.union1d(walked, close)
+    return selection.by_paper(chosen, mu, alpha=plan.alpha, min_selected=plan.min_selected), walked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What the support is worth before any refinement."""
+
+    mean: FloatArray
+    intervals: FloatArray
+    constant: IntArray
+    """Selected columns that hold one value only."""
+    drifting: FloatArray
+    """Medians of buckets of 1, 2 and 4 rows, a row each, where they drift; NaN elsewhere."""
+    at_null: IntArray
+    """Selected features without an interval, as it would end at the null value: many values are exactly that."""
+
+
+def on_support(data: Reading, chosen: Selection) -> tuple[Selection, Values]:
+    """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
+
+    The paper's rule keeps them, as published.
+    """
+    values = _values(data, chosen)
+    if data.plan.selection == "paper" or not values.constant.size:
+        return chosen, values
+    chosen = without(chosen, values.constant)
+    return chosen, replace(_values(data, chosen), constant=values.constant)
+
+
+def without(chosen: Selection, constant: IntArray) -> Selection:
+    """Take selected columns that hold one value only off the support."""
+    return replace(chosen, support=np.setdiff1d(chosen.support, constant), skipped=constant)
+
+
+def _values(data: Reading, chosen: Selection) -> Values:
+    """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
+    plan, support = data.plan, chosen.support
+    d = plan.n_features
+    offset = np.zeros(d) if data.shift is None else data.shift
+    mean, ends, drifting = offset.copy(), np.full((d, 2), np.nan), np.full((DRIFT_DEPTH, d), np.nan)
+    if not support.size:
+        return Values(mean, ends, support, drifting, support)
+    symmetric = plan.noise == "symmetric"
+    looked_at = DRIFT_DEPTH if plan.dealing == "blocks" and symmetric else 0
+    error = plan.level * support.size / d
+
+    def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
+        used = [levels[level] for level in intervals.levels_used(plan)]
+        low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
+        value = _value(used, chosen.best[columns], plan)
+        drift = _drift(levels[:looked_at], DRIFT_ALARMS / d)
+        low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
+        same = high_end - low_end <= 1e-12 * np.abs(low_end)
+        return np.vstack((value, low, high, same, *drift))
+
+    value, low, high, same, *drift = data.means(support, work, max(looked_at, data.partition.depth))
+    mean[support] = value + offset[support]
+    at_null = support[intervals.end_at_null(low, high)] if symmetric else support[:0]
+    if symmetric:  # medians of skewed bucket means miss the mean by an unknown amount
+        ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    ends[at_null] = np.nan
+    if looked_at:
+        drifting[:, support] = np.stack(drift) + offset[support]
+    return Values(mean, ends, _constant(data, support[same.astype(bool)]), drifting, at_null)
+
+
+def _drift(levels: list[FloatArray], error: float) -> list[FloatArray]:
+    """Return the medians of bucket means of every level where they drift beyond chance, NaN elsewhere.
+
+    Of each four rows, in the order of the buckets, the mean is held against the median: if the noise is symmetric about
+    any value, fours on which the mean is larger are as likely as those on which it is smaller, so that the sign test
+    errs with a chance of at most ``error``. Skewed noise puts most of them on the side to which the medians drift.
+    """
+    if not levels:
+        return []
+    fours = levels[0][: levels[0].shape[0] // 4 * 4].reshape(-1, 4, levels[0].shape[1])
+    ordered = np.sort(fours, axis=1)
+    above, below = ordered[:, 0] + ordered[:, 3], ordered[:, 1] + ordered[:, 2]  # NaN is neither
+    up, down = np.sum(above > below, axis=0), np.sum(above < below, axis=0)
+    leaning = np.flatnonzero(sign_test(np.maximum(up, down), up + down) <= error)
+    middles = np.full((len(levels), up.size), np.nan)
+    middles[:, leaning] = [medians(level[:, leaning]) for level in levels]
+    middles[:, (middles[-1] - middles[0]) * (up - down) <= 0] = np.nan
+    return list(middles)
+
+
+def _constant(data: Reading, candidates: IntArray) -> IntArray:
+    """Return which of the columns whose bucket means agree hold one value only."""
+    constant = np.zeros(candidates.size, dtype=bool)
+    at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
+    for first in range(0, candidates.size, at_once):
+        values = data.table.source.take(candidates[first : first + at_once])
+        constant[first : first + at_once] = np.fmin.reduce(values) == np.fmax.reduce(values)
+    return candidates[constant]
+
+
+def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
+    """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
+    if plan.noise == "skewed":
+        best = np.zeros_like(best)  # only the largest buckets speak of the mean
+    out = np.empty(best.size)
+    for size, means in enumerate(sizes):
+        at = np.flatnonzero(best == size)
+        if at.size and plan.estimate_at is None:
+            out[at] = medians(means[:, at])
+        elif at.size and plan.estimate_at is not None:
+            unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
+            walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
+            out[at] = unit * walked[0]
+    return out

@@ -1,0 +1,360 @@
+"""What n rows of d features can show: detectable effects, power, and the numbers of the paper's theorems."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sparsemean._stats import planning
+from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, mann_whitney, two_sided
+from sparsemean._stats.planning import (
+    MIN_ROWS,
+    PAPER_ALPHA,
+    PAPER_ETA,
+    check_share,
+    one_of,
+    pairs_plan,
+    plan_fit,
+    theory_buckets,
+)
+from sparsemean._util.checks import integer, real
+from sparsemean._util.records import Outlook, Plan
+from sparsemean.errors import InputError
+
+__all__ = ["MIN_ROWS", "one_of", "pairs_plan", "plan", "plan_fit"]
+
+# What is beyond reach at n, d and ε, whatever the data are.
+
+
+def n_tests(plan: Plan) -> float:
+    """Return by how much the level is divided for the most significant feature, were all features alike."""
+    sizes = len(plan.bucket_sizes) if plan.noise != "skewed" else len(contrast_bases(plan.bad_rows))
+    if plan.selection == "fdr":
+        return sizes
+    if plan.selection == "fdr_by":
+        return sizes * float(np.sum(1.0 / np.arange(1, plan.n_features + 1)))
+    return sizes * plan.n_features
+
+
+@lru_cache(maxsize=4096)
+def critical(n_buckets: int, tests: float, level: float) -> int:
+    """Return the smallest majority k among J buckets with p ≤ level/tests, by halving; J + 1 if there is none."""
+    low, high = 0, n_buckets + 1
+    while low < high:
+        middle = (low + high) // 2
+        passes = two_sided(np.array([middle]), np.array([n_buckets]))[0] <= level / tests
+        low, high = (low, middle) if passes else (middle + 1, high)
+    return low
+
+
+def majority(plan: Plan, size: int) -> tuple[int, int]:
+    """Return the number of buckets and the majority of one sign that selects a feature, slack included."""
+    J = plan.n_buckets or -(-plan.n_units // size)
+    return J, critical(J, n_tests(plan), plan.level) + plan.bad_rows
+
+
+def survivable_rows(plan: Plan) -> int:
+    """Return the largest number of bad rows at which some size can still select a feature; negative if none can."""
+    if plan.noise == "skewed":
+        return max(_survivable_contrast(plan, base) for base in contrast_bases(plan.bad_rows))
+    return max(J - (k - plan.bad_rows) for J, k in (majority(plan, size) for size in plan.bucket_sizes))
+
+
+def _survivable_contrast(plan: Plan, base: int) -> int:
+    """Return m such that G groups with D = ½, all signs alike, are still significant."""
+    from scipy.special import ndtri
+
+    groups = -(-plan.n_units // (4 * base))
+    z = -float(ndtri(plan.level / n_tests(plan) / 2))
+    spare = groups * (0.5 - SKEW_BIAS[base]) - z * math.sqrt(CONTRAST_VARIANCE * groups)
+    return math.floor(spare / 2)
+
+
+def rows_for_any(plan: Plan) -> int:
+    """Return the number of rows from which a unanimous feature can be selected without bad rows."""
+    return math.ceil(1 + math.log2(n_tests(plan) / plan.level)) * min(plan.bucket_sizes)
+
+
+def nothing_possible(plan: Plan) -> list[str]:
+    """Say so where no feature could be selected, however clear, and what would help."""
+    limit = survivable_rows(plan)
+    if limit >= plan.bad_rows:
+        return []
+    if limit < 0:
+        needed = "" if plan.noise == "skewed" else f"; at least {rows_for_any(plan)} are needed"
+        return [
+            f"nothing can be certified: {plan.n_units} rows are too few for {plan.n_features} features at level "
+            f"{plan.level:g}{needed}"
+        ]
+    return [
+        f"nothing can be certified: with {plan.bad_rows} bad rows among {plan.n_units} even a feature on which all "
+        f"others agree could be false; at most {limit} bad rows (contamination {limit / plan.n_units:.4g}) can be "
+        "survived, more rows or fewer features would help"
+    ]
+
+
+def pairs_possible(plan: Plan, sizes: tuple[int, ...]) -> list[str]:
+    """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
+    n0, n1 = sizes
+    smallest = _smallest_p(n0, n1)
+    if smallest > plan.level:
+        needed = next(k for k in range(1, n0 + n1 + 99) if _smallest_p(max(sizes), k) <= plan.level)
+        raise InputError(
+            "y",
+            f"have at least {needed} rows in its smaller class for a test at level {plan.level:g}",
+            f"{min(sizes)} and {max(sizes)} rows",
+        )
+    threshold = plan.level / n_tests(plan)
+    critical_u = mann_whitney(n0, n1).critical(threshold)
+    if critical_u > n0 * n1:
+        numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
+        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more rows would help"]
+    limit = (n0 * n1 - critical_u) // max(n0, n1)
+    if limit >= plan.bad_rows:
+        return []
+    return [
+        f"nothing can be certified: with {plan.bad_rows} bad rows among {plan.n_rows} even groups that do not overlap "
+        f"could be false; at most {limit} bad rows (contamination {limit / plan.n_rows:.4g}) can be survived"
+    ]
+
+
+def _smallest_p(n0: int, n1: int) -> float:
+    """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap."""
+    return 2 * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
+
+
+# The numbers of the paper's own theorems, each with the theorem it comes from.
+
+CONVERGENCE = "Theorem 1, convergence of SubGM"
+MEDIAN_OF_MEANS = "Appendix, median of means"
+LOWER_BOUND = "Theorem 3, lower bound"
+MOST_CONTAMINATION = 2.5e-5
+"""Theorem 1 asks for E|X − μ|³ ≤ 0.005σ³/√ε, and no law has less than σ³: √ε ≤ 0.005."""
+
+
+def numbers(
+    n: int, d: int, *, contamination: float, k: int, sigma: float, delta: float, mu_max: float = 1.0
+) -> tuple[tuple[str, str, float], ...]:
+    """Return rows (theorem, quantity, value); those that ask for ε > 0 are left out at ε = 0."""
+    k = integer(k, argument="k", least=1, rule="be a positive integer")
+    delta = check_share("delta", delta)
+    rule = "be a positive number"
+    if real(sigma, argument="sigma", rule=rule) <= 0:
+        raise InputError("sigma", rule, sigma)
+    bad = math.ceil(contamination * n)
+    window = math.log(1 / PAPER_ALPHA) / PAPER_ETA
+    xi = sigma * (
+        4 * math.sqrt(2) * (math.sqrt(contamination) + math.sqrt(1 / n)) + 16 * math.sqrt(math.log(1 / delta) / n)
+    )
+    rows = [
+        (CONVERGENCE, "J = 100⌈εn⌉ buckets, at most n", float(theory_buckets(n, contamination))),
+        (CONVERGENCE, f"T from 2·ln(1/α)/η at α = {PAPER_ALPHA:g}, η = {PAPER_ETA:g}", 2 * window),
+        (CONVERGENCE, f"T up to 6·ln(1/α)/η at α = {PAPER_ALPHA:g}, η = {PAPER_ETA:g}", 6 * window),
+        (MEDIAN_OF_MEANS, "J = 4⌈εn⌉ + 32 ln(1/δ) buckets", 4 * bad + 32 * math.log(1 / delta)),
+        (MEDIAN_OF_MEANS, "error of one mean, σ(4√2(√ε + √(1/n)) + 16√(ln(1/δ)/n))", xi),
+    ]
+    if contamination == 0:
+        return tuple(rows)
+    root = sigma * math.sqrt(contamination)
+    rows += [
+        (CONVERGENCE, "rows n ≥ 20000·ln(2d/δ)/ε", 20_000 * math.log(2 * d / delta) / contamination),
+        (CONVERGENCE, f"step size η ≤ σ√ε/μ_max at μ_max = {mu_max:g}", root / mu_max),
+        (CONVERGENCE, f"scale α ≤ 0.001σ√(ε/d) ∧ μ_max⁻⁵ at μ_max = {mu_max:g}",
+         min(0.001 * root / math.sqrt(d), mu_max**-5)),
+        (CONVERGENCE, f"error of all means ≤ 31σ√(kε) at k = {k}, {_holds(contamination)}", 31 * root * math.sqrt(k)),
+        (LOWER_BOUND, "no estimator is better than order σ√ε", root),
+    ]  # fmt: skip
+    return tuple(rows)
+
+
+def _holds(contamination: float) -> str:
+    """Say whether the condition of Theorem 1 can be met by any noise."""
+    asked = f"proved for ε ≤ {MOST_CONTAMINATION:g} only"
+    return asked if contamination <= MOST_CONTAMINATION else f"{asked}, not at this ε"
+
+
+# What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived.
+
+MOST_ROWS = 4_000_000
+NEVER = 0.001
+"""Probabilities below it are not written out."""
+MOST = 10**15
+"""Rows and features beyond which probabilities of counts are no longer exact in floating point."""
+
+
+def plan(
+    n: int,
+    d: int,
+    *,
+    contamination: float = 0.05,
+    level: float = 0.05,
+    bucket_sizes: Any = "auto",
+    power: float = 0.8,
+    effect: float | None = None,
+    k: int = 1,
+    sigma: float = 1.0,
+    delta: float = 0.05,
+) -> Plan:
+    """Say before seeing any data what n rows of d features can show, at family-wise error ``level``.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and features.
+    contamination : float in [0, 0.5)
+        Share of rows that may be arbitrary.
+    level : float
+        Family-wise error rate.
+    bucket_sizes : "auto" or tuple of int
+        As in `SparseMean`.
+    power : float
+        Probability with which a single effect is to be found.
+    effect : float, optional
+        A mean, in standard deviations, for which the rows needed are wanted.
+    k, sigma, delta
+        Sparsity, standard deviation and failure probability in the paper's theorems.
+
+    Returns
+    -------
+    Plan
+        With ``detectable_effect``, ``outlook`` and ``summary()``. Effects are for Gaussian noise; the heavier the tails
+        at the same scale of the centre, the better single rows do. ``detectable_effect`` and the rows needed are for
+        bad rows that are allowed for but behave like the others; ``effect_opposed`` in the table of the outlook and
+        the summary say what is found if all of them vote against it.
+
+    Examples
+    --------
+    >>> import sparsemean as sm
+    >>> sm.plan(2000, 20_000, contamination=0.01).detectable_effect  # doctest: +ELLIPSIS
+    0.1...
+    """
+    for name, value, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
+        integer(value, argument=name, least=1, rule="be a positive integer")
+        integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
+    n, d = int(n), int(d)
+    power = planning.check_share("power", power)
+    made = planning.plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
+    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
+        raise InputError("effect", "be a positive number", effect)
+    survivable = survivable_rows(made)
+    if made.bad_rows > survivable:
+        raise _impossible(made, survivable)
+    table = tuple(_row(made, size, power) for size in made.bucket_sizes)
+    best, opposed = (min(row[kind] for row in table) for kind in ("effect", "effect_opposed"))
+    needed = None if effect is None else _rows_needed(made, effect, power)
+    outlook = Outlook(
+        detectable_effect=best,
+        survivable_contamination=survivable / n,
+        rows_needed=needed,
+        effect=effect,
+        power=power,
+        table=table,
+        theorems=numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta),
+        text=_text(made, (best, opposed), survivable, needed, effect, power),
+    )
+    return replace(made, outlook=outlook)
+
+
+def smallest_effect(made: Plan, n: int, contamination: float, power: float) -> float:
+    """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
+    other = replace(
+        made, n_rows=n, n_units=n, bad_rows=planning.bad_rows(n, contamination), contamination=contamination
+    )
+    return min(_row(other, size, power)["effect"] for size in made.bucket_sizes)
+
+
+def _row(made: Plan, size: int, power: float) -> dict[str, float]:
+    """Return what one size needs and finds, with bad rows that say nothing and with such as all vote against a mean."""
+    J, k = majority(made, size)
+    found, opposed = (_effect(votes, k, size, power) for votes in (J, J - made.bad_rows))
+    return {"size": size, "buckets": J, "majority": k, "effect": found, "effect_opposed": opposed}
+
+
+def _effect(J: int, k: int, size: int, power: float) -> float:
+    """Return the mean, in σ of Gaussian rows, whose buckets of ``size`` show k of J on its side with ``power``."""
+    from scipy.special import betaincinv, ndtri
+
+    if k > J:
+        return math.inf
+    share = float(betaincinv(k, J - k + 1, power))  # P(Bin(J, share) ≥ k) = power
+    return float(ndtri(share)) / math.sqrt(size)
+
+
+def _rows_needed(made: Plan, effect: float, power: float) -> int:
+    """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
+
+    def found(n: int) -> bool:
+        return smallest_effect(made, n, made.contamination, power) <= effect
+
+    low, high = planning.MIN_ROWS, planning.MIN_ROWS
+    while not found(high):
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            return 0
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def _impossible(made: Plan, survivable: int) -> InputError:
+    """Say which inequality fails, with its numbers, and what is the nearest plan that exists."""
+    n, size = made.n_rows, min(made.bucket_sizes)
+    if survivable < 0:
+        J = -(-n // size)
+        return InputError(
+            "n",
+            f"be large enough that 2^(1−J) ≤ level/(d·sizes) = {made.level / n_tests(made):.2g}, J = ⌈n/{size}⌉",
+            f"n = {n}, 2^(1−J) = {2.0 ** (1 - J):.2g}",
+            f"take at least {rows_for_any(made)} rows",
+        )
+    return InputError(
+        "contamination",
+        f"leave enough buckets: at n = {n}, d = {made.n_features} a unanimous feature survives {survivable} bad rows",
+        f"{made.contamination} ({made.bad_rows} rows)",
+        f"the largest feasible contamination is {survivable / n:.4g}",
+    )
+
+
+def _text(
+    made: Plan, found: tuple[float, float], survivable: int, needed: int | None, effect: float | None, power: float
+) -> str:
+    best, opposed = found
+    sizes = ", ".join(map(str, made.bucket_sizes))
+    sentences = [
+        f"With {made.n_rows:,} rows of {made.n_features:,} features, {made.bad_rows} of which may be bad, buckets of "
+        f"{sizes} rows find a mean of {best:.3g} standard deviations with probability {power:g} (Gaussian noise), at a "
+        f"family-wise error of {made.level:g}.",
+        *_if_opposed(made, best, opposed, power),
+        f"A feature on which all rows agree survives {survivable} bad rows ({survivable / made.n_rows:.3g} of all).",
+    ]
+    if effect is not None and needed:
+        silent = ", if no bad row votes against it" if made.bad_rows else ""
+        sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows{silent}.")
+    elif effect is not None:
+        sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
+    return " ".join(sentences)
+
+
+def _if_opposed(made: Plan, best: float, opposed: float, power: float) -> list[str]:
+    """Say that bad rows may do more than stay silent, and what is then found."""
+    if not made.bad_rows:
+        return []
+    silent = "That holds if the bad rows behave like the others; if all of them vote against it"
+    if math.isinf(opposed):
+        return [f"{silent}, no mean is found with that probability."]
+    left = max(_power(made, size, best) for size in made.bucket_sizes)
+    chance = f"{left:.2g}" if left >= NEVER else f"below {NEVER:g}"
+    return [f"{silent}, such a mean is found with probability {chance}, and {power:g} takes one of {opposed:.3g}."]
+
+
+def _power(made: Plan, size: int, effect: float) -> float:
+    """Return the chance that buckets of ``size`` find a mean against which every bad row votes in one of them."""
+    from scipy.special import bdtrc, ndtr
+
+    J, k = majority(made, size)
+    return float(bdtrc(k - 1, J - made.bad_rows, ndtr(effect * math.sqrt(size))))

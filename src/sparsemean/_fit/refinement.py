@@ -1,0 +1,247 @@
+"""Values on the support from the rows that were kept: by name, by a function, or the best of several centres."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean import baselines
+from sparsemean._stats.arrays import filled, medians, there
+from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.descent import largest_weight, spectral_descent
+from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian, student_t
+from sparsemean._util.records import FloatArray, Located
+from sparsemean.errors import InputError
+
+Refinement: TypeAlias = str | Callable[[FloatArray, float], Any] | None
+PUBLISHED = {"gd": "dense_gd", "filter": "sparse_filter"}
+"""Names that the paper's full algorithms go by."""
+
+
+def check(refine: Any) -> Refinement:
+    """Return ``refine`` if it is None, "auto", the name of a compared method, or a callable.
+
+    A compared method given as such, ``baselines.median``, is taken by its name.
+    """
+    if hasattr(refine, "facts"):
+        return str(refine.facts.name)
+    if refine is None or callable(refine) or (isinstance(refine, str) and refine in ("auto", *PUBLISHED)):
+        return refine  # type: ignore[no-any-return]
+    otherwise = f"'auto', {', '.join(map(repr, PUBLISHED))}, None or a function of X and contamination"
+    baselines.get(refine, argument="refine", otherwise=otherwise)
+    return str(refine)
+
+
+def name_of(refine: Refinement) -> str:
+    """Return what a plan calls a refinement; empty for none."""
+    if callable(refine):
+        return str(getattr(refine, "__name__", type(refine).__name__))
+    return refine or ""
+
+
+def refined(
+    refine: Refinement,
+    X: FloatArray,
+    *,
+    contamination: float,
+    noise: str,
+    random_state: Any,
+    progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
+) -> Located:
+    """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong.
+
+    "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
+    """
+    if refine == "auto":
+        return auto(X, contamination, noise, progress, centre)
+    if callable(refine):
+        return _called(refine, X, contamination)
+    assert isinstance(refine, str)
+    name = PUBLISHED.get(refine, refine)
+    located = baselines.get(name).detailed(X, contamination=contamination, k=X.shape[1], random_state=random_state)
+    if not np.isfinite(located.mean).all():
+        raise InputError("refine", "name a method that works on these rows", repr(refine), "its mean is not finite")
+    return located.said(name)
+
+
+def _called(refine: Callable[[FloatArray, float], Any], X: FloatArray, contamination: float) -> Located:
+    name = name_of(refine)
+    rule = f"return {X.shape[1]} finite numbers, one for each column of X"
+    try:
+        mean = np.asarray(refine(X.copy(), contamination), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("refine", rule, f"{type(error).__name__} from {name}: {error}") from error
+    if mean.shape != (X.shape[1],):
+        raise InputError("refine", rule, f"shape {mean.shape} from {name}")
+    if not np.isfinite(mean).all():
+        raise InputError("refine", rule, f"NaN or infinity from {name}")
+    return Located(mean, how=f"the function {name}")
+
+
+# Which rows agree with each other on the support: spectral descent on clipped columns, safe under heavy tails.
+
+CLIP = 4.0
+"""In median deviations: far enough to show a cluster in one column, near enough that tails do not lead the descent."""
+FEW = 0.25
+"""Times √n: no more wrong rows than this move a robust centre by less than half its standard error; all rows stay."""
+MOST_COLUMNS = 256
+"""Columns that the descent looks at, evenly spread over the support: its cost grows with their square."""
+
+
+def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
+    """Return which rows keep their weight when up to a ``share`` of them may be left out.
+
+    The descent of Cheng, Diakonikolas, Ge and Soltanolkotabi (2020) lowers the largest variance along any direction by
+    moving weight between rows. On raw heavy-tailed columns it spends itself on tails; on columns in units of their
+    median deviation, clipped, only rows that are off in several columns at once, or far off together in one, are worth
+    its while. Rows that lose more than half of the largest weight are left out: as the weights add up to one, at most
+    twice round(share·n) of them. What is missing (NaN) counts as lying at the centre.
+    """
+    n, k = X.shape
+    seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
+    away = X[:, seen] - centre[seen]
+    unit = medians(np.abs(away))
+    varied = unit > 0
+    if not varied.any() or round(share * n) <= FEW * math.sqrt(n):
+        return np.ones(n, dtype=bool)
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        clipped = filled(np.clip(away[:, varied] / unit[varied], -CLIP, CLIP), 0.0)
+    weights = spectral_descent(clipped, share).weights
+    assert weights is not None
+    return np.asarray(weights >= largest_weight(n, share) / 2)
+
+
+# The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error.
+
+FAR = 10.0
+"""Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
+DEGREES = (1.0, 3.0)
+"""Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
+KINDS = tuple(range(1 + len(DEGREES)))
+COMPARED = 5000
+"""Rows that tell which kind of centre to take, where there are more."""
+NEAR = 0.3
+"""A Student-t centre farther than this many robust deviations from the Hodges–Lehmann estimate is not used: where the
+noise has two humps, as with a gap at its centre, likelihood has climbed one, and its error there looks small."""
+WORTH = 1.1
+"""A feature goes its own way where its own best centre has an error smaller by this factor."""
+MANY = 0.25
+"""Share of wrong rows beyond which the start is the median: 1 − 1/√2 = 0.29 of them carry a pseudomedian anywhere."""
+FEWEST = 8
+"""With fewer rows no standard error is worth comparing: the Hodges–Lehmann estimate is taken."""
+
+
+def auto(
+    X: FloatArray,
+    contamination: float,
+    noise: str = "symmetric",
+    progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
+) -> Located:
+    """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
+
+    1. Rows that disagree on several features at once are left out, up to twice that share (`agreeing`).
+    2. For every feature the Hodges–Lehmann estimate (values beyond ten robust deviations left out) and the Student-t
+       centres of 1 and 3 degrees of freedom are computed on the rest, and the one with the smallest estimated
+       standard error is taken (`choose`). All of them are robust: whichever is taken, a few rows cannot move it far.
+
+    Under skewed noise none of these centres is the mean; there the answer is the weighted mean of spectral descent,
+    which needs a finite variance.
+
+    Values that are missing (NaN) speak neither for nor against a row and are in no centre. Where none is there, the
+    feature keeps its ``centre``.
+    """
+    if noise == "skewed":
+        return _mean_by_descent(X, contamination)
+    if contamination <= MANY:
+        start = np.array([pseudomedian(x) if (x := there(column)).size else np.nan for column in X.T])
+    else:
+        start = medians(X)
+    start = start if centre is None else np.where(np.isnan(start), centre, start)
+    kept = agreeing(X, start, contamination)
+    centres = _centres(X if kept.all() else X[kept], start, progress)
+    how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
+    dropped = X.shape[0] - int(kept.sum())
+    left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
+    return Located(
+        np.array([c.value for c in centres]),
+        weights=kept / kept.sum(),
+        how=f"{left_out}centre with the smallest standard error: {how} feature(s)",
+    )
+
+
+def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None] | None) -> list[Centre]:
+    """Return the centre of every feature; of many rows some tell which kind to take, and all then make it."""
+    step = -(-X.shape[0] // COMPARED)
+    offered = []
+    for column, about in zip(X[::step].T, start, strict=True):
+        offered.append(candidates(there(column), about))
+        if progress is not None:
+            progress(len(offered) / (2 * X.shape[1]))
+    kinds = choose(offered)
+    if step == 1:
+        return [centres[kind] for centres, kind in zip(offered, kinds, strict=True)]
+    made = []
+    for column, about, kind in zip(X.T, start, kinds, strict=True):
+        wanted, otherwise = candidates(there(column), about, (kind, 0))
+        made.append(wanted if wanted.error < np.inf else otherwise)
+        if progress is not None:
+            progress(0.5 + len(made) / (2 * X.shape[1]))
+    return made
+
+
+def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> list[Centre]:
+    """Return the centres of one column that are compared; ``start`` is one that is good enough to see what is far.
+
+    Kind 0 is Hodges–Lehmann, the others are the Student-t centres of ``DEGREES``.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).standard_cauchy(500)
+    >>> [round(c.error, 3) for c in candidates(noise, 0.0)]
+    [0.082, 0.068, 0.078]
+    """
+    if not x.size:
+        return [Centre(start, np.inf, "nothing left but the start")] * len(kinds)
+    away = np.abs(x - start)
+    spread = GAUSSIAN * float(np.median(away))
+    if x.size < FEWEST or spread == 0:
+        return [hodges_lehmann(x)] * len(kinds)
+    inner = hodges_lehmann(x[away <= FAR * spread])
+    return [inner if kind == 0 else _near(x, inner, spread, DEGREES[kind - 1]) for kind in kinds]
+
+
+def _near(x: FloatArray, inner: Centre, spread: float, dof: float) -> Centre:
+    """Return the Student-t centre, with an infinite error where it is too far from the Hodges–Lehmann estimate."""
+    found = student_t(x, dof=dof, start=inner.value, scale=spread)
+    return found if abs(found.value - inner.value) <= NEAR * spread else found._replace(error=np.inf)
+
+
+def choose(offered: list[list[Centre]]) -> list[int]:
+    """Return for every feature the kind of centre that is best for all of them together, or clearly best for itself.
+
+    Standard errors are estimates: where features have the same kind of noise, choosing for each apart would often take
+    the second best.
+    """
+    errors = np.array([[centre.error for centre in centres] for centres in offered])
+    least = errors.min(axis=1, keepdims=True)
+    ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
+    ratio[errors == np.inf] = np.inf
+    together = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
+    return [int(kind) for kind in np.where(ratio[:, together] > WORTH, errors.argmin(axis=1), together)]
+
+
+def _mean_by_descent(X: FloatArray, contamination: float) -> Located:
+    located = spectral_descent(X, contamination)
+    return Located(
+        located.mean,
+        iterations=located.iterations,
+        weights=located.weights,
+        how="weighted mean of spectral descent, as under skewed noise no other centre is the mean",
+    )

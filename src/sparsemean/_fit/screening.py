@@ -1,0 +1,175 @@
+"""Beyond the certified part: which rows contradict the rest, and better values on the support from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean._fit.data import Reading
+from sparsemean._fit.inference import Values
+from sparsemean._fit.refinement import Refinement, refined
+from sparsemean._stats import row_scores
+from sparsemean._stats.arrays import filled, medians
+from sparsemean._util.records import FloatArray, IntArray, Located, Plan, Rows
+from sparsemean.errors import InputError
+
+MOST_COLUMNS = 1024
+"""Columns off the support that rows are judged by, sampled where there are more."""
+MOST_VALUES = 8_000_000
+LEAST_COLUMNS = 32
+ON_SUPPORT = 6.0
+"""Clip in median deviations on the support, where columns are few: wide, but with few rows narrower (`ALONE`)."""
+ALONE = 1.2
+"""Clip over the limit in robust deviations, of 1.48 median ones, below which no single column takes a row there."""
+TOO_FEW = 4
+"""Columns below which nothing can be said of a row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Rows with scores and weights; ``kept`` are the units not rejected, of which ``left`` may still be wrong.
+
+    Units that are off together take their share of the contamination with them. Those rejected for their size alone may
+    have been good ones, so that as many of the rest may be wrong as before.
+    """
+
+    rows: Rows
+    kept: IntArray
+    left: int
+    how: str = ""
+
+    def share(self, plan: Plan) -> float:
+        """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it."""
+        rejected = self.left < plan.bad_rows
+        return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
+
+
+def columns_judged_by(data: Reading, seed: int) -> IntArray:
+    """Return the columns that rows are judged by where they are off the support: known before anything is read."""
+    return _sample(data, seed)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
+
+
+def _sample(data: Reading, seed: int) -> tuple[IntArray, np.random.Generator]:
+    rng = np.random.default_rng((seed, 1))
+    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
+    return data.sample(most, rng), rng
+
+
+def screen(data: Reading, support: IntArray, seed: int) -> Judged:
+    """Judge rows by features off the support, whose means are known."""
+    plan = data.plan
+    if not plan.screen_rows:
+        return Judged(row_scores.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
+    sampled, rng = _sample(data, seed)
+    columns = np.setdiff1d(sampled, support)
+    if columns.size < TOO_FEW:
+        why = f"rows were not judged off the support, where there are {columns.size} features"
+        return Judged(row_scores.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
+    found = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
+    used = plan.refine and plan.refine_on == "rows" and support.size
+    where = f"on {columns.size:,} features off the support"
+    return _judged(data, found, f"{where} and were left out of the values" if used else where)
+
+
+def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: FloatArray, seed: int) -> Judged:
+    """Judge the rows that are left by the support as well, about the means found there; scores only grow."""
+    if not data.plan.screen_rows or not support.size:
+        return judged
+    offset = 0.0 if data.shift is None else data.shift[support]
+    about = data.values(support)[judged.kept] - (mean[support] - offset)
+    clip = min(ON_SUPPORT, ALONE * row_scores.limit(judged.kept.size))
+    room = data.plan.bad_rows - (data.plan.n_units - judged.kept.size)
+    found = row_scores.screen(about, bad_rows=room, rng=np.random.default_rng((seed, 2)), clip=clip)
+    scores = np.zeros(data.plan.n_units)
+    scores[judged.kept] = found.scores
+    everyone = row_scores.judged(scores, judged.kept[found.suspects], found.aligned)
+    more = _judged(data, everyone, "on the support itself")
+    together = row_scores.judged(
+        np.maximum(judged.rows.scores, more.rows.scores),
+        np.concatenate((judged.rows.suspects, more.rows.suspects)),
+        judged.rows.aligned + found.aligned,
+    )
+    kept = np.setdiff1d(judged.kept, everyone.suspects)
+    how = "; ".join(part for part in (judged.how, more.how) if part)
+    return Judged(together, kept, judged.left - found.aligned, how)
+
+
+def _judged(data: Reading, found: Rows, where: str) -> Judged:
+    """Return what was found of units as said of rows."""
+    plan, rejected = data.plan, found.suspects
+    by_row = found
+    if data.units is not None:
+        scores = found.scores[data.units]
+        by_row = row_scores.judged(scores, np.flatnonzero(np.isin(data.units, rejected)), found.aligned)
+    kind = "rows" if data.units is None else "subjects"
+    how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
+    return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - found.aligned, how)
+
+
+def improve(
+    data: Reading,
+    judged: Judged,
+    support: IntArray,
+    values: Values,
+    method: Refinement,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+) -> Located:
+    """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
+    if method is None or not support.size:
+        return Located(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
+    offset = np.zeros(support.size) if data.shift is None else data.shift[support]
+    found = located(data, judged, support, method, seed, progress, values.mean[support] - offset)
+    mean, notes = values.mean.copy(), list(found.notes)
+    mean[support] = found.mean + offset
+    if method == "auto":
+        low, high = values.intervals[support].T
+        held = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
+        if moved := int(np.count_nonzero(held != mean[support])):
+            notes.append(f"{moved} refined value(s) fell outside their interval and were put on its end")
+        mean[support] = held
+    return replace(found, mean=mean, notes=tuple(notes))
+
+
+def located(
+    data: Reading,
+    judged: Judged,
+    features: IntArray,
+    method: Refinement,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
+    centre: FloatArray | None = None,
+) -> Located:
+    """Refine some features on the rows that are left, or on bucket means; less their null values.
+
+    Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
+    """
+    plan = data.plan
+    if not features.size:
+        return Located(np.empty(0))
+    if plan.refine_on == "buckets" and method is not None:
+        X = data.bucket_means(features)
+        share = plan.bad_rows / X.shape[0]
+    else:
+        X = data.values(features)[judged.kept]
+        share = judged.share(plan)
+    if share >= 0.5:
+        rule = "leave most buckets without a bad row"
+        raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
+    how = "auto" if method is None else method
+    gaps = int(np.count_nonzero(np.isnan(X))) if data.missing else 0
+    if gaps:
+        centre = medians(X) if centre is None else centre
+    if gaps and how != "auto":
+        assert centre is not None
+        X = filled(X, filled(centre, 0.0))
+    found = refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress, centre=centre)
+    return found.said(f"{found.how}; {_gaps(gaps, X.size, how)}") if gaps else found
+
+
+def _gaps(gaps: int, of: int, how: object) -> str:
+    """Say what was done about missing values."""
+    done = "left out of each centre" if how == "auto" else "filled with the median of bucket means for it"
+    return f"{gaps:,} of {of:,} values were missing and {done}"

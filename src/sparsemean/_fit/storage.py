@@ -1,0 +1,176 @@
+"""An estimate as a file of its own, without the data; read back by `load`."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemean._data.numpy_files import check_members
+from sparsemean._data.table import Opened
+from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
+from sparsemean._util.files import refuse_endless, replacing
+from sparsemean._util.records import Counts, Plan, Rows, Selection, Status, Uncertified
+from sparsemean.errors import InputError
+from sparsemean.result import Estimate
+
+FORMAT = "sparsemean-estimate-3"
+LAZY = ("entry_time", "radius")
+PARTS = {"selection": Selection, "counts": Counts, "rows": Rows, "uncertified": Uncertified}
+PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
+OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names")
+ARRAYS = {
+    "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skew_safe": "iu d",
+    "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
+    "labels": "iu n 2", "class_names": "U 2", "feature_names": "U d",
+    "selection.support": "iu s d", "selection.p_values": "f d", "selection.p_adjusted": "f d",
+    "selection.q_values": "f d", "selection.best": "iu d k", "selection.last_slack": "iu d",
+    "selection.skipped": "iu * d", "selection.below": "iu d",
+    "counts.positive": "iu kd", "counts.negative": "iu kd", "counts.nearest": "f d", "counts.present": "iu kd",
+    "counts.missing": "iu d", "rows.scores": "f n", "rows.weights": "f n", "rows.suspects": "iu * n",
+    "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
+}  # fmt: skip
+"""Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
+SCALARS = {
+    "selection.filled_up": "int", "selection.below": "None", "counts.n_buckets": "tuple[int, ...]",
+    "counts.present": "None", "counts.missing": "None", "rows.aligned": "int",
+}  # fmt: skip
+
+
+DEALINGS = ("paper", "blocks", "pairs")
+
+
+def _all(kind: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) is tuple and all(type(item) is kind for item in value)
+
+
+TYPES: dict[str, Callable[[Any], bool]] = {
+    "int": lambda value: type(value) is int,
+    "int | None": lambda value: value is None or type(value) is int,
+    "float": lambda value: type(value) in (int, float),
+    "bool": lambda value: type(value) is bool,
+    "str": lambda value: type(value) is str,
+    "None": lambda value: value is None,
+    "Outlook | None": lambda value: value is None,
+    "tuple[int, ...]": _all(int),
+    "tuple[str, ...]": _all(str),
+    "Ranges": lambda value: _all(tuple)(value) and all(len(pair) == 2 and _all(int)(pair) for pair in value),
+    "dict[str, str]": lambda value: type(value) is dict and all(type(item) is str for item in value.values()),
+}
+"""Whether a value is of the type that a record has, by what is written there."""
+
+
+def save(estimate: Estimate, path: str | Path) -> None:
+    """Write ``estimate`` to ``path``: one zip archive of arrays with a header in JSON, nothing pickled."""
+    arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
+    arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
+    scalars: dict[str, Any] = {}
+    for part in PARTS:
+        record = getattr(estimate, part)
+        for item in fields(record) if record is not None else ():
+            value = getattr(record, item.name)
+            target = arrays if isinstance(value, np.ndarray) else scalars
+            target[f"{part}.{item.name}"] = value
+    if estimate.feature_names is not None:
+        arrays["feature_names"] = estimate.feature_names.astype(str)
+    header = {
+        "format": FORMAT,
+        "plan": asdict(estimate.plan),
+        "status": asdict(estimate.status),
+        "seed": str(estimate.seed),
+        "scalars": scalars,
+    }
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def load(path: str | Path) -> Estimate:
+    """Read an estimate written by `Estimate.save`; damaged files and others are refused in one line."""
+    refuse_endless(path, "path")
+    path = Path(path)
+    opened = Opened(repr(str(path)), "file written by Estimate.save", argument="path")
+    with opened.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's about headers that only damage can have made
+        check_members(archive, replace(opened, size=path.stat().st_size))
+        raw.seek(0)
+        with np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file}
+    with opened.parsing(), opened.reading():
+        return _restored(json.loads(str(arrays.pop("header"))), arrays)
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
+    """Put an estimate together again."""
+    if header["format"] != FORMAT:
+        raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
+    scalars = {name: _tuples(value) for name, value in header["scalars"].items()}
+    plan = Plan(**{name: _tuples(value) for name, value in header["plan"].items()})
+    status = Status(**{name: _tuples(value) for name, value in header["status"].items()})
+    _check_types(plan)
+    _check_types(status)
+    _check_scalars(scalars, plan)
+    _check_arrays(arrays, plan)
+    values = {**arrays, **scalars}
+    parts: dict[str, Any] = {
+        part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
+        for part, kind in PARTS.items()
+        if any(name.startswith(f"{part}.") for name in values)
+    }
+    made: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
+    estimate = Estimate(
+        **made,
+        **parts,
+        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
+        plan=plan,
+        status=status,
+        seed=int(header["seed"]),
+    )
+    estimate.__dict__.update({name: arrays[name] for name in LAZY})
+    return estimate
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _check_types(record: Plan | Status) -> None:
+    """Refuse entries of another type than the record has."""
+    for item in fields(record):
+        if not TYPES[str(item.type)](getattr(record, item.name)):
+            raise ValueError(f"{item.name} in its header is no {item.type}")
+
+
+def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
+    """Refuse a plan that cannot be, and numbers beside the arrays that are none of those that are written."""
+    named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
+    sizes = plan.bucket_sizes and min(plan.bucket_sizes) > 0
+    if not named or plan.dealing not in DEALINGS or not sizes or min(plan.n_rows, plan.n_features, plan.n_units) < 1:
+        raise ValueError("its plan cannot be")
+    for name, value in scalars.items():
+        if not TYPES[SCALARS[name]](value):
+            raise ValueError(f"{name} in its header is no {SCALARS[name]}")
+    if len(scalars.get("counts.n_buckets", plan.bucket_sizes)) != len(plan.bucket_sizes):
+        raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.bucket_sizes)} sizes")
+
+
+def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
+    """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
+    sizes = {"n": plan.n_rows, "d": plan.n_features, "k": len(plan.bucket_sizes), "2": 2, "s": arrays["support"].size}
+    for name, array in arrays.items():
+        kinds, shape, below = (*ARRAYS[name].split(), "")[:3]
+        if shape == "*":
+            sizes["*"] = array.size
+        if array.dtype.kind not in kinds or array.shape != tuple(sizes[side] for side in shape):
+            raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
+        if below and array.size and not 0 <= array.min() <= array.max() < sizes[below]:
+            raise ValueError(f"{name} is not among {sizes[below]}")
+    if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
+        raise ValueError("its support is in disorder")
+    if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:
+        raise ValueError("its features without a certificate are in disorder")

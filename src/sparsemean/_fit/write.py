@@ -1,0 +1,294 @@
+"""An estimate as a file: .csv, .json, .parquet, or columns in a copy of the .h5ad it was made from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.anndata import Frame
+from sparsemean._data.chunked import is_group
+from sparsemean._data.hdf5 import Within, open_hdf5
+from sparsemean._data.table import Names, Opened, as_names
+from sparsemean._util.files import check_writable, replacing
+from sparsemean._util.records import IntArray
+from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    from sparsemean.result import Estimate
+
+ENDINGS = (".csv", ".json", ".parquet", ".h5ad")
+FORMAT = "sparsemean-fit-1"
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError("output", f"end in {', '.join(ENDINGS)}", repr(path.name))
+    check_writable(path)
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", extra="parquet", purpose="writing .parquet files")
+    if path.suffix.lower() == ".h5ad":
+        require("h5py", extra="hdf5", purpose="writing .h5ad files")
+
+
+def as_json(estimate: Estimate) -> str:
+    """Return the selected features and the settings; what is infinite or not known is null."""
+    plan = estimate.plan
+    suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
+    selected = [
+        {key: _plain(value) for key, value in row.items()} for row in estimate.table().to_dict(orient="records")
+    ]
+    content = {
+        "format": FORMAT,
+        "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
+        "rows": plan.n_rows,
+        "columns": plan.n_features,
+        "contamination": plan.contamination,
+        "n_buckets": plan.n_buckets,
+        "bucket_sizes": list(plan.bucket_sizes),
+        "selection": plan.selection,
+        "level": plan.level,
+        "bad_rows": plan.bad_rows,
+        "screen_rows": plan.screen_rows,
+        "refine": plan.refine or None,
+        "refine_on": plan.refine_on,
+        "missing": plan.missing,
+        "seed": estimate.seed,
+        "selected": selected,
+        "not_certified": [
+            {key: _plain(value) for key, value in row.items()}
+            for row in estimate.table(certified=False).to_dict(orient="records")
+        ],
+        "suspects": suspects,
+        "suspect_names": estimate.row_names(suspects),
+        "summary": estimate.summary(),
+        "notes": list(estimate.status.messages),
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    return value if isinstance(value, (str, int)) else None
+
+
+def write(estimate: Estimate, path: Path) -> None:
+    """Write the selected features to ``path`` by its ending; what was there stays if this fails."""
+    check_target(path)
+    with replacing(path) as temporary:
+        match path.suffix.lower():
+            case ".json":
+                temporary.write_text(as_json(estimate) + "\n", encoding="utf-8")
+            case ".csv":
+                estimate.table().to_csv(temporary, index=False)
+            case _:
+                table = estimate.table()
+                table["feature"] = table["feature"].astype(str)
+                table.to_parquet(temporary, index=False)
+
+
+# An estimate written back into a copy of the .h5ad file it was made from: columns of var and obs, settings in uns.
+
+Column = npt.NDArray[Any]
+SLACK = 1_000_000
+"""Bytes for what HDF5 adds of its own."""
+
+
+def write_h5ad(
+    estimate: Estimate,
+    source_path: str | Path,
+    target_path: str | Path,
+    *,
+    key: str = "sparsemean",
+    overwrite: bool = False,
+) -> None:
+    """Copy the .h5ad file of a fit to ``target_path`` and add what was found.
+
+    ``var`` gets a column for the selection, estimate, interval, p-values, radius and contamination survived of every
+    gene (NaN for those not looked at), ``obs`` the score of every cell and whether it is suspect, ``uns`` the settings
+    as JSON. Columns of an earlier run are replaced.
+
+    Parameters
+    ----------
+    key : str
+        What names of columns begin with, and the name in ``uns``.
+    overwrite : bool
+        Whether the target may be the file itself, which is then replaced once the new one is complete.
+    """
+    h5py = require("h5py", extra="hdf5", purpose="writing .h5ad files")
+    source, target = Path(source_path), Path(target_path)
+    if not source.is_file():
+        raise InputError("FILE", "be an existing file", repr(str(source)), "check the path")
+    if target.exists() and target.samefile(source) and not overwrite:
+        advice = "choose another name, or allow it with overwrite=True"
+        raise InputError("output", "differ from the input", repr(str(target)), advice)
+    if not key or "/" in key or key.startswith("."):
+        raise InputError("key", "be a plain name", repr(key))
+    added = _found(estimate, source, key)
+    with replacing(target) as temporary:
+        shutil.copyfile(source, temporary)
+        _reserve(temporary, added.size + SLACK)
+        with _writing(target), h5py.File(temporary, "r+", locking="best-effort") as file:
+            root = Within(file, Opened(source.name, ".h5ad file"))
+            _put(root.own("var"), added.var)
+            _put(root.own("obs"), added.obs)
+            _put_settings(root, key, added.settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Added:
+    """Columns of var and obs by name, and the settings."""
+
+    var: dict[str, Column]
+    obs: dict[str, Column]
+    settings: dict[str, str | float | int]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that is added."""
+        columns = sum(column.nbytes for frame in (self.var, self.obs) for column in frame.values())
+        return columns + 4 * sum(len(str(value)) for value in self.settings.values())
+
+
+def _found(estimate: Estimate, source: Path, key: str) -> _Added:
+    """Lay out what an estimate says in the order of the genes and cells of a file."""
+    file, opened = open_hdf5(source, ".h5ad file")
+    with file, opened.reading():
+        for name in {"var", "obs", "uns"}.intersection(file.keys()):
+            file.own(name)
+        var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
+        names, n_cells = as_names(var.index()), obs.index().size
+    if n_cells != estimate.plan.n_rows:
+        raise _another(opened, f"{n_cells} cells where the fit had {estimate.plan.n_rows} rows")
+    columns = _of_genes(estimate, _places(names, estimate, opened), names.size)
+    return _Added(
+        var={f"{key}_{name}": column for name, column in columns.items()},
+        obs={f"{key}_{name}": column for name, column in _of_cells(estimate).items()},
+        settings={
+            "json": as_json(estimate),
+            "selection": estimate.plan.selection,
+            "seed": str(estimate.seed),
+            "contamination": estimate.plan.contamination,
+            "level": estimate.plan.level,
+            "n_selected": int(estimate.support.size),
+        },
+    )
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Lengthen a file by zeros, which HDF5 cuts off again: it does not survive a disk that is full when it closes."""
+    with path.open("ab") as file:
+        file.write(bytes(size))
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """Turn what h5py raises where a file cannot be written, of which there are several kinds, into one line."""
+    try:
+        yield
+    except (InputError, ImportError):
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InputError("output", "be written whole", f"{str(target)!r} ({why})", "the input is unchanged") from error
+
+
+def _frame(file: Within, name: str, opened: Opened) -> Frame:
+    frame = Frame(file, name, None, opened)
+    if not is_group(frame.element):
+        advice = "read it with anndata and write it again"
+        raise InputError("FILE", "be of anndata 0.7 or later to be written back to", opened.name, advice)
+    return frame
+
+
+def _places(names: Names, estimate: Estimate, opened: Opened) -> IntArray:
+    """Return the row of ``var`` of every feature of the estimate."""
+    d = estimate.mean.size
+    if estimate.feature_names is None:
+        if names.size != d:
+            raise _another(opened, f"{names.size} genes where the fit had {d} features")
+        return np.arange(d)
+    place = {name: i for i, name in enumerate(names)}
+    if unknown := [name for name in estimate.feature_names if str(name) not in place]:
+        raise _another(opened, f"no gene {unknown[0]!r}")
+    return np.array([place[str(name)] for name in estimate.feature_names], dtype=np.intp)
+
+
+def _another(opened: Opened, why: str) -> InputError:
+    return InputError("FILE", "be the file of the fit", f"{opened.name} with {why}")
+
+
+def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Column]:
+    """Return columns of ``var``, NaN where a gene was not looked at."""
+    columns = {
+        "estimate": estimate.mean,
+        "ci_low": estimate.intervals[:, 0],
+        "ci_high": estimate.intervals[:, 1],
+        "p_value": estimate.p_values,
+        "p_adjusted": estimate.p_adjusted,
+        "q_value": estimate.q_values,
+        "radius": estimate.radius,
+        "max_contamination": estimate.max_contamination,
+    }
+    selected = np.zeros(n_genes, dtype=bool)
+    selected[genes[estimate.support]] = True
+    made: dict[str, Column] = {"selected": selected}
+    for name, values in columns.items():
+        made[name] = np.full(n_genes, np.nan)
+        made[name][genes] = values
+    return made
+
+
+def _of_cells(estimate: Estimate) -> dict[str, Column]:
+    """Return columns of ``obs``, where rows were judged."""
+    if estimate.rows is None:
+        return {}
+    scores = estimate.rows.scores
+    if estimate.labels is not None:  # between two groups no row is called suspect: a column of False would say more
+        return {"score": scores}
+    suspect = np.zeros(scores.size, dtype=bool)
+    suspect[estimate.rows.suspects] = True
+    return {"score": scores, "suspect": suspect}
+
+
+def _put(frame: Any, columns: Mapping[str, Column]) -> None:
+    """Add columns to a frame, in the place of those of the same names."""
+    order = [str(name) for name in frame.attrs.get("column-order", ())]
+    for name, values in columns.items():
+        _remove(frame, name)
+        _encoded(frame.create_dataset(name, data=values), "array", "0.2.0")
+    frame.attrs["column-order"] = [*order, *(name for name in columns if name not in order)]
+
+
+def _remove(group: Any, name: str) -> None:
+    """Take a name out of a group; what a link of that name leads to is left alone, and not looked at."""
+    if group.id.links.exists(name.encode()):
+        del group[name]
+
+
+def _put_settings(root: Within, key: str, settings: Mapping[str, str | float | int]) -> None:
+    """Write the settings in the place of those of an earlier run."""
+    if "uns" not in root.keys():  # noqa: SIM118  (what a link leads to may not be there)
+        _encoded(root.group.create_group("uns"), "dict", "0.1.0")
+    uns = root.own("uns")
+    _remove(uns, key)
+    group = _encoded(uns.create_group(key), "dict", "0.1.0")
+    for name, value in settings.items():
+        kind = "string" if isinstance(value, str) else "numeric-scalar"
+        _encoded(group.create_dataset(name, data=value), kind, "0.2.0")
+
+
+def _encoded(element: Any, kind: str, version: str) -> Any:
+    element.attrs["encoding-type"], element.attrs["encoding-version"] = kind, version
+    return element

@@ -1,0 +1,393 @@
+"""The counting pass on the host: cut into tasks for threads, counted by compiled loops, added up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._kernels import NotFiniteError, loops, loops_missing
+from sparsemean._kernels.loops import BEYOND
+from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
+from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
+
+Codes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Counts of one task, a row for each wanted size."""
+
+    columns: slice
+    positive: CountArray
+    negative: CountArray
+    nearest: FloatArray
+    finite: bool
+    gaps: tuple[CountArray, CountArray] | None = None
+    """Buckets without any value, a row for each wanted size, and missing values of each column; None for none."""
+
+
+def decoded(code: Codes) -> FloatArray:
+    """Return distances from their codes, which are their bits less one."""
+    return (code + np.uint64(1)).view(np.float64)
+
+
+# Tasks of the pass over data with missing values: the same cuts as in ``cpu``, other loops.
+
+PROBED = 64
+"""Rows that are looked at to see whether a task is worth trying as if nothing were missing."""
+
+
+def seem_missing(view: Strided, partition: Partition, columns: slice) -> bool:
+    """Whether the first few rows have gaps in ``columns``."""
+    start, rows = view.start + columns.start * view.column_step, partition.order[:PROBED]
+    width = columns.stop - columns.start
+    return bool(loops_missing.any_missing(view.memory, start, view.row_step, view.column_step, rows, width))
+
+
+def by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
+    """Count one level of buckets in rows that lie along memory."""
+    width = columns.stop - columns.start
+    pos, neg, here = _blank(1, width)
+    seen, near = np.zeros(width, dtype=np.int32), np.full(width, BEYOND)
+    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
+    bad = loops_missing.count_buckets(
+        view.memory, view.start + columns.start, view.row_step, partition.order, offsets,
+        np.empty(width), np.empty(width, dtype=np.int32), pos[0], neg[0], here[0], seen, near,
+    )  # fmt: skip
+    missing = np.int32(offsets[-1] - offsets[0]) - seen
+    empty = np.int32(buckets.stop - buckets.start) - here
+    return Tally(columns, pos, neg, decoded(near), not bad, (empty, missing))
+
+
+def by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> Tally:
+    """Count nested buckets of blocks of 64 in rows that lie along memory."""
+    assert partition.places is not None
+    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
+    pos, neg, here = _blank(depth, width)
+    near = np.full((3, width), BEYOND)
+    rows = partition.places[places]
+    blank = np.full(width, np.nan, dtype=view.memory.dtype)
+    blank.flags.writeable = False
+    bad = loops_missing.count_places(
+        view.memory, view.start + columns.start, view.row_step, rows, blank,
+        np.empty((depth - 2, width)), np.empty((depth - 2, width), dtype=np.int32), pos, neg, here, near,
+    )  # fmt: skip
+    held = [np.count_nonzero((rows >= 0).reshape(-1, size).any(axis=1)) for size in partition.sizes[:depth]]
+    empty = np.array(held, dtype=np.int32)[:, np.newaxis] - here
+    nearest = decoded(near[0 if depth == 3 else 1])
+    return Tally(columns, pos[wanted], neg[wanted], nearest, not bad, (empty[wanted], empty[0]))
+
+
+def by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
+    """Count any nest of buckets column by column."""
+    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
+    pos, neg, here = _blank(depth, width)
+    seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
+    bad = loops_missing.count_columns(
+        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
+        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
+        np.empty(partition.n_rows), np.empty(partition.n_rows, dtype=np.int32), pos, neg, here, seen, near,
+    )  # fmt: skip
+    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
+    missing = np.int32(partition.n_rows) - seen
+    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, (buckets - here[wanted], missing))
+
+
+def _blank(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
+    zeros = np.zeros((3, depth, width), dtype=np.int32)
+    return zeros[0], zeros[1], zeros[2]
+
+
+def level_means_present(view: Strided, partition: Partition, columns: IntArray, depth: int) -> list[FloatArray]:
+    """Return the (J, columns) means of what is there, of every level below ``depth``; NaN where nothing is."""
+    sums, counts = np.empty((2, partition.n_buckets(0), columns.size))
+    loops_missing.sum_buckets(
+        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums,
+        counts,
+    )  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        means = [sums / counts]
+        for above in partition.levels[1:depth]:
+            sums, counts = (np.add.reduceat(x, above[:-1], axis=0) for x in (sums, counts))
+            means.append(sums / counts)
+    return means
+
+
+# The fast kernels: one pass over memory where it lies, on threads of our own.
+
+BLOCK_COLUMNS = 8192
+"""Long stretches of a row keep the memory busy; the counters of a block still fit in the second-level cache."""
+MIN_COLUMNS = 512
+SMALL = 200_000
+"""Elements below which starting threads costs more than they save."""
+CONVERTED_BYTES = 32_000_000
+Progress = Callable[[float], None]
+Task = partial[Tally]
+
+
+def count_signs(
+    X: Array,
+    partition: Partition,
+    *,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    ``shift`` is taken from every row first, one number for each feature. With ``missing`` NaN is a value that is not
+    there.
+
+    Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
+    """
+    d = X.shape[1]
+    total = no_counts(partition, d, missing=missing)
+    for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
+        if not finite:
+            raise NotFiniteError
+        if progress is not None:
+            progress(done)
+    return total.settled()
+
+
+def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
+    """Return the counts of ``d`` features before any value was seen; none is known to be missing yet."""
+    n_buckets = tuple(partition.n_buckets(level) for level in partition.wanted)
+    everything = np.repeat(np.array(n_buckets, dtype=np.int32)[:, np.newaxis], d, axis=1) if missing else None
+    return Counts(
+        positive=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        negative=np.zeros((len(partition.wanted), d), dtype=np.int32),
+        nearest=np.full(d, np.inf),
+        n_buckets=n_buckets,
+        present=everything,
+        missing=np.zeros(d, dtype=np.int32) if missing else None,
+    )
+
+
+def _add_up(
+    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int, total: Counts, columns: slice
+) -> Iterator[tuple[bool, float]]:
+    """Add the tallies of all tasks to ``columns`` of ``total``; yield whether sums are finite, and the share done."""
+    if shift is not None or not is_native(X):
+        width = max(1, CONVERTED_BYTES // (8 * X.shape[0]))
+        pieces = _cut(X.shape[1], width)
+        for k, piece in enumerate(pieces):
+            part = slice(columns.start + piece.start, columns.start + piece.stop)
+            converted = _converted(X, piece, shift)
+            for finite, done in _add_up(converted, partition, None, n_threads, total, part):
+                yield finite, (k + done) / len(pieces)
+        return
+    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1)
+    lock = threading.Lock()
+    run = _run_omitting if total.present is not None and X.dtype.kind == "f" else Task.__call__
+
+    def work(task: Task) -> bool:
+        tally = run(task)
+        at = slice(columns.start + tally.columns.start, columns.start + tally.columns.stop)
+        with lock:
+            total.positive[:, at] += tally.positive
+            total.negative[:, at] += tally.negative
+            np.minimum(total.nearest[at], tally.nearest, out=total.nearest[at])
+            if tally.gaps is not None:
+                total.leave_out(at, *tally.gaps)
+        return tally.finite
+
+    for k, finite in enumerate(each(work, tasks, n_threads), start=1):
+        yield finite, k / len(tasks)
+
+
+def _run_omitting(task: Task) -> Tally:
+    """Run a task as if nothing were missing, and value by value where something is or seems to be."""
+    if not seem_missing(*task.args[:3]):
+        tally = task()
+        if tally.finite:
+            return tally
+    with_gaps: dict[Callable[..., Tally], Callable[..., Tally]] = {
+        _by_buckets: by_buckets,
+        _by_places: by_places,
+        _by_columns: by_columns,
+    }
+    return with_gaps[task.func](*task.args)
+
+
+def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) -> FloatArray:
+    piece = np.ascontiguousarray(X[:, columns], dtype=np.float64)
+    return piece if shift is None else piece - shift[columns]
+
+
+def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[Task]:
+    """Cut the pass into independent pieces of work whose tallies add up."""
+    d = view.shape[1]
+    if not view.rows_are_contiguous or (partition.depth > 1 and not _has_quads(partition)):
+        return [partial(_by_columns, view, partition, c) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
+    blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
+    stripes = max(1, n_threads // len(blocks))
+    if not _has_quads(partition):
+        buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
+        return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
+    assert partition.places is not None
+    n_places = partition.places.size
+    places = _cut(n_places, -(-n_places // (BLOCK * stripes)) * BLOCK)
+    return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
+
+
+def _has_quads(partition: Partition) -> bool:
+    return partition.places is not None and partition.depth >= 3
+
+
+def _cut(total: int, width: int) -> list[slice]:
+    """Cut range(total) into pieces of ``width``, the last one maybe shorter."""
+    return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
+
+
+def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
+    width = columns.stop - columns.start
+    negative, zero, nearest = _blank_tally(1, width)
+    bad = loops.count_buckets(
+        view.memory, view.start + columns.start, view.row_step, partition.order,
+        partition.levels[0][buckets.start : buckets.stop + 1],
+        _blank_row(view, width), np.empty(width), negative[0], zero[0], nearest[0],
+    )  # fmt: skip
+    return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, nearest[0], bad)
+
+
+def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> Tally:
+    assert partition.places is not None
+    width, depth = columns.stop - columns.start, partition.depth
+    negative, zero, nearest = _blank_tally(depth, width)
+    bad = loops.count_places(
+        view.memory, view.start + columns.start, view.row_step, partition.places[places],
+        _blank_row(view, width), np.empty((depth - 2, width)), negative, zero, nearest,
+    )  # fmt: skip
+    n_buckets = [(places.stop - places.start) // size for size in partition.sizes[:depth]]
+    tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
+    return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
+
+
+def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
+    depth, levels = partition.depth, partition.levels[: partition.depth]
+    negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
+    at = (view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step)
+    if depth == 3 and partition.places is not None:
+        bad = loops.count_quads(*at, partition.places, negative, zero, nearest[0])
+        n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
+        return _tally(partition, columns, n_buckets, negative, zero, nearest[0], bad)
+    bad = loops.count_columns(
+        *at, partition.order,
+        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
+        np.empty(partition.n_rows), negative, zero, nearest[0],
+    )  # fmt: skip
+    return _tally(partition, columns, [partition.n_buckets(h) for h in range(depth)], negative, zero, nearest[0], bad)
+
+
+def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, Codes]:
+    zeros = np.zeros((2, depth, width), dtype=np.int32)
+    return zeros[0], zeros[1], np.full((3, width), loops.BEYOND)
+
+
+def _tally(
+    partition: Partition,
+    columns: slice,
+    n_buckets: list[int],
+    negative: CountArray,
+    zero: CountArray,
+    code: Codes,
+    bad: bool,
+) -> Tally:
+    """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
+    wanted = list(partition.wanted)
+    positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative[wanted] - zero[wanted]
+    return Tally(columns, positive, negative[wanted], decoded(code), not bad)
+
+
+def _blank_row(view: Strided, width: int) -> Array:
+    blank = np.zeros(width, dtype=view.memory.dtype)
+    blank.flags.writeable = False
+    return blank
+
+
+def level_means(
+    X: Array,
+    partition: Partition,
+    columns: IntArray,
+    *,
+    depth: int,
+    shift: FloatArray | None = None,
+    missing: bool = False,
+) -> list[FloatArray]:
+    """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
+
+    With ``missing`` means are those of the values that are there, and NaN where there are none.
+    """
+    if shift is not None or not is_native(X):
+        X, columns = _converted(X, columns, shift), np.arange(columns.size)
+    view = strided(X)
+    if missing and X.dtype.kind == "f":
+        return level_means_present(view, partition, columns, depth)
+    sums = np.empty((partition.n_buckets(0), columns.size))
+    loops.sum_buckets(
+        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums
+    )
+    offsets = partition.levels[0]
+    means = [sums / np.diff(offsets)[:, np.newaxis]]
+    for above in partition.levels[1:depth]:
+        with np.errstate(over="ignore"):  # of sums that nobody has counted
+            sums = np.add.reduceat(sums, above[:-1], axis=0)
+        offsets = offsets[above]
+        means.append(sums / np.diff(offsets)[:, np.newaxis])
+    return means
+
+
+def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:
+    """Return the (J, features) bucket means at ``level``, of all features or of ``columns``."""
+    chosen = np.arange(X.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp)
+    return level_means(X, partition, chosen, depth=level + 1)[level]
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
+    at = np.fromiter(times, dtype=np.intp)
+    out = np.empty((at.size, means.shape[1]))
+    loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    return out
+
+
+def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
+    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
+    out = np.empty((2, first.shape[1]), dtype=np.intp)
+    loops.compare_sorted(np.sort(first.T, axis=1), np.sort(second.T, axis=1), out)
+    return out
+
+
+def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
+    """Return the k-th smallest (from 1) of all differences a_i − b_j of two sorted arrays, without forming them.
+
+    Examples
+    --------
+    >>> ordered_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]), 4)
+    2.0
+    """
+    return float(loops.ordered_difference(a, b, k))
+
+
+def median_difference(a: FloatArray, b: FloatArray) -> float:
+    """Return the median of all differences a_i − b_j of two sorted arrays, without forming them.
+
+    Examples
+    --------
+    >>> median_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]))
+    1.5
+    """
+    total = a.size * b.size
+    lower = float(loops.ordered_difference(a, b, (total + 1) // 2))
+    if total % 2:
+        return lower
+    count, _, above = loops.split_differences(a, b, lower)
+    return lower if count > total // 2 else 0.5 * lower + 0.5 * float(above)

@@ -1,0 +1,436 @@
+"""The compiled loops behind ``cpu``: serial, GIL released, no allocation, no knowledge of anything but arrays.
+
+Bucket sums follow the order of additions of ``reference`` exactly. Rows are sliced before the inner loops because an
+index that might be negative keeps LLVM from using vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from sparsemean._kernels.compiling import compiled
+
+Arr = Any
+MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
+"""``nearest`` before any value was seen: the code of infinity."""
+
+
+def _bits(_: Any, x: Any) -> Any:  # noqa: ARG001
+    """Return the 64 bits of a float as an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+bits: Any = intrinsic(_bits)
+
+
+@compiled
+def minus(x: float) -> Any:
+    """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
+    return bits(x) >> 63
+
+
+@compiled
+def nearer(x: float, nearest: Any) -> Any:
+    """Return the smaller of ``nearest`` and the code of |x|, which is its bits less one: zero becomes the largest."""
+    code = np.uint64((bits(x) & MAGNITUDE) - 1)
+    return code if code < nearest else nearest
+
+
+@compiled
+def is_odd(x: float) -> bool:
+    """Whether ``x`` is zero, infinite or NaN."""
+    return not (abs(x) > 0.0) or not (abs(x) < np.inf)
+
+
+@compiled
+def is_bad(x: float) -> bool:
+    """Whether ``x`` is infinite or NaN."""
+    return (x - x) != 0.0
+
+
+@compiled
+def row(memory: Arr, start: int, step: int, index: int, blank: Arr) -> Arr:
+    """Return ``blank.size`` neighbouring elements of a row, or ``blank`` for a row that is not there (index < 0)."""
+    at = start + index * step
+    return memory[at : at + blank.size] if index >= 0 else blank
+
+
+@compiled
+def member(order: Arr, k: int, last: int) -> int:
+    """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
+    return order[k] if k < last else -1
+
+
+@compiled
+def count_buckets(
+    memory: Arr, start: int, step: int, order: Arr, offsets: Arr, blank: Arr, acc: Arr, neg: Arr, zero: Arr, near: Arr
+) -> bool:
+    """Count signs of one level of buckets in ``blank.size`` neighbouring columns; True if a sum is not finite.
+
+    Rows enter up to eight at a time, filled up with the zeros of ``blank``.
+    """
+    width = blank.size
+    bad = False
+    for j in range(offsets.size - 1):
+        first, last = offsets[j], offsets[j + 1]
+        share = 1.0 / (last - first)
+        for k in range(first, last, 8):
+            ra = row(memory, start, step, order[k], blank)
+            rb = row(memory, start, step, member(order, k + 1, last), blank)
+            rc = row(memory, start, step, member(order, k + 2, last), blank)
+            rd = row(memory, start, step, member(order, k + 3, last), blank)
+            if k == first:
+                for i in range(width):
+                    acc[i] = np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            else:
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+            if last - k > 4:
+                ra = row(memory, start, step, order[k + 4], blank)
+                rb = row(memory, start, step, member(order, k + 5, last), blank)
+                rc = row(memory, start, step, member(order, k + 6, last), blank)
+                rd = row(memory, start, step, member(order, k + 7, last), blank)
+                for i in range(width):
+                    acc[i] = acc[i] + np.float64(ra[i]) + np.float64(rb[i]) + np.float64(rc[i]) + np.float64(rd[i])
+        bad |= count_sums(acc, share, neg, zero, near)
+    return bad
+
+
+@compiled
+def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
+    """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
+    odd = 0
+    for i in range(sums.size):
+        s = sums[i]
+        neg[i] -= np.int32(minus(s))
+        near[i] = nearer(s * share, near[i])
+        odd |= is_odd(s)
+    bad = 0
+    if odd:
+        for i in range(sums.size):
+            s = sums[i]
+            neg[i] += np.int32(minus(s)) if s == 0.0 else np.int32(0)
+            zero[i] += np.int32(s == 0.0)
+            bad |= is_bad(s)
+    return bad != 0
+
+
+@compiled
+def count_places(
+    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
+) -> bool:
+    """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
+
+    ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero. Each
+    pass of the inner loop takes four places and settles the three smallest sizes; larger sizes pair up the sums of
+    four that wait on ``stack``. ``near[0]`` codes the nearest mean of four places times four, ``near[1]`` the nearest
+    mean of the largest size; ``near[2]`` takes those of the sizes between, which nobody asked for.
+    """
+    depth, width = neg.shape
+    n1, n2, n4, nearest = neg[0], neg[1], neg[2], near[0]
+    bad = False
+    for quad in range(places.size // 4):
+        rows = places[4 * quad : 4 * quad + 4]
+        missing = 4.0 / max(1, present(rows))
+        ra = row(memory, start, step, rows[0], blank)
+        rb = row(memory, start, step, rows[1], blank)
+        rc = row(memory, start, step, rows[2], blank)
+        rd = row(memory, start, step, rows[3], blank)
+        odd = 0
+        for i in range(width):
+            xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+            s, t = xa + xb, xc + xd
+            q = s + t
+            n1[i] -= np.int32(minus(xa) + minus(xb) + minus(xc) + minus(xd))
+            n2[i] -= np.int32(minus(s) + minus(t))
+            n4[i] -= np.int32(minus(q))
+            nearest[i] = nearer(q * missing, nearest[i])
+            odd |= is_odd((xa * xb) * (xc * xd) * ((s * t) * q))
+        if odd:
+            bad |= count_zeros(ra, rb, rc, rd, neg, zero)
+        if depth > 3:
+            quad_sum = stack[0]
+            for i in range(width):
+                quad_sum[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(rd[i]))
+            bad |= pair_up(quad, places, stack, neg, zero, near)
+    return bad
+
+
+@compiled
+def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool:
+    """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
+    bad = False
+    for i in range(ra.size):
+        xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+        s, t = xa + xb, xc + xd
+        q = s + t
+        zero[0, i] += np.int32(xa == 0.0) + np.int32(xb == 0.0) + np.int32(xc == 0.0) + np.int32(xd == 0.0)
+        zero[1, i] += np.int32(s == 0.0) + np.int32(t == 0.0)
+        zero[2, i] += np.int32(q == 0.0)
+        neg[0, i] += np.int32(minus_zero(xa) + minus_zero(xb) + minus_zero(xc) + minus_zero(xd))
+        neg[1, i] += np.int32(minus_zero(s) + minus_zero(t))
+        neg[2, i] += np.int32(minus_zero(q))
+        bad |= is_bad(q)
+    return bad
+
+
+@compiled
+def minus_zero(x: float) -> Any:
+    """Return −1 for −0.0, else 0."""
+    return minus(x) if x == 0.0 else 0
+
+
+@compiled
+def present(rows: Arr) -> int:
+    """Return how many places hold a row."""
+    count = 0
+    for index in rows:
+        count += index >= 0
+    return count
+
+
+@compiled
+def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+    """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
+
+    Sum number ``index`` of a level is a right-hand one when odd; ``stack[level − 2]`` keeps the left-hand one.
+    """
+    depth, width = neg.shape
+    current = stack[0]
+    level, index, bad = 3, quad, False
+    while level < depth and index & 1:
+        left = stack[level - 2]
+        for i in range(width):
+            current[i] = left[i] + current[i]
+        stop = 4 * (quad + 1)
+        share = 1.0 / max(1, present(places[stop - (1 << level) : stop]))
+        bad |= count_sums(current, share, neg[level], zero[level], near[1 if level == depth - 1 else 2])
+        level, index = level + 1, index >> 1
+    if level < depth:
+        waiting = stack[level - 2]
+        for i in range(width):  # a slice assignment would compile NumPy's error messages too, for three seconds
+            waiting[i] = current[i]
+    return bad
+
+
+@compiled
+def count_columns(
+    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, bases: Arr, sums: Arr,
+    neg: Arr, zero: Arr, near: Arr,
+) -> bool:  # fmt: skip
+    """Count signs of any nest of buckets, one column after the other, in memory of any layout.
+
+    ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h. ``near`` codes the nearest mean of the last level.
+    """
+    depth, width = neg.shape
+    bad = False
+    for c in range(width):
+        at = start + c * across
+        for k in range(order.size):
+            sums[k] = np.float64(memory[np.uintp(at + order[k] * step)])
+        for h in range(depth):
+            base = bases[h]
+            for j in range(bases[h + 1] - base - 1):
+                total = sums[offsets[base + j]]
+                for k in range(offsets[base + j] + 1, offsets[base + j + 1]):
+                    total += sums[k]
+                sums[j] = total
+                neg[h, c] += np.int32(total < 0.0)
+                zero[h, c] += np.int32(total == 0.0)
+        for j in range(bases[depth] - bases[depth - 1] - 1):
+            near[c] = nearer(sums[j] / rows_below(j, depth - 1, offsets, bases), near[c])
+            bad |= is_bad(sums[j])
+    return bad
+
+
+@compiled
+def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
+
+    Empty places stand at the end and count as zeros, as in ``count_places``; ``near`` codes the nearest mean of four.
+    """
+    rows = present(places)
+    bad = False
+    for c in range(neg.shape[1]):
+        at = start + c * across
+        n1 = n2 = n4 = z1 = z2 = z4 = 0
+        nearest = near[c]
+        total = 0.0
+        for k in range(0, places.size, 4):
+            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
+            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
+            s, t = xa + xb, xc + xd
+            q = s + t
+            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
+            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
+            n2 += (s < 0.0) + (t < 0.0)
+            z2 += (s == 0.0) + (t == 0.0)
+            n4 += q < 0.0
+            z4 += q == 0.0
+            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
+            total += q - q
+        bad |= total != 0.0
+        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
+        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
+        near[c] = nearest
+    return bad
+
+
+@compiled
+def element(memory: Arr, start: int, step: int, index: int) -> float:
+    """Return an element of a column, 0 for a row that is not there (index < 0)."""
+    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
+
+
+@compiled
+def rows_below(bucket: int, level: int, offsets: Arr, bases: Arr) -> int:
+    """Return the number of rows in a bucket of ``level``."""
+    first, last = bucket, bucket + 1
+    for h in range(level, -1, -1):
+        first, last = offsets[bases[h] + first], offsets[bases[h] + last]
+    return last - first
+
+
+@compiled
+def sum_buckets(
+    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, columns: Arr, out: Arr
+) -> None:
+    """Write the finest bucket sums of ``columns`` into ``out`` (J, columns), reading rows or columns along memory."""
+    out[:] = 0.0
+    if abs(across) <= abs(step):
+        for j in range(offsets.size - 1):
+            for k in range(offsets[j], offsets[j + 1]):
+                at = start + order[k] * step
+                for i in range(columns.size):
+                    out[j, i] += np.float64(memory[np.uintp(at + columns[i] * across)])
+    else:
+        for i in range(columns.size):
+            at = start + columns[i] * across
+            for j in range(offsets.size - 1):
+                for k in range(offsets[j], offsets[j + 1]):
+                    out[j, i] += np.float64(memory[np.uintp(at + order[k] * step)])
+
+
+@compiled
+def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
+    """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
+
+    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
+    stands for a bucket without a value and is sorted to the end, does not count.
+    """
+    for f in range(ordered.shape[0]):
+        x = ordered[f]
+        J = values_in(x)
+        u = v = alpha
+        below = through = 0
+        t = 0
+        for k in range(times.size):
+            while True:
+                mu = u * u - v * v
+                while below < J and x[below] < mu:
+                    below += 1
+                while below > 0 and x[below - 1] >= mu:
+                    below -= 1
+                while through < J and x[through] <= mu:
+                    through += 1
+                while through > 0 and x[through - 1] > mu:
+                    through -= 1
+                if t >= times[k]:
+                    break
+                beta = (J - through - below) / max(1, J)
+                u *= 1.0 + eta * beta
+                v *= 1.0 - eta * beta
+                t += 1
+            out[k, f] = mu
+
+
+@compiled
+def values_in(x: Arr) -> Any:
+    """Return how many of sorted values come before the NaN at their end."""
+    count = x.size
+    while count > 0 and x[count - 1] != x[count - 1]:
+        count -= 1
+    return count
+
+
+@compiled
+def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
+    """Write #{first > second} and #{first < second} over all pairs, for rows of sorted values; NaN is no value."""
+    for f in range(first.shape[0]):
+        n1, n2 = values_in(first[f]), values_in(second[f])
+        below = through = 0
+        greater = less = 0
+        for i in range(n1):
+            x = first[f, i]
+            while below < n2 and second[f, below] < x:
+                below += 1
+            while through < n2 and second[f, through] <= x:
+                through += 1
+            greater += below
+            less += n2 - through
+        out[0, f] = greater
+        out[1, f] = less
+
+
+@compiled
+def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
+    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
+
+    Both ends of the range are differences themselves, never roundings, so the answer is exact. Two steps of three look
+    where the counts at the ends put it, the third halves. A step costs O(n).
+    """
+    total = a.size * b.size
+    i, j = corner(a.size, b.size, (total - k + 1) / total)
+    low = a[a.size - i] - b[j - 1]
+    i, j = corner(a.size, b.size, k / total)
+    high = a[i - 1] - b[b.size - j]
+    before, through_high, step = 0, total, 0
+    while low < high:
+        share = 0.5 if step % 3 == 0 else (k - before - 0.5) / (through_high - before)
+        middle = (1.0 - share) * low + share * high
+        if not low <= middle < high:
+            middle = low
+        count, through, above = split_differences(a, b, middle)
+        if count >= k:
+            high, through_high = through, count
+        else:
+            low, before = above, count
+        step += 1
+    return high
+
+
+@compiled
+def corner(n: int, m: int, share: float) -> Any:
+    """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
+
+    All those differences lie on one side of the one in the corner, which so bounds the wanted one: heavy tails then do
+    not widen the range to be halved.
+    """
+    side = np.sqrt(share)
+    return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
+
+
+@compiled
+def split_differences(a: Arr, b: Arr, value: float) -> Any:
+    """Return how many differences a_i − b_j are up to ``value``, the largest of those and the smallest above it."""
+    through, above = -np.inf, np.inf
+    count = at = 0
+    for i in range(a.size):
+        while at < b.size and a[i] - b[at] > value:
+            at += 1
+        count += b.size - at
+        if at < b.size:
+            through = max(through, a[i] - b[at])
+        if at > 0:
+            above = min(above, a[i] - b[at - 1])
+    return count, through, above

@@ -1,0 +1,179 @@
+"""The specification: sign counts and bucket means in NumPy that a reader can check against the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
+
+Array = npt.NDArray[np.generic]
+
+
+def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
+    sums = np.empty((offsets.size - 1, rows.shape[1]))
+    for j, (start, stop) in enumerate(pairwise(offsets)):
+        total = rows[start].copy()
+        for row in rows[start + 1 : stop]:
+            total += row
+        sums[j] = total
+    return sums
+
+
+def _rows_per_bucket(partition: Partition, level: int) -> IntArray:
+    offsets = partition.levels[0]
+    for above in partition.levels[1 : level + 1]:
+        offsets = offsets[above]
+    return np.diff(offsets)
+
+
+def bucket_means(
+    X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None, missing: bool = False
+) -> FloatArray:
+    """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
+    chosen = X if columns is None else X[:, columns]
+    sums = np.asarray(chosen[partition.order], dtype=np.float64)
+    if not missing:
+        return np.asarray(_nested_sums(sums, partition, level) / _rows_per_bucket(partition, level)[:, np.newaxis])
+    there = ~np.isnan(sums)
+    counts = _nested_sums(there.astype(np.float64), partition, level)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(_nested_sums(np.where(there, sums, 0.0), partition, level) / counts)
+
+
+def _nested_sums(rows: FloatArray, partition: Partition, level: int) -> FloatArray:
+    for offsets in partition.levels[: level + 1]:
+        rows = _group_sums(rows, offsets)
+    return rows
+
+
+def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Counts:
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero."""
+    means = [bucket_means(X, partition, level=level, missing=missing) for level in partition.wanted]
+    size = np.abs(means[-1])
+    return Counts(
+        positive=np.stack([np.sum(m > 0, axis=0, dtype=np.int32) for m in means]),
+        negative=np.stack([np.sum(m < 0, axis=0, dtype=np.int32) for m in means]),
+        nearest=np.where(size > 0, size, np.inf).min(axis=0),
+        n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
+        present=np.stack([np.sum(~np.isnan(m), axis=0, dtype=np.int32) for m in means]) if missing else None,
+        missing=np.sum(np.isnan(X), axis=0, dtype=np.int32) if missing else None,
+    ).settled()
+
+
+def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
+    """Run the paper's subgradient method and return μ̂ = u² − v² at each of the rising ``times``.
+
+    β(μ̂) = (#{x̄ > μ̂} − #{x̄ < μ̂})/J, u ← (1 + ηβ)u, v ← (1 − ηβ)v, from u = v = α (the paper's SubGM update).
+
+    Examples
+    --------
+    >>> subgm(np.array([[3.0], [4.0], [5.0]]), alpha=1e-2, eta=0.05, times=(0, 200)).round(2)
+    array([[0.  ],
+           [3.95]])
+    """
+    return _at(times, (u * u - v * v for u, v in subgm_steps(means, alpha=alpha, eta=eta)))
+
+
+def subgm_steps(means: FloatArray, *, alpha: float, eta: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield (u, v) for t = 0, 1, 2, … without end."""
+    J, d = np.maximum(1, np.sum(~np.isnan(means), axis=0)), means.shape[1]
+    u = np.full(d, alpha)
+    v = np.full(d, alpha)
+    while True:
+        yield u, v
+        mu = u * u - v * v
+        beta = (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
+        u = u * (1.0 + eta * beta)
+        v = v * (1.0 - eta * beta)
+
+
+def _at(times: Iterable[int], path: Iterable[FloatArray]) -> FloatArray:
+    """Pick the points of an endless path at the rising ``times``."""
+    wanted = list(times)
+    points = dict(zip(range(wanted[-1] + 1), path, strict=False))
+    return np.stack([points[t] for t in wanted])
+
+
+def entry_times(means: FloatArray, *, alpha: float, eta: float, horizon: int = 1_000_000) -> FloatArray:
+    """Return the first t with |μ̂_t| ≥ α; infinity for a walk that stands still or turns back before."""
+    return np.array([_entry_time(column, alpha, eta, horizon) for column in means.T])
+
+
+def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> float:
+    u = v = alpha
+    side = int(np.sum(column > 0)) - int(np.sum(column < 0))
+    for t in range(horizon):
+        mu = u * u - v * v
+        if abs(mu) >= alpha:
+            return float(t)
+        net = int(np.sum(column > mu)) - int(np.sum(column < mu))
+        if net * side <= 0:
+            break
+        beta = net / np.sum(~np.isnan(column))
+        u *= 1.0 + eta * beta
+        v *= 1.0 - eta * beta
+    return np.inf
+
+
+def convex_subgradient(means: FloatArray, *, eta: float, times: Iterable[int], start: float = 0.0) -> FloatArray:
+    """Run the subgradient method on the convex l1 problem of Fig 1: μ ← μ + ηβ(μ), values at rising ``times``."""
+    return _at(times, _convex_steps(means, eta, start))
+
+
+def _convex_steps(means: FloatArray, eta: float, start: float) -> Iterator[FloatArray]:
+    J, d = means.shape
+    mu = np.full(d, start)
+    while True:
+        yield mu
+        mu = mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
+
+
+def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
+    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
+    pairs = first[:, np.newaxis] - second[np.newaxis]
+    return np.stack((np.sum(pairs > 0, axis=(0, 1)), np.sum(pairs < 0, axis=(0, 1))))
+
+
+def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
+    """Return the k-th smallest (from 1) of all differences a_i − b_j."""
+    return float(np.sort(np.subtract.outer(a, b), axis=None)[k - 1])
+
+
+def median_difference(a: FloatArray, b: FloatArray) -> float:
+    """Return the median of all differences a_i − b_j."""
+    return float(np.median(np.subtract.outer(a, b)))
+
+
+# Bucket means of a few columns in NumPy alone: for roads that load no compiled kernels.
+
+
+def level_means(values: FloatArray, partition: Partition, *, depth: int, missing: bool = False) -> list[FloatArray]:
+    """Return the (J, columns) bucket means of every level below ``depth``.
+
+    With ``missing`` means are those of the values that are there, and NaN where there are none.
+    """
+    rows = values[partition.order]
+    if not missing or not np.isnan(rows).any():
+        ones = np.ones((partition.n_rows, 1))
+        sums, counts = (_nested(part, partition, depth) for part in (rows, ones))
+        return [a / b for a, b in zip(sums, counts, strict=True)]
+    there = ~np.isnan(rows)
+    sums = _nested(np.where(there, rows, 0.0), partition, depth)
+    counts = _nested(there.astype(np.float64), partition, depth)
+    with np.errstate(invalid="ignore"):
+        return [a / b for a, b in zip(sums, counts, strict=True)]
+
+
+def _nested(rows: FloatArray, partition: Partition, depth: int) -> list[FloatArray]:
+    """Return the sums over the buckets of each level, those of a level made of those below it."""
+    out = []
+    for offsets in partition.levels[:depth]:
+        if offsets.size - 1 < rows.shape[0]:
+            with np.errstate(over="ignore"):  # of sums that nobody has counted
+                rows = np.add.reduceat(rows, offsets[:-1], axis=0)
+        out.append(rows)
+    return out

@@ -1,0 +1,1 @@
+"""What is said about an estimate: words, guarantees, the page."""

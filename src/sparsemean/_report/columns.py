@@ -1,0 +1,240 @@
+"""Names, columns and labels of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean._util.records import FloatArray, Plan
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sparsemean.result import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Title, names of rows and groups, and the words that depend on the kind of fit."""
+
+    title: str
+    row_names: tuple[str, ...] | None
+    first_group: str
+    second_group: str
+    pairs: bool
+    unit: str
+    """``rows``, or ``subjects`` where rows come in groups."""
+
+    @property
+    def effect(self) -> str:
+        """What the estimate is, in words."""
+        return f"Shift, {self.second_group} minus {self.first_group}" if self.pairs else "Mean"
+
+    @property
+    def beta(self) -> str:
+        """What β is, in words."""
+        return "Cliff’s delta" if self.pairs else "β"
+
+    def row(self, index: int) -> str:
+        """Return the name of a row, its number counted from 0 where it has none."""
+        return str(index) if self.row_names is None else self.row_names[index]
+
+
+def labels_of(
+    estimate: Estimate,
+    *,
+    title: str | None = None,
+    row_names: Sequence[Any] | None = None,
+    group_names: Sequence[Any] | None = None,
+) -> Labels:
+    """Take names as given, else from the data where the estimate still holds them."""
+    n, pairs = estimate.plan.n_rows, estimate.labels is not None
+    if row_names is None and estimate.source is not None and estimate.source.row_names is not None:
+        row_names = estimate.source.row_names.tolist()
+    if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
+        raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
+    if group_names is not None and (len(group_names) != 2 or not pairs):
+        rule = "have the names of the two groups" if pairs else "be left out where there is one group"
+        raise InputError("group_names", rule, repr(group_names))
+    if group_names is None:
+        group_names = ("first group", "second group") if estimate.class_names is None else estimate.class_names.tolist()
+    first, second = map(str, group_names)
+    if title is None:
+        title = f"What differs between {first} and {second}" if pairs else "Which features have a mean"
+    return Labels(
+        title=str(title),
+        row_names=None if row_names is None else tuple(str(name) for name in row_names),
+        first_group=first,
+        second_group=second,
+        pairs=pairs,
+        unit="rows" if estimate.units is None else "subjects",
+    )
+
+
+# The columns of the table: heading, kind of number and meaning.
+
+WIDE = 1e4
+"""Ratio of sizes from which a fixed number of decimals shows the small ones badly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name in `Estimate.table`, its heading, how its values are shown and what they mean."""
+
+    key: str
+    heading: str
+    kind: str
+    """``name``, ``number``, ``p``, ``share``, ``rate``, ``count`` or ``flag``."""
+    meaning: str
+    digits: int | None = None
+    """Decimals of a number; None: four significant digits."""
+
+
+def columns_of(frame: pd.DataFrame, plan: Plan, labels: Labels) -> list[Column]:
+    """Describe the columns of ``frame``, those not known here by their own names."""
+    known = {column.key: column for column in _known(plan, labels, _decimals(frame))}
+    return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
+
+
+def _known(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
+    """Return what is known of the columns under this plan."""
+    unit, level = labels.unit, f"{plan.level:.2g}"
+    sizes = ", ".join(map(str, plan.bucket_sizes))
+    rate = (
+        "Cliff’s delta, from −1 to 1: how far one group lies above the other"
+        if labels.pairs
+        else "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
+    )
+    q = "Benjamini–Yekutieli" if plan.selection == "fdr_by" else "Benjamini–Hochberg"
+    holds = f"with {plan.bad_rows} of {plan.n_units} {unit} replaced by anything"
+    return [
+        Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),
+        Column("estimate", "Estimate", "number", f"{labels.effect}, in the units of the data", digits),
+        Column("ci_low", "From", "number", f"Lower end of the interval after selection, at level {level}", digits),
+        Column("ci_high", "To", "number", f"Upper end of the interval after selection, at level {level}", digits),
+        Column("p_value", "p", "p", f"p-value, valid {holds}; not adjusted for the number of features"),
+        Column("p_adjusted", "p adjusted", "p", "Adjusted for all features by Holm: family-wise error"),
+        Column("q_value", "q", "p", f"q-value by {q}: false discovery rate"),
+        Column("radius", "Radius", "count", _radius(plan, unit)),
+        Column("max_contamination", "Survives", "share", f"Largest share of bad {unit} at which it is still selected"),
+        Column("beta", labels.beta, "rate", rate),
+        Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
+        Column("bucket_size", "Bucket", "count", f"Rows in a bucket where p is smallest, of {sizes}"),
+    ]  # fmt: skip
+
+
+def _radius(plan: Plan, unit: str) -> str:
+    if plan.selection == "paper":
+        return f"So many {unit} must be replaced, at least, before Holm would judge the feature differently"
+    return f"So many {unit} beyond those allowed for must be replaced, at least, before the feature can drop out"
+
+
+def _decimals(frame: pd.DataFrame) -> int | None:
+    """Return decimals that show the typical estimate with three or four digits; None where sizes differ too much."""
+    sizes = np.abs(np.asarray(frame["estimate"], dtype=np.float64))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if not sizes.size or sizes.max() > WIDE * sizes.min():
+        return None
+    digits = 2 - int(np.floor(np.log10(np.median(sizes))))
+    return digits if 0 <= digits <= 6 else None
+
+
+def plain(values: Any) -> list[Any]:
+    """Return a column as JSON takes it: ``null`` for what is not known, words for what is infinite."""
+    if getattr(values, "dtype", None) == "boolean":
+        return [None if missing else bool(value) for value, missing in zip(values, values.isna(), strict=True)]
+    listed = list(np.asarray(values).tolist())
+    return [_infinite(value) if isinstance(value, float) and not np.isfinite(value) else value for value in listed]
+
+
+def _infinite(value: float) -> str | None:
+    return None if np.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+def rounded(values: FloatArray, digits: int = 4) -> list[float | int | None]:
+    """Return numbers with so many significant digits, integers where they are whole; ``null`` for NaN."""
+    short = [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]
+    return [int(value) if value is not None and value == int(value) else value for value in short]
+
+
+# Numbers as they are shown: the scripts of the page write them in the same way.
+
+FIRST = 25
+"""Rows of the table that stand in the page itself, for readers without scripts."""
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+UNKNOWN = "–"
+UNDERFLOW = "< 10⁻³⁰⁷"
+"""A p-value below what a double holds."""
+
+
+def first_rows(content: dict[str, Any]) -> list[list[str]]:
+    """Return the first rows of the table as text."""
+    described = [(kind, digits) for _, _, kind, digits, _ in content["columns"]]
+    rows = zip(*(column[:FIRST] for column in content["table"]), strict=True)
+    return [[text(value, kind, digits) for value, (kind, digits) in zip(row, described, strict=True)] for row in rows]
+
+
+def uncertified_rows(content: dict[str, Any]) -> list[list[str]]:
+    """Return the features that are not certified as text."""
+    found = content["uncertified"]
+    kinds = {"feature": "name", "estimate": "number", "p_adjusted": "p"}
+    columns = [[text(value, kind) for value in found[key]] for key, kind in kinds.items()]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def text(value: Any, kind: str, digits: int | None = None) -> str:
+    """Return one cell as text.
+
+    Examples
+    --------
+    >>> text(0.1234567, "number", 3), text(-2.5e-11, "number"), text(4.04e-8, "p"), text(0.0304, "share")
+    ('0.123', '−2.500 × 10⁻¹¹', '4.0 × 10⁻⁸', '3.0 %')
+    >>> text("inf", "number"), text(None, "flag"), text(True, "flag"), text(1234.0, "count")
+    ('∞', '–', 'yes', '1,234')
+    """
+    if value is None:
+        return UNKNOWN
+    if kind == "name":
+        return str(value)
+    if kind == "flag":
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return "−∞" if value.startswith("-") else "∞"
+    return _number(float(value), kind, digits).replace("-", "−")
+
+
+def _number(value: float, kind: str, digits: int | None) -> str:
+    match kind:
+        case "share":
+            return f"{fixed(100 * value, 1)} %"
+        case "count":
+            return fixed(value, 0)
+        case "rate":
+            return fixed(value, 3)
+        case "p":
+            return UNDERFLOW if value == 0 else fixed(value, 3) if value >= 0.001 else significant(value, 2)
+        case _:
+            return significant(value, 4) if digits is None or abs(value) >= 1e6 else fixed(value, digits)
+
+
+def fixed(value: float, digits: int) -> str:
+    """Return a number with so many decimals; what lies halfway goes away from zero, as in browsers."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        return f"{Decimal(value):,.{digits}f}"
+
+
+def significant(value: float, digits: int) -> str:
+    """Return a number with so many significant digits, as a power of ten where it is very small or large."""
+    if value == 0:
+        return "0"
+    with localcontext(rounding=ROUND_HALF_UP):
+        mantissa, exponent = f"{Decimal(value):.{digits - 1}e}".split("e")
+    power = int(exponent)
+    if -4 < power < 6:
+        return fixed(value, max(0, digits - 1 - power))
+    return f"{mantissa} × 10{str(power).translate(RAISED)}"

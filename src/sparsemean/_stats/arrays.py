@@ -1,0 +1,119 @@
+"""Arrays on the host or on a device, and arrays with missing values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._util.records import FloatArray, IntArray
+
+DEVICE = "cupy"
+MANY = 8
+Thing = TypeVar("Thing")
+
+
+def on_device(array: Any) -> bool:
+    """Say whether ``array`` is CuPy's, without loading CuPy."""
+    return type(array).__module__.partition(".")[0] == DEVICE
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return the module whose functions take these arrays: CuPy if any of them lies on a device, else NumPy.
+
+    Examples
+    --------
+    >>> namespace(np.zeros(3), 1.0).__name__
+    'numpy'
+    """
+    return sys.modules[DEVICE] if any(map(on_device, arrays)) else np
+
+
+def place(array: Any) -> int | None:
+    """Return the number of the device an array lies on; None for the host."""
+    return int(array.device.id) if on_device(array) else None
+
+
+def to_device(array: FloatArray) -> Any:
+    """Copy an array to the device in use."""
+    return sys.modules[DEVICE].asarray(array)
+
+
+def on_host(thing: Thing) -> Thing:
+    """Return an array, a tuple or a record with every array in it moved to the host; what lies there stays as it is."""
+    if on_device(thing):
+        return thing.get()  # type: ignore[attr-defined, no-any-return]
+    if isinstance(thing, tuple):
+        moved = tuple(map(on_host, thing))
+        return thing if all(a is b for a, b in zip(moved, thing, strict=True)) else moved  # type: ignore[return-value]
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return thing
+    parts = {item.name: getattr(thing, item.name) for item in fields(thing) if item.init}
+    changed = {name: new for name, part in parts.items() if (new := on_host(part)) is not part}
+    return replace(thing, **changed) if changed else thing
+
+
+def for_each_value(rule: Callable[[Any], FloatArray], values: Any, *, most: int | None = None) -> Any:
+    """Return ``rule`` of all ``values``, evaluated on the host, once for each value that occurs.
+
+    Values that are whole numbers of 0 … ``most`` need not be sorted, if they are many.
+    """
+    xp = namespace(values)
+    if most is None or most > MANY * values.size:
+        distinct, back = xp.unique(values, return_inverse=True)
+        return xp.asarray(rule(on_host(distinct)))[back].reshape(values.shape)
+    occurs = xp.zeros(most + 1, dtype=bool)
+    occurs[values] = True
+    distinct = xp.flatnonzero(occurs)
+    table = xp.empty(most + 1)
+    table[distinct] = xp.asarray(rule(on_host(distinct)))
+    return table[values]
+
+
+# Columns with gaps: what can be said of the values that are there.
+
+
+def medians(x: FloatArray) -> FloatArray:
+    """Return the median of the values that are there in each column; NaN where there are none.
+
+    Examples
+    --------
+    >>> medians(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]]))
+    array([2.5, nan])
+    """
+    gaps = np.isnan(x)
+    if not gaps.any():
+        return np.asarray(np.median(x, axis=0))
+    ordered, count = np.sort(x, axis=0), np.sum(~gaps, axis=0)[np.newaxis]  # NaN goes to the end
+    middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, x.shape[0] - 1))
+    low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
+    return np.asarray(0.5 * low + 0.5 * high)
+
+
+def filled(x: FloatArray, by: FloatArray | float) -> FloatArray:
+    """Return ``x`` with its gaps filled, by one number or one for each column."""
+    return np.where(np.isnan(x), by, x)
+
+
+def there(x: FloatArray) -> FloatArray:
+    """Return the values of one column that are there."""
+    gaps = np.isnan(x)
+    return x[~gaps] if gaps.any() else x
+
+
+def by_number(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
+    """Yield each number that occurs with the places where it does.
+
+    Examples
+    --------
+    >>> [(number, at.tolist()) for number, at in by_number(np.array([7, 3, 7]))]
+    [(3, [1]), (7, [0, 2])]
+    """
+    order = np.argsort(numbers, kind="stable")
+    for at in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        if at.size:
+            yield int(numbers[at[0]]), at

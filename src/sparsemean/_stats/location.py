@@ -1,0 +1,107 @@
+"""Location of one column: Hodges–Lehmann and Student-t centres, with their standard errors."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemean._util.records import FloatArray
+
+
+class Centre(NamedTuple):
+    """The centre of one column; an infinite error says that it is not to be used."""
+
+    value: float
+    error: float
+    name: str
+
+
+# The median of all averages of two rows: robust, and nearly as good as the best for most symmetric noises.
+
+NAME = "Hodges–Lehmann"
+
+
+def pseudomedian(x: FloatArray) -> float:
+    """Return the median of (x_i + x_j)/2 over all ordered pairs, a row with itself among them.
+
+    Examples
+    --------
+    >>> pseudomedian(np.array([0.0, 1.0, 2.0, 3.0, 100.0]))
+    2.0
+    """
+    from sparsemean._kernels import cpu
+
+    up = np.sort(x)
+    return 0.5 * cpu.median_difference(up, -up[::-1])
+
+
+def hodges_lehmann(x: FloatArray) -> Centre:
+    """Return the pseudomedian and its standard error.
+
+    Its asymptotic variance is 1/(12 n (∫f²)²), small also where the noise has no mass at its centre, at which medians
+    fail. The error is half the distance of the averages whose ranks lie one standard deviation of Wilcoxon's
+    statistic, √(n(n+1)(2n+1)/24), to either side of the median (Lehmann 1963, Ann. Math. Stat. 34).
+    """
+    from sparsemean._kernels import cpu
+
+    up = np.sort(x)
+    down, n = -up[::-1], up.size
+    total = n * n  # ordered pairs: each average of two rows counts twice, each row once
+    reach = math.ceil(2 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
+    low, high = (
+        0.5 * cpu.ordered_difference(up, down, min(max(rank, 1), total))
+        for rank in ((total + 1) // 2 - reach, total // 2 + 1 + reach)
+    )
+    return Centre(0.5 * cpu.median_difference(up, down), 0.5 * high - 0.5 * low, NAME)
+
+
+# Location and scale by the score of Student's t: the farther out a value, the less it counts.
+
+TOLERANCE = 1e-7
+LIMIT = 300
+COLLAPSED = 1e-9
+"""In units of the first scale: a scale that falls below this falls to zero, as half of the values are equal."""
+BEYOND = 1e50
+"""In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
+
+
+def student_t(x: FloatArray, *, dof: float, start: float, scale: float) -> Centre:
+    """Return the maximum likelihood centre of t noise with ``dof`` degrees of freedom and unknown scale.
+
+    Iterates weights (ν + 1)/(ν + r²), r the residual over the scale (Lange, Little and Taylor 1989, JASA 84). The
+    standard error is the sandwich √E[ψ²] / (E[ψ′] √n), which holds whatever the noise is.
+
+    Examples
+    --------
+    >>> round(student_t(np.array([-1.0, 0.0, 1.0, 2.0, 99.0]), dof=1, start=1.0, scale=1.0).value, 2)
+    0.51
+    """
+    with np.errstate(over="ignore"):
+        z = np.clip((x - start) / scale, -BEYOND, BEYOND)
+    centre, error = _iterated(z, dof)
+    return Centre(start + scale * centre, scale * error, f"Student t, {dof:g} d.f.")
+
+
+def _iterated(x: FloatArray, dof: float) -> tuple[float, float]:
+    """Return centre and standard error from the start 0 with scale 1; an infinite error where that fails."""
+    centre, spread = 0.0, 1.0
+    for _ in range(LIMIT):
+        r = (x - centre) / spread
+        weight = (dof + 1) / (dof + r * r)
+        moved = float(weight @ x / weight.sum())
+        spread_now = math.sqrt(float(weight @ (x - moved) ** 2) / x.size)
+        if spread_now < COLLAPSED:
+            return moved, math.inf
+        settled = abs(moved - centre) <= TOLERANCE * spread and abs(spread_now - spread) <= 1e-3 * spread
+        centre, spread = moved, spread_now
+        if settled:
+            return centre, _error((x - centre) / spread, dof) * spread
+    return centre, math.inf
+
+
+def _error(r: FloatArray, dof: float) -> float:
+    psi = (dof + 1) * r / (dof + r * r)
+    slope = float(np.mean((dof + 1) * (dof - r * r) / (dof + r * r) ** 2))
+    return math.sqrt(float(np.mean(psi * psi)) / r.size) / slope if slope > 0 else math.inf

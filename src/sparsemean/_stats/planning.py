@@ -1,0 +1,227 @@
+"""From n, d, ε and level to what will be done, before any value is seen; the paper's settings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sparsemean._stats.buckets import check_sizes
+from sparsemean._stats.nulls import MOST_SKEWED, contrast_bases, contrast_sizes
+from sparsemean._util.checks import fraction_of_rows, integer, real
+from sparsemean._util.records import Plan
+from sparsemean.errors import InputError
+
+PAPER_ALPHA = 1e-5
+PAPER_ETA = 0.05
+PAPER_ITERATIONS = (200, 600)
+DEFAULT_ITERATIONS = 400
+"""Length of a path that is shown where the values are the walk's limit."""
+STAGE_1: dict[str, Any] = {
+    "selection": "paper",
+    "n_buckets": "paper",
+    "step_size": PAPER_ETA,
+    "init_scale": PAPER_ALPHA,
+    "n_iter": PAPER_ITERATIONS,
+    "min_selected": 2,
+}
+"""What is planned for Algorithm 1, Stage 1, as published."""
+PRESET: dict[str, Any] = {**STAGE_1, "refine": None, "screen_rows": False}
+"""The options of a fit that is Stage 1 and nothing else."""
+
+
+def paper_buckets(n: int, contamination: float) -> int:
+    """Return the number of buckets of the paper's experiments, min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋)."""
+    return min(int(1.5 * math.ceil(contamination * n) + 150), n // 2)
+
+
+def theory_buckets(n: int, contamination: float) -> int:
+    """Return J = 100⌈εn⌉ of Algorithm 1, at most n; ε = 0 counts as one bad row."""
+    return min(100 * max(1, math.ceil(contamination * n)), n)
+
+
+def check_share(name: str, value: object, *, least: float = 0.0) -> float:
+    """Return a number strictly between 0 and 1, and not below ``least``."""
+    rule = f"be a number between {least:g} and 1" if least else "be a number between 0 and 1, both excluded"
+    number = real(value, argument=name, rule=rule)
+    if not 0 < number < 1 or number < least:
+        raise InputError(name, rule, value)
+    return number
+
+
+def count_buckets(n_buckets: object, n: int, contamination: float) -> int:
+    """Return J for 'paper', 'theory' or a number."""
+    named = {"paper": paper_buckets, "theory": theory_buckets}
+    if isinstance(n_buckets, str) and n_buckets in named:
+        return named[n_buckets](n, contamination)
+    rule = f"be 'paper', 'theory' or an integer from 1 to the number of rows ({n})"
+    count = integer(n_buckets, argument="n_buckets", least=1, rule=rule)
+    if count > n:
+        raise InputError("n_buckets", rule, count)
+    return count
+
+
+def check_iterations(n_iter: object) -> tuple[int, int | None]:
+    """Return the iterations at which the support and the values are read; None: 200, and the walk's limit."""
+    if n_iter is None:
+        return PAPER_ITERATIONS[0], None
+    pair = tuple(n_iter) if isinstance(n_iter, (tuple, list)) else (n_iter, n_iter)
+    rule = "be None, a positive integer or a pair (iterations for the support, iterations for the values)"
+    if len(pair) != 2:
+        raise InputError("n_iter", rule, repr(n_iter))
+    select_at, estimate_at = (integer(t, argument="n_iter", least=1, rule=rule) for t in pair)
+    return select_at, estimate_at
+
+
+# The plan of one fit: every argument is checked here.
+
+MIN_ROWS = 4
+LEAST_LEVEL = 1e-100
+AUTO_SIZES = (1, 2, 4)
+"""No one size is best: single rows are blind where the noise has no mass near its centre, large buckets let few bad
+rows spoil many. Three nested ones come out of the same pass."""
+SELECTIONS = {
+    "fwer": "Holm: with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
+    "fdr": "Benjamini–Hochberg: expected share of false features at most level, for independent or positively "
+    "dependent features and no adversary",
+    "fdr_by": "Benjamini–Yekutieli: expected share of false features at most level, whatever m rows were replaced",
+    "paper": "the paper's rule: no error rate",
+}
+NOISES = ("symmetric", "skewed")
+MISSING = ("raise", "omit")
+
+
+def bad_rows(n: int, contamination: float) -> int:
+    """Return m = ⌈εn − 1e-9⌉: 7 % of 1000 rows are 70, whatever floating point makes of it."""
+    return max(0, math.ceil(contamination * n - 1e-9))
+
+
+def one_of(value: object, names: Any, *, argument: str) -> str:
+    """Return ``value`` if it is one of ``names``."""
+    if not isinstance(value, str) or value not in names:
+        raise InputError(argument, f"be one of {', '.join(map(repr, names))}", repr(value))
+    return value
+
+
+def check_level(level: object) -> float:
+    """Return an error rate; divided by the number of tests it must still be a number above zero."""
+    number = check_share("level", level)
+    if number < LEAST_LEVEL:
+        raise InputError("level", f"be at least {LEAST_LEVEL:g}", level)
+    return number
+
+
+def plan_fit(
+    n: int,
+    d: int,
+    *,
+    contamination: object = 0.05,
+    selection: object = "fwer",
+    level: object = 0.05,
+    noise: object = "symmetric",
+    bucket_sizes: object = "auto",
+    n_buckets: object = None,
+    step_size: object = PAPER_ETA,
+    init_scale: object = PAPER_ALPHA,
+    n_iter: object = None,
+    min_selected: object = 0,
+    missing: object = "raise",
+    n_units: int | None = None,
+) -> Plan:
+    """Plan a one-sample fit.
+
+    Examples
+    --------
+    >>> plan = plan_fit(600, 100, contamination=0.1, selection="paper", n_buckets="paper")
+    >>> plan.n_buckets, plan.bucket_sizes, plan.bad_rows
+    (240, (2,), 60)
+    >>> plan_fit(600, 100).bucket_sizes
+    (1, 2, 4)
+    """
+    epsilon = fraction_of_rows(contamination)
+    if n < MIN_ROWS:
+        advice = "buckets of rows cannot be formed from fewer"
+        raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
+    rule = one_of(selection, SELECTIONS, argument="selection")
+    noise_name = one_of(noise, NOISES, argument="noise")
+    buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
+    if buckets is not None and noise_name == "skewed":
+        name, value = ("selection", rule) if n_buckets is None else ("n_buckets", n_buckets)
+        raise InputError(name, "leave the buckets to noise='skewed', which nests its own sizes", repr(value))
+    gaps = one_of(missing, MISSING, argument="missing")
+    if gaps == "omit" and noise_name == "skewed":
+        advice = "skewness does not cancel between sums of unequally many values: fill them first"
+        raise InputError("missing", "be 'raise' with noise='skewed'", repr(missing), advice)
+    units = n if n_units is None else n_units
+    if noise_name == "skewed" and units > MOST_SKEWED:
+        what = "rows" if n_units is None else "subjects"
+        advice = "what is left of skewness then shows as if it were a mean"
+        raise InputError("noise", f"be 'symmetric' beyond {MOST_SKEWED:,} {what}", f"'skewed' for {units:,}", advice)
+    if n_units is not None and buckets is not None:
+        raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
+    bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)
+    J = None if buckets is None else count_buckets(buckets, n, epsilon)
+    select_at, estimate_at = check_iterations(n_iter)
+    fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
+    return Plan(
+        n_rows=n,
+        n_features=d,
+        n_units=units,
+        contamination=epsilon,
+        bad_rows=bad,
+        selection=rule,
+        level=check_level(level),
+        noise=noise_name,
+        dealing="blocks" if J is None else "paper",
+        n_buckets=J,
+        bucket_sizes=_sizes(bucket_sizes, noise_name, bad) if J is None else (n // J,),
+        alpha=check_share("init_scale", init_scale, least=1e-100),
+        eta=check_share("step_size", step_size, least=1e-6),
+        select_at=select_at,
+        estimate_at=estimate_at,
+        min_selected=min(d, fewest),
+        missing=gaps,
+    )
+
+
+def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
+    if noise == "skewed":
+        if not isinstance(bucket_sizes, str) or bucket_sizes != "auto":
+            raise InputError("bucket_sizes", "be 'auto' with noise='skewed'", repr(bucket_sizes))
+        return contrast_sizes(contrast_bases(bad))
+    if isinstance(bucket_sizes, str) and bucket_sizes == "auto":
+        return AUTO_SIZES
+    rule = "be 'auto' or rising powers of two between 1 and 64"
+    if not isinstance(bucket_sizes, (tuple, list, np.ndarray)):
+        raise InputError("bucket_sizes", rule, repr(bucket_sizes))
+    sizes = tuple(integer(size, argument="bucket_sizes", least=1, rule=rule) for size in bucket_sizes)
+    check_sizes(sizes)
+    return sizes
+
+
+def pairs_plan(
+    n: int, d: int, *, contamination: object, selection: object, level: object, missing: object = "raise"
+) -> Plan:
+    """Plan a comparison of two groups of ``n`` rows in all."""
+    epsilon = fraction_of_rows(contamination)
+    names = [name for name in SELECTIONS if name != "paper"]
+    return Plan(
+        n_rows=n,
+        n_features=d,
+        n_units=n,
+        contamination=epsilon,
+        bad_rows=bad_rows(n, epsilon),
+        selection=one_of(selection, names, argument="selection"),
+        level=check_level(level),
+        noise="any",
+        dealing="pairs",
+        n_buckets=None,
+        bucket_sizes=(1,),
+        alpha=PAPER_ALPHA,
+        eta=PAPER_ETA,
+        select_at=PAPER_ITERATIONS[0],
+        estimate_at=None,
+        min_selected=0,
+        missing=one_of(missing, MISSING, argument="missing"),
+    )

@@ -1,0 +1,206 @@
+"""Which rows contradict the rest."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._stats.arrays import filled, medians
+from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._util.records import FloatArray, IntArray, Rows
+
+CLIP = 3.0
+"""In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
+ROUNDS = 10
+TURNS = 25
+"""Steps of the power method; a direction worth rejecting rows for stands out after a few."""
+FOR_SIZE = 30
+"""Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
+TINY = 1e-12
+FOR_SCALE = 500
+"""Rows that tell the scale of a column, at least, and four times as many as may be bad."""
+MOSTLY = 0.5
+"""Share of its values that a column must have for rows to be judged by it."""
+Single = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+
+def limit(n: int) -> float:
+    """Return √(2 ln n) + 1, about one deviation more than the farthest of n normal values has."""
+    return math.sqrt(2 * math.log(n)) + 1
+
+
+def none_suspected(n: int) -> Rows:
+    """Return rows that are all trusted: nothing was selected, so nothing can contradict."""
+    return Rows(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
+
+
+def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip: float = CLIP) -> Rows:
+    """Score rows by features whose mean is known, taken from ``values``, and reject those that contradict the rest.
+
+    Columns are divided by their median absolute value and clipped, so that heavy tails in them are harmless. A row is
+    scored by its place along the direction in which the rows not yet rejected vary most and by its sum of squares, in
+    robust deviations from their median; rows beyond `limit` of them are rejected, the worst first and ``bad_rows`` at
+    most, and the direction is sought again until none is. Of sums of squares the cube root is judged: it is close to
+    normal also where columns depend on each other and the sum is one of few independent terms (Wilson and Hilferty
+    1931, PNAS 17). Rows off to the same side speak for each other's guilt; a row that is large for itself may be a good
+    one whose noise is large as a whole, so ``aligned`` counts the former apart.
+
+    No decomposition of ``values`` is made: each round costs a few products with a vector.
+
+    What is missing (NaN) says nothing of a row. Places and sums of squares are taken relative to what a row has, so
+    that having much or little makes no row suspect; one that has nothing scores 0.
+    """
+    n = values.shape[0]
+    scaled, has = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
+    if scaled.shape[1] == 0:
+        return none_suspected(n)
+    scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
+
+    def reject(away: FloatArray) -> IntArray:
+        beyond = np.flatnonzero(kept & (away > most))
+        worst = beyond[np.argsort(-away[beyond], kind="stable")][: bad_rows - int(n - kept.sum())]
+        np.maximum(scores, away, out=scores, where=kept)
+        kept[worst] = False
+        return worst
+
+    size, worth, any_value = _sizes(scaled, has)
+    direction = np.asarray(rng.standard_normal((scaled.shape[1],)), dtype=np.float32)
+    aligned = 0
+    for _ in range(2):
+        for _ in range(ROUNDS):
+            direction = _leading(scaled, kept, direction)
+            places = np.asarray(_places(scaled, direction), dtype=np.float64)
+            if has is not None:
+                places /= np.sqrt(np.maximum(_places(has.astype(np.float32), direction**2), TINY))
+            along = _away(places, kept, any_value)
+            off = reject(np.abs(along))
+            aligned += _together(along[off])
+            if not off.size or n - kept.sum() >= bad_rows:
+                break
+        if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept, worth)).size:
+            break
+    return judged(scores, np.flatnonzero(~kept), aligned)
+
+
+def _sizes(scaled: Single, has: Flags | None) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Return the cube root of each row's sum of squares, what that is worth, and whether it has any value at all.
+
+    Where values are missing it is that of the mean square, of which rows with few values tell less.
+    """
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    if has is None:
+        return np.cbrt(squares, dtype=np.float64), None, None
+    count = has.sum(axis=1)
+    worth = np.sqrt(np.where(count < FOR_SIZE, 0, count) / max(1, count.max()))
+    return np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), worth, (count > 0).astype(np.float64)
+
+
+def _together(places: FloatArray) -> int:
+    """Return how many more of the places lie on one side, if that is more than chance puts there, else 0."""
+    excess = abs(int(np.sum(np.sign(places))))
+    return excess if excess > 3 * math.sqrt(places.size) else 0
+
+
+def judged(scores: FloatArray, rejected: IntArray, aligned: int = 0) -> Rows:
+    """Return rows with these scores of which some are rejected."""
+    weights = np.ones(scores.size)
+    weights[rejected] = 0.0
+    return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")], aligned)
+
+
+def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags | None]:
+    """Return columns over their median absolute value, clipped, about their mean, and where values are there.
+
+    Columns mostly zero, or mostly missing, are left out. What is missing lies at the mean. The medians are those of
+    every so-maniest row, ``enough`` of them at least. None: nothing is missing.
+    """
+    step = max(1, values.shape[0] // enough)
+    gaps = np.isnan(values)
+    if gaps.any():
+        return _scaled_with_gaps(values, gaps, clip, step)
+    sizes = np.abs(values[::step].T, order="C")
+    middle = sizes.shape[1] // 2
+    sizes.partition(middle, axis=1)  # one partition of long rows: five times as fast as a median down the columns
+    unit = sizes[:, middle]
+    varied = unit > 0
+    if not varied.all():
+        values, unit = values[:, varied], unit[varied]
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        clipped = np.clip(values / unit, -clip, clip).astype(np.float32)
+    clipped -= clipped.mean(axis=0)
+    return clipped, None
+
+
+def _scaled_with_gaps(values: FloatArray, gaps: Flags, clip: float, step: int) -> tuple[Single, Flags]:
+    unit = medians(np.abs(values[::step]))
+    judging = np.flatnonzero((unit > 0) & (gaps.mean(axis=0) <= 1 - MOSTLY))
+    values, has = values[:, judging], ~gaps[:, judging]
+    with np.errstate(over="ignore"):
+        clipped = filled(np.clip(values / unit[judging], -clip, clip), 0.0)
+    centred = np.where(has, clipped - clipped.sum(axis=0) / has.sum(axis=0), 0.0)
+    return centred.astype(np.float32), has
+
+
+def _away(x: FloatArray, kept: Flags, worth: FloatArray | None = None) -> FloatArray:
+    """Return how many robust deviations each value lies above the median of those kept, times what it is worth."""
+    if worth is not None:
+        kept = kept & (worth > 0)
+        if not kept.any():
+            return np.zeros_like(x)
+    away = x - np.median(x[kept])
+    if worth is not None:
+        away *= worth
+    spread = GAUSSIAN * float(np.median(np.abs(away[kept])))
+    return away / spread if spread > 0 else np.zeros_like(away)
+
+
+def _places(scaled: Single, direction: Single) -> Single:
+    """Return the place of each row along ``direction``.
+
+    Some builds of OpenBLAS compute with what lies behind the end of a single-precision row too, throw it away and leave
+    the processor's flag for invalid operations set, of which NumPy then warns; the entries here are finite and small.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray(scaled @ direction)
+
+
+def _leading(scaled: Single, kept: Flags, start: Single) -> Single:
+    """Return the direction in which the kept rows vary most, by the power method."""
+    direction = start
+    weight = kept.astype(np.float32)
+    for _ in range(TURNS):
+        along = _places(scaled, direction)
+        turned = (weight * (along - along[kept].mean())) @ scaled
+        length = float(np.linalg.norm(turned))
+        if not length > 0:
+            break
+        direction = turned / np.float32(length)
+    return direction
+
+
+def between_groups(values: FloatArray, labels: IntArray) -> Rows:
+    """Score rows by how far the features on the support say that they belong to the other group.
+
+    Each feature places a row on a scale from −1 (the median of group 0) to +1 (that of group 1), held to ±2, and counts
+    by how many deviations part the groups. A score above 0 lies nearer to the other group. A value that is missing
+    (NaN) speaks for neither group. No row is suspected: groups that overlap have rows above 0 without one wrong label,
+    and where scores are held to ±2 very many are equal, so that a list cut to some length has whoever comes first.
+    """
+    n = labels.size
+    if values.shape[1] == 0:
+        return none_suspected(n)
+    low, high = (medians(values[labels == g]) for g in (0, 1))
+    own = np.where(labels[:, np.newaxis] == 1, high, low)
+    spread = medians(np.abs(values - own))
+    gap = high - low
+    apart = gap != 0  # a feature whose medians agree says nothing about a single row
+    if not apart.any():
+        return none_suspected(n)
+    values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
+    weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
+    place = filled(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
+    scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()
+    return judged(scores, np.empty(0, dtype=np.intp))

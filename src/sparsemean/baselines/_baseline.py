@@ -1,0 +1,127 @@
+"""What a baseline is: a function of the rows and of what it must be told, with the facts a reader compares by."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from sparsemean._data import as_table
+from sparsemean._kernels.memory_layout import one_blas_thread
+from sparsemean._util.checks import draw_seed, fraction_of_rows, integer
+from sparsemean._util.records import FloatArray, Located
+from sparsemean.errors import InputError
+
+Locate: TypeAlias = Callable[[FloatArray, float, int | None, np.random.Generator], Located]
+"""``locate(X, contamination, k, rng)``: finite float64 rows in, a mean with iterations and notes out.
+
+``k`` is None unless the method must be told it; cutting the answer to its k largest entries is not the method's job.
+"""
+
+
+class BaselineWarning(UserWarning):
+    """A method stopped early, removed every row or fell back on something else; its message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a reader compares methods by.
+
+    Attributes
+    ----------
+    name, summary
+        The name it is called by and one line on what it does.
+    told
+        What it must be told: "ε" the contamination, "k" the sparsity, "σ" that the noise has unit variance.
+    assumes
+        What it assumes of the rows that are not corrupted.
+    cost
+        Time in terms of rows n and features d.
+    reference
+        Where it is from.
+    least_rows
+        Fewest rows it can work with.
+    """
+
+    name: str
+    summary: str
+    told: tuple[str, ...]
+    assumes: str
+    cost: str
+    reference: str
+    least_rows: int
+
+
+class Baseline(Protocol):
+    """A compared method."""
+
+    facts: Facts
+
+    def __call__(self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
+        """Return the estimated mean of the rows of ``X``, all but its ``k`` largest entries zero where k is given."""
+        ...
+
+    def detailed(self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> Located:
+        """Return the mean with iterations and notes, and warn of nothing."""
+        ...
+
+
+def baseline(
+    *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d", least_rows: int = 1
+) -> Callable[[Locate], Baseline]:
+    """Make a baseline of a ``locate`` function: its name and its docstring are those of the baseline."""
+
+    def made(locate: Locate) -> Baseline:
+        text = (locate.__doc__ or "").strip()
+        facts = Facts(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
+
+        def detailed(X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> Located:
+            rows, epsilon = rows_of(X), fraction_of_rows(contamination)
+            _check(facts, rows, k)
+            rng = np.random.default_rng(draw_seed(random_state))
+            with one_blas_thread():
+                located = locate(rows, epsilon, k if "k" in told else None, rng)
+            return located if k is None else located.cut(k)
+
+        def method(X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
+            located = detailed(X, contamination=contamination, k=k, random_state=random_state)
+            for note in located.notes:
+                warnings.warn(f"{facts.name}: {note}", BaselineWarning, stacklevel=2)
+            return located.mean
+
+        offered = cast(Any, method)
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(offered, name, getattr(locate, name))
+        offered.facts, offered.detailed = facts, detailed
+        return cast(Baseline, offered)
+
+    return made
+
+
+def rows_of(X: Any) -> FloatArray:
+    """Return ``X`` as finite float64 rows."""
+    rows = np.ascontiguousarray(as_table(X).values, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = rows.sum()
+    if np.isfinite(total):  # then every entry is, and no array of answers was needed to know
+        return rows
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise InputError("X", "not contain NaN or infinity", f"{rows[row, column]} in column {column}, row {row}")
+    return rows
+
+
+def _check(facts: Facts, rows: FloatArray, k: int | None) -> None:
+    n, d = rows.shape
+    if n < facts.least_rows:
+        raise InputError("X", f"have at least {facts.least_rows} rows for {facts.name}", n)
+    if k is None and "k" in facts.told:
+        raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
+    if k is not None:
+        rule = f"be an integer from 1 to the number of features ({d})"
+        if integer(k, argument="k", least=1, rule=rule) > d:
+            raise InputError("k", rule, k)

@@ -1,1 +1,0 @@
-"""One compared method per file; each offers one `Baseline` in its ``__all__``."""

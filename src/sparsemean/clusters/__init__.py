@@ -1,1 +1,0 @@
-"""Work that is done elsewhere: computing dask's graphs on any scheduler, and the clusters to do it on."""

@@ -1,1 +1,0 @@
-"""An estimate as one page: words, a table and linked plots in a file that needs nothing but itself."""

@@ -1,0 +1,365 @@
+"""The result of a fit: values, how sure they are, table, path; words and files are next door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._counts import engines
+from sparsemean._data import as_table
+from sparsemean._data.table import Table
+from sparsemean._stats import intervals, path, selection
+from sparsemean._stats.buckets import deal
+from sparsemean._stats.planning import DEFAULT_ITERATIONS
+from sparsemean._util.checks import integer
+from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status, Uncertified
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """What a fit found.
+
+    Attributes
+    ----------
+    mean : (d,) array
+        Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
+        NaN on it where the estimate is made of a `Sketch` without the rows; ``has_values`` tells.
+    support : array of int
+        The selected features, sorted.
+    intervals : (d, 2) array
+        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
+        many values are exactly the null value.
+    beta : (d,) array
+        β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
+    bucket_size : (d,) array of int
+        The size with the smallest p.
+    skew_safe : (d,) array of int
+        −1, not known: kept for files and tables of earlier versions.
+    selection : Selection
+        p-values, adjusted ones, q-values and the slack each feature survives.
+    plan, seed, status
+        What was done, with which seed, and what there is to say about it.
+    bucket_of_row : (n,) array of int or None
+        The bucket of each row at the finest size; None for two groups.
+    rows : Rows or None
+        How far each row contradicts the rest, where that was looked at.
+    uncertified : Uncertified or None
+        Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
+    labels, class_names
+        The group, 0 or 1, of each row and the names of the two groups; None for one sample.
+    source
+        A handle on the data, not kept when the estimate is pickled or saved.
+    """
+
+    mean: FloatArray
+    support: IntArray
+    intervals: FloatArray
+    beta: FloatArray
+    bucket_size: IntArray
+    skew_safe: IntArray
+    selection: Selection
+    feature_names: npt.NDArray[np.object_] | None
+    plan: Plan
+    seed: int
+    status: Status
+    bucket_of_row: IntArray | None = None
+    rows: Rows | None = None
+    uncertified: Uncertified | None = None
+    counts: Counts | None = None
+    evidence: Evidence | None = None
+    shift: FloatArray | None = None
+    units: IntArray | None = None
+    labels: IntArray | None = None
+    class_names: npt.NDArray[np.str_] | None = None
+    source: Table | None = field(default=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = {"entry_time": self.entry_time, "radius": self.radius}
+        return {**self.__dict__, **made, "source": None, "evidence": None}
+
+    def __repr__(self) -> str:
+        n, d = self.plan.n_rows, self.plan.n_features
+        return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
+
+    def _repr_html_(self) -> str:
+        from sparsemean._report.summary import fragment
+
+        return fragment(self)
+
+    @property
+    def p_values(self) -> FloatArray:
+        """Combined over sizes, valid against any replacement of the planned number of rows, not adjusted for d."""
+        return self.selection.p_values
+
+    @property
+    def p_adjusted(self) -> FloatArray:
+        """Holm-adjusted p-values: family-wise error, under any dependence and any such adversary."""
+        return self.selection.p_adjusted
+
+    @property
+    def q_values(self) -> FloatArray:
+        """Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``)."""
+        return self.selection.q_values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are estimates on the support: not where the rows were not at hand."""
+        return not np.isnan(self.mean[self.support]).any()
+
+    @property
+    def max_contamination(self) -> FloatArray:
+        """Largest share of bad rows at which a feature is still selected; NaN if it never is.
+
+        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
+        """
+        slack = self.selection.last_slack
+        return np.where(slack < 0, np.nan, slack / self.plan.n_units)
+
+    @cached_property
+    def radius(self) -> IntArray:
+        """Rows that must be replaced before a feature can change sides: a guaranteed lower bound."""
+        assert self.evidence is not None
+        rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
+        return selection.radius(
+            self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self.plan.n_units
+        )
+
+    @cached_property
+    def entry_time(self) -> FloatArray:
+        """First iteration with |μ̂_t| ≥ α, of every feature, on the unbounded path; infinity for one that never moves.
+
+        Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
+        is asked for; elsewhere paths are in units of their own and the counts settle them.
+        """
+        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        if self.counts is None:
+            return path.entry_of_rate(self.beta, **scales)
+        counts, entry = self.counts, np.empty(self.mean.size)
+        for index, size in enumerate(self.plan.bucket_sizes):
+            at = np.flatnonzero(self.bucket_size == size)
+            positive, negative = counts.positive[index, at], counts.negative[index, at]
+            entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
+        rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
+        if self.plan.selection == "paper" and rest.size:
+            entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
+        return entry
+
+    def names(self, features: IntArray) -> list[str | int]:
+        """Return the names of ``features``, or their numbers where there are none."""
+        if self.feature_names is None:
+            return [int(i) for i in features]
+        return [str(name) for name in self.feature_names[features]]
+
+    def row_names(self, rows: Iterable[int]) -> list[str | int]:
+        """Return the names of ``rows``, or their numbers where the data are not at hand or have none."""
+        names = None if self.source is None else self.source.row_names
+        return [int(row) if names is None else str(names[row]) for row in rows]
+
+    def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
+        """Return one row for each selected feature (``all=True``: every feature), strongest first.
+
+        ``certified=False`` lists the features apart that only the rows left after screening show, with p-values from
+        those rows: worth a look, without any guarantee.
+        """
+        import pandas as pd
+
+        if not certified:
+            return self._uncertified_table()
+        features = np.arange(self.mean.size) if all else self.support
+        keys = (-np.abs(self.beta), self.p_values, ~np.isin(np.arange(self.mean.size), self.support))
+        features = features[np.lexsort([key[features] for key in keys])]
+        columns = {
+            "feature": self.names(features),
+            "estimate": self.mean[features],
+            "ci_low": self.intervals[features, 0],
+            "ci_high": self.intervals[features, 1],
+            "p_value": self.p_values[features],
+            "p_adjusted": self.p_adjusted[features],
+            "q_value": self.q_values[features],
+            "radius": self.radius[features],
+            "max_contamination": self.max_contamination[features],
+            "beta": self.beta[features],
+            "entry_time": self.entry_time[features],
+            "bucket_size": self.bucket_size[features],
+            "skew_safe": pd.array([pd.NA] * features.size, dtype="boolean"),
+        }
+        return pd.DataFrame(columns)
+
+    def _uncertified_table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        found = self.uncertified or Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+        order = np.lexsort((-np.abs(found.estimate), found.p_adjusted))
+        columns = {
+            "feature": self.names(found.features[order]),
+            "estimate": found.estimate[order],
+            "p_adjusted": found.p_adjusted[order],
+            "certified": np.zeros(order.size, dtype=bool),
+        }
+        return pd.DataFrame(columns)
+
+    def summary(self) -> str:
+        """Say in a paragraph what was done, found and promised."""
+        from sparsemean._report.summary import summary
+
+        return summary(self)
+
+    def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
+        """Return intervals that each cover with probability ``level``, for features named before seeing the data.
+
+        NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
+        """
+        columns = self._columns(features)
+        if not columns.size:
+            return np.empty((0, 2))
+        if self.plan.noise == "skewed":
+            raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "its bucket medians miss the mean")
+        if not isinstance(level, float) or not 0 < level < 1:
+            raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
+        bad, error = self.plan.bad_rows, 1.0 - level
+        if self.labels is not None:
+            from sparsemean._counts import ranks
+
+            omit = self.plan.missing == "omit"
+            _, low, high = ranks.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad, missing=omit)
+            return np.column_stack((low, high))
+        used = intervals.levels_used(self.plan)
+        ends = self._map_levels(
+            columns,
+            lambda levels, _: intervals.all_sizes([levels[h] for h in used], error=error, bad_rows=bad),
+            used[-1] + 1,
+            X,
+        ).T
+        ends[np.isin(columns, self.support) & ~ends.any(axis=1)] = np.nan
+        return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]
+
+    def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
+        """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
+
+        Of two groups with more than 500 rows the differences of 500 evenly spaced order statistics of each are walked.
+
+        Parameters
+        ----------
+        features : int, str or sequence of them
+            By number or by name.
+        n_iter : int, optional
+            Defaults to the number of iterations behind the values, 400 where they are the walk's limit.
+        X : array or data frame, optional
+            The data of the fit; needed after loading or unpickling.
+        """
+        columns = self._columns(features)
+        last = self.plan.estimate_at or DEFAULT_ITERATIONS
+        if n_iter is not None:
+            last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
+        alpha, eta = self.plan.alpha, self.plan.eta
+
+        def work(means: FloatArray) -> FloatArray:
+            unit = np.ones(means.shape[1]) if self.plan.selection == "paper" else path.units_of(means)
+            return np.asarray(unit * path.walk(means / unit, alpha=alpha, eta=eta, times=range(last + 1)))
+
+        if self.labels is not None:
+            from sparsemean._counts import ranks
+
+            return ranks.map_differences(self._rows(X), columns, self.labels, work)
+        out = np.empty((last + 1, columns.size))
+        for size in np.unique(self.bucket_size[columns]):
+            at = np.flatnonzero(self.bucket_size[columns] == size)
+            level = int(size).bit_length() - 1 if self.plan.dealing == "blocks" else 0
+            out[:, at] = self._map_means(columns[at], work, level, X)
+        return out if self.shift is None else out + self.shift[columns]
+
+    def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
+        from sparsemean.plots.path import plot_path
+
+        return plot_path(self, ax=ax, **options)
+
+    def plot_volcano(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw how far each feature leans to one side and how small its p-value is; see `plots.plot_volcano`."""
+        from sparsemean.plots.volcano import plot_volcano
+
+        return plot_volcano(self, ax=ax, **options)
+
+    def plot_forest(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the selected features with estimates and intervals, strongest first; see `plots.plot_forest`."""
+        from sparsemean.plots.forest import plot_forest
+
+        return plot_forest(self, ax=ax, **options)
+
+    def plot_rows(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw how far each row contradicts the rest, suspects named; see `plots.plot_rows`."""
+        from sparsemean.plots.rows import plot_rows
+
+        return plot_rows(self, ax=ax, **options)
+
+    def plot_robustness(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw how many features are left as contamination grows; see `plots.plot_robustness`."""
+        from sparsemean.plots.robustness import plot_robustness
+
+        return plot_robustness(self, ax=ax, **options)
+
+    def plot_plan(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw what so many rows can find as contamination grows, and where this fit stands; see `plots.plot_plan`."""
+        from sparsemean.plots.plan import plot_plan
+
+        return plot_plan(self.plan, ax=ax, **options)
+
+    def report(self, path: str | Path, **names: Any) -> None:
+        """Write a page that needs nothing but itself: words, table, linked plots and what is guaranteed in this fit.
+
+        ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups) say what is shown.
+        """
+        from sparsemean._report.page import write
+
+        write(self, path, **names)
+
+    def save(self, path: str | Path) -> None:
+        """Write the estimate to one file, without the data; `sparsemean.load` reads it."""
+        from sparsemean._fit.storage import save
+
+        save(self, path)
+
+    def _map_means(
+        self, columns: IntArray, work: Callable[[FloatArray], FloatArray], level: int = 0, X: Any = None
+    ) -> FloatArray:
+        return self._map_levels(columns, lambda levels, _: work(levels[level]), level + 1, X)
+
+    def _map_levels(self, columns: IntArray, work: engines.Work, depth: int, X: Any) -> FloatArray:
+        """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
+        partition = deal(self.plan, self.seed, self.units)
+        omit = self.plan.missing == "omit"
+        return engines.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
+
+    def _rows(self, X: Any) -> Table:
+        if X is None and self.source is None:
+            raise InputError("X", "be given, as this estimate does not keep its data", None, "pass the X of the fit")
+        table = self.source if X is None else as_table(X)
+        assert table is not None
+        shape = (self.plan.n_rows, self.plan.n_features)
+        if table.shape != shape:
+            raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape)
+        return table
+
+    def _columns(self, features: Any) -> IntArray:
+        single = isinstance(features, (str, int, np.integer)) or not isinstance(features, Iterable)
+        return np.array([self._column(f) for f in ([features] if single else features)], dtype=np.intp)
+
+    def _column(self, feature: Any) -> int:
+        if isinstance(feature, (int, np.integer)) and -self.mean.size <= feature < self.mean.size:
+            return int(feature) % self.mean.size
+        if isinstance(feature, str) and self.feature_names is not None:
+            found = np.flatnonzero(self.feature_names == feature)
+            if found.size:
+                return int(found[0])
+        raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))

@@ -1,1 +1,0 @@
-"""One attack per file; each offers one function in its ``__all__``."""

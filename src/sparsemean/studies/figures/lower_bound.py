@@ -1,0 +1,249 @@
+"""The lower bound: pairs of distributions that no method can tell apart."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from sparsemean._util.checks import Bunch
+from sparsemean._util.files import replacing
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.baselines import BaselineWarning
+from sparsemean.errors import require
+from sparsemean.studies.methods import find
+from sparsemean.studies.settings import Setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+X = TypeVar("X", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """An exponent, its standard error (NaN from two points) and the number of points."""
+
+    value: float
+    error: float
+    points: int
+
+    def __str__(self) -> str:
+        if self.points < 2:
+            return "n/a"
+        return f"{self.value:.2f}" + ("" if math.isnan(self.error) else f" ± {self.error:.2f}")
+
+
+def log_log(x: Iterable[float], y: Iterable[float]) -> Slope:
+    """Fit log y = a + b log x by least squares; points at which either is not positive and finite are left out.
+
+    Examples
+    --------
+    >>> print(log_log([1, 10, 100], [2, 20, 200]))
+    1.00 ± 0.00
+    """
+    pairs = np.array(list(zip(x, y, strict=True)), dtype=np.float64).reshape(-1, 2)
+    logs = np.log(pairs[(np.isfinite(pairs) & (pairs > 0)).all(axis=1)])
+    n = len(logs)
+    if n < 2 or np.ptp(logs[:, 0]) == 0:
+        return Slope(math.nan, math.nan, 0 if n < 2 else 1)
+    across, up = (logs - logs.mean(axis=0)).T
+    value = float(across @ up / (across @ across))
+    if n == 2:
+        return Slope(value, math.nan, n)
+    rest = up - value * across
+    return Slope(value, math.sqrt(float(rest @ rest) / (n - 2) / float(across @ across)), n)
+
+
+def far_end(points: Mapping[X, float], least: float) -> dict[X, float]:
+    """Return the points (x to y) from ``least`` on, or the last three of what comes no further: growth shows there.
+
+    Examples
+    --------
+    >>> far_end({1: 5.0, 10: 6.0, 100: 20.0, 1000: 200.0}, 100)
+    {100: 20.0, 1000: 200.0}
+    """
+    kept = {x: y for x, y in points.items() if x >= least}
+    return kept if len(kept) > 1 else dict(list(points.items())[-3:])
+
+
+# Log-log panels: one line for each estimator, its slope in the legend, the claimed growth as a dotted line.
+
+COLOURS = {
+    "stage_1": "#0072b2", "default": "#009e73", "full_GD": "#d55e00", "full_filter": "#e69f00", "sparse_GD": "#cc79a7",
+    "sparse_filter": "#666666", "median_of_means": "#56b4e9", "mean": "black", "half the distance": "#b00000",
+}  # fmt: skip
+
+
+MOST_MARKS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """Points (columns estimator, x, value), what the axes say, and growths to compare with: (label, exponent)."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    points: pd.DataFrame
+    guides: tuple[tuple[str, float], ...] = ()
+    least_x: float = 0.0
+
+
+def draw(panels: list[Panel], image: Path) -> None:
+    """Draw the panels, three in a row, and write the picture."""
+    pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
+    rows = -(-len(panels) // 3)
+    figure, axes = pyplot.subplots(rows, 3, figsize=(14.0, 4.3 * rows), layout="constrained", squeeze=False)
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        _draw_panel(ax, panel)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_visible(False)
+    with replacing(image) as temporary:
+        figure.savefig(temporary, dpi=150)
+    pyplot.close(figure)
+
+
+def _draw_panel(ax: Axes, panel: Panel) -> None:
+    for name, part in panel.points.groupby("estimator", sort=False):
+        far = far_end(dict(zip(part.x, part.value, strict=True)), panel.least_x)
+        label = f"{name}  {log_log(far.keys(), far.values())}"
+        ax.plot(part.x, part.value, "o-", markersize=3.5, linewidth=1.3, color=COLOURS.get(str(name)), label=label)
+    _draw_guides(ax, panel)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    _mark(ax, sorted(set(panel.points.x)))
+    ax.set_title(panel.title, loc="left", fontsize="medium")
+    ax.set_xlabel(panel.xlabel)
+    ax.set_ylabel(panel.ylabel)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize="x-small", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _mark(ax: Axes, x: list[float]) -> None:
+    """Mark the points that were measured, where they are few; tell the other axis in plain numbers."""
+    ticker = require("matplotlib.ticker", extra="plots", purpose="drawing a figure")
+    if len(x) <= MOST_MARKS:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.xaxis.set_minor_locator(ticker.NullLocator())
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""))
+
+
+def _draw_guides(ax: Axes, panel: Panel) -> None:
+    x = np.array([panel.points.x.min(), panel.points.x.max()])
+    top = panel.points.value.max()
+    for label, exponent in panel.guides:
+        y = 1.3 * top * (x / x[np.argmax(x**exponent)]) ** exponent
+        ax.plot(x, y, ":", color="0.35", linewidth=1.0)
+        ax.annotate(label, (x[-1], y[-1]), xytext=(-2, 3), textcoords="offset points", fontsize="x-small", ha="right")
+
+
+# The paper's lower bound as a simulation: two laws that an adversary makes look alike, with means σ√ε apart.
+
+
+@dataclass(frozen=True, slots=True)
+class Worlds:
+    """The two laws; ``noise`` is the share of the variance that is Gaussian and common to both (0: the paper's)."""
+
+    weight: float
+    sigma: float = 1.0
+    noise: float = 0.0
+
+    @property
+    def jump(self) -> float:
+        """How far Q lies from zero."""
+        return self.sigma * math.sqrt((1 - self.noise) / self.weight)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Means of the first coordinate under P₁ and P₂; those of all others are zero."""
+        return 0.0, self.weight * self.jump
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        """Variances of the first coordinate; at most σ²."""
+        common = self.noise * self.sigma**2
+        return common, common + self.weight * (1 - self.weight) * self.jump**2
+
+    @property
+    def third_moment(self) -> float:
+        """E|X − μ|³ of the first coordinate under P₂ without common noise; at most σ³/√ε."""
+        w = self.weight
+        return self.jump**3 * ((1 - w) * w**3 + w * (1 - w) ** 3)
+
+    @property
+    def total_variation(self) -> float:
+        """Total variation between P₁ and P₂: the share of rows that an adversary must change."""
+        spread = math.sqrt(self.noise) * self.sigma
+        return self.weight * (math.erf(self.jump / (2 * math.sqrt(2) * spread)) if spread else 1.0)
+
+    def draw(self, n: int, d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return rows of P₁ and rows of P₂ that differ in as few rows as possible, and which these are."""
+        first = math.sqrt(self.noise) * self.sigma * rng.standard_normal((n, d))
+        jumped = np.flatnonzero(rng.random(n) < self.weight)
+        second = first.copy()
+        second[jumped, 0] += self.jump
+        return first, second, jumped
+
+
+def affordable_weight(n: int, contamination: float, share: float = 0.99) -> float:
+    """Return the largest weight of Q at which the jumps of n rows are within the budget ⌈εn⌉ in this share of draws.
+
+    At weight ε itself the number of jumps is Binomial(n, ε), above the budget in almost half of all draws.
+    """
+    from scipy.special import bdtri
+
+    return float(bdtri(math.ceil(contamination * n - 1e-9), n, share))
+
+
+def simulate(
+    grid: tuple[float, ...], estimators: tuple[str, ...], *, n: int, d: int, trials: int, noise: float, seed: int
+) -> pd.DataFrame:
+    """Show every estimator both worlds as the adversary makes them look, and return its errors in each.
+
+    Columns: contamination, weight, noise, trial, within_budget, looks_like, estimator, error_1 and error_2 (l2, in the
+    world of P₁ and of P₂), worst, gap (distance of the means).
+    """
+    import pandas as pd
+
+    rows = []
+    for contamination in grid:
+        worlds = Worlds(affordable_weight(n, contamination), noise=noise)
+        setting = Setting("lower bound", 0.0, "lower bound", n, d, (worlds.means[1],), contamination, 1)
+        for trial, state in enumerate(np.random.SeedSequence([seed, round(1e6 * contamination)]).spawn(trials)):
+            seen = worlds.draw(n, d, np.random.default_rng(state))
+            told = {
+                "contamination": contamination, "weight": worlds.weight, "noise": noise, "trial": trial,
+                "within_budget": seen[2].size <= math.ceil(contamination * n - 1e-9), "gap": worlds.means[1],
+            }  # fmt: skip
+            for view, X in zip(("P1", "P2"), seen[:2], strict=True):
+                for name in estimators:
+                    errors = _errors(name, X, setting, worlds, trial)
+                    rows.append({**told, "looks_like": view, "estimator": name, **errors})
+    return pd.DataFrame(rows)
+
+
+def _errors(name: str, X: FloatArray, setting: Setting, worlds: Worlds, seed: int) -> dict[str, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BaselineWarning)
+        answer = find(name)(Bunch(X=X), setting, seed)
+    off = float(answer[1:] @ answer[1:])
+    first, second = (math.sqrt((answer[0] - mean) ** 2 + off) for mean in worlds.means)
+    return {"error_1": first, "error_2": second, "worst": max(first, second)}
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each contamination, noise and estimator, the larger of its median worst errors over both looks."""
+    keys = ["noise", "contamination", "estimator"]
+    medians = table.groupby([*keys, "looks_like"], sort=False)[["worst", "gap"]].median().reset_index()
+    worst = medians.groupby(keys, sort=False)[["worst", "gap"]].max().reset_index()
+    worst["worst_over_root"] = worst.worst / np.sqrt(worst.contamination)
+    worst["bound_over_root"] = worst.gap / 2 / np.sqrt(worst.contamination)
+    return worst

@@ -1,0 +1,291 @@
+"""Make figures one after the other; after each, what is known of all of them is on one page."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsemean._util.checks import integer
+from sparsemean._util.files import replacing
+from sparsemean.errors import require
+from sparsemean.studies import figures, published
+from sparsemean.studies._cache import Store, alone
+from sparsemean.studies.figures import Options, Outcome, Record, collect, made_with
+from sparsemean.studies.figures.sweeps import trials_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #666; --rule: #ddd; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181b; --faint: #a0a0a0; --rule: #3a3d42; } }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif;
+  color: var(--ink); background: var(--paper); }
+h2 { margin-top: 2.5rem; border-top: 1px solid var(--rule); padding-top: 1rem; }
+img { width: 100%; height: auto; background: #fff; border-radius: 4px; }
+figure { margin: 1rem 0; } .faint { color: var(--faint); font-size: .9rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+.text { text-align: left; }
+pre { overflow-x: auto; font-size: .8rem; } nav a { margin-right: 1rem; }
+"""
+
+FEW = 5
+"""Trials below which a standard deviation says little."""
+
+
+def write(records: Sequence[Record], options: Options, left_out: Sequence[str]) -> tuple[Path, published.Summary]:
+    """Write ``index.html`` and ``agreement.csv``; return the page's path and how all figures agree."""
+    rows = [row for record in records for row in record.agreement or []]
+    _write_csv(rows, options.out / "agreement.csv")
+    summary = published.summarise(_frame(rows, published.COLUMNS))
+    target = options.out / "index.html"
+    with replacing(target) as temporary:
+        temporary.write_text(render(records, summary, options, left_out), encoding="utf-8")
+    return target, summary
+
+
+def render(records: Sequence[Record], summary: published.Summary, options: Options, left_out: Sequence[str]) -> str:
+    """Return the page, which needs nothing but itself."""
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
+        f"<title>The paper, reproduced</title><style>{STYLE}</style></head><body><main>",
+        "<h1>The paper, reproduced</h1>",
+        "<p>Figures of <cite>Sparse Mean Estimation in Adversarial Settings via Incremental Learning</cite> "
+        "(Ma, Chen, He, Fattahi, Hu 2023), run again. Dashed: the published points. Solid: run here.</p>",
+        _paragraph(_made(options), "faint"),
+        _list(left_out),
+        _contents(records),
+        _agreement(records, summary, few=options.quick or (options.trials or FEW) < FEW),
+        _better([row for record in records for row in record.better]),
+        *(_figure(record, options.out) for record in records),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _made(options: Options) -> str:
+    told = made_with(options)
+    trials = told.pop("trials") or "the published number of"
+    kind = "A quick look at a coarser grid, not a reproduction. " if told.pop("quick") else ""
+    seed = told.pop("seed")
+    trials = 2 if kind and options.trials is None else trials
+    return f"{kind}Seed {seed}, {trials} trials a point; " + ", ".join(f"{k} {v}" for k, v in told.items()) + "."
+
+
+def _contents(records: Iterable[Record]) -> str:
+    links = "".join(f'<a href="#{escape(r.name)}">{escape(r.name)}</a>' for r in records)
+    return f"<nav>{links}</nav>" if links else "<p>No figure has been made yet.</p>"
+
+
+def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bool) -> str:
+    if not summary.points:
+        return ""
+    rows = []
+    for record in records:
+        if record.agreement:
+            one = published.summarise(_frame(record.agreement, published.COLUMNS))
+            rows.append([record.name, one.points, one.within, f"{one.share:.1%}"])
+    outside = summary.outside
+    far = [[row[name] for name in published.COLUMNS] for row in outside.to_dict("records")]
+    caution = " So few trials hardly tell their own spread: many a |z| above 3 is chance." if few else ""
+    return "\n".join(
+        [
+            "<h2>Agreement with the published points</h2>",
+            _paragraph(
+                f"{summary.sentence()}. z is the difference of the two means over the root of the sum of their "
+                "squared standard errors. Where neither side varies, equal means (to a millionth, what rounding "
+                f"makes) have z = 0. agreement.csv has every point.{caution}"
+            ),
+            _table(["figure", "points", "|z| ≤ 3", "share"], rows),
+            f"<details><summary>The {len(far)} points with |z| &gt; 3</summary>"
+            + _table(list(published.COLUMNS), far)
+            + "</details>",
+        ]
+    )
+
+
+def _better(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    table = _frame(rows)
+    by_figure = published.better_by_figure(table)
+    cells = [
+        [
+            row["figure"],
+            row["panel"],
+            row["distribution"],
+            row["points"],
+            f"{row['share']:.0%}",
+            row["ratio"],
+            row["worst"],
+        ]
+        for row in by_figure.to_dict("records")
+    ]
+    below = int(table["below"].sum())
+    return "\n".join(
+        [
+            "<h2>What is better, and by how much</h2>",
+            _paragraph(
+                f"At {below} of {len(table)} published ℓ₂ points ({below / len(table):.1%}) the median error of our "
+                "default is below the smallest published median of a method that does not see the truth. Ratios are "
+                "ours over that smallest one: below 1 is better."
+            ),
+            _table(["figure", "panel", "distribution", "points", "below", "middle ratio", "largest ratio"], cells),
+        ]
+    )
+
+
+def _figure(record: Record, out: Path) -> str:
+    compared = ""
+    if record.agreement:
+        compared = published.summarise(_frame(record.agreement, published.COLUMNS)).sentence() + "."
+    head = list(record.table[0]) if record.table else []
+    return "\n".join(
+        [
+            f'<section id="{escape(record.name)}"><h2>{escape(record.name)}: {escape(record.title)}</h2>',
+            *(_image(out / name, record.title) for name in record.images),
+            _paragraph(compared) if compared else "",
+            _list(record.notes),
+            _table(head, [list(row.values()) for row in record.table]) if head else "",
+            "<details><summary>Settings</summary><pre>"
+            + escape(json.dumps(record.settings, indent=1, ensure_ascii=False))
+            + "</pre></details></section>",
+        ]
+    )
+
+
+def _image(path: Path, title: str) -> str:
+    if not path.exists():
+        return _paragraph(f"{path.name} is no longer there.", "faint")
+    kind = "svg+xml" if path.suffix == ".svg" else path.suffix.removeprefix(".")
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<figure><img alt="{escape(title)}" src="data:image/{kind};base64,{data}"></figure>'
+
+
+def _paragraph(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [list(row) for row in rows]
+    kinds = [_kind(cell) for cell in lines[0]] if lines else [""] * len(head)
+    top = "".join(f"<th{kind}>{escape(str(name))}</th>" for name, kind in zip(head, kinds, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{_kind(cell)}>{escape(_cell(cell))}</td>" for cell in line) + "</tr>" for line in lines
+    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _kind(cell: Any) -> str:
+    """Words begin at the left of their column, numbers and shares end at its right."""
+    return ' class="text"' if isinstance(cell, str) and not cell.endswith("%") else ""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.4g}"
+    return "–" if value is None else str(value)
+
+
+def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
+    return frame.astype({"z": float}) if "z" in frame else frame
+
+
+def _write_csv(rows: list[dict[str, Any]], path: Path) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, published.COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+# Make figures one after the other; after each, what is known of all of them is on one page.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A figure that was made, and how long it took."""
+
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Where the page is, and how the figures on it agree with the published points."""
+
+    page: Path
+    summary: published.Summary
+    left_out: list[str]
+
+
+def reproduce(
+    names: Sequence[str],
+    options: Options,
+    *,
+    starting: Callable[[str], None] | None = None,
+    made: Callable[[Made], None] | None = None,
+) -> Report:
+    """Make the figures called ``names``, all where none is named, and the page.
+
+    Parameters
+    ----------
+    names
+        Names of `figure.available`.
+    options
+        How they are made, and where they go.
+    starting, made
+        Are told the name of a figure when it begins and what became of it when it is done.
+    """
+    chosen = [(name, figures.find(name)) for name in (list(dict.fromkeys(names)) or in_order())]
+    if options.trials is not None:
+        integer(options.trials, argument="trials", least=1, rule="be a positive integer")
+    integer(options.seed, argument="seed", least=0, rule="be an integer of at least 0")
+    _drawable()
+    Store(trials_folder(options.out), options.seed)  # refuses a folder that cannot be written before anything is run
+    with alone(options.out):
+        report = write_page(options)
+        for name, module in chosen:
+            if starting is not None:
+                starting(name)
+            began = time.perf_counter()
+            outcome = module.make(options)
+            Record.of(outcome, options).write(options.out)
+            report = write_page(options)
+            if made is not None:
+                made(Made(outcome, time.perf_counter() - began))
+    return report
+
+
+def in_order() -> list[str]:
+    """List the figures as the paper has them: those of the text, then the appendix, then what is measured besides."""
+    return sorted(figures.available(), key=lambda name: (not name.startswith("fig"), name))
+
+
+def write_page(options: Options) -> Report:
+    """Write ``index.html`` and ``agreement.csv`` from every figure that was made with these options."""
+    records, left_out = collect(options, in_order())
+    return Report(*write(records, options, left_out), left_out)
+
+
+def _drawable() -> None:
+    """Refuse at once where pictures cannot be drawn, and draw without a screen."""
+    require("matplotlib", extra="plots", purpose="drawing a figure").use("agg")
