@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.table import NOTHING, Table, Wanted
+from sparsemean._data.table import NOTHING, ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -30,7 +30,7 @@ def same_values(table: Table, values: Any) -> None:
     np.testing.assert_array_equal(table.source.block(slice(5, 77), slice(3, 50)), values[5:77, 3:50])
 
 
-def is_refused(path: Any, wanted: Wanted = NOTHING) -> bool:
+def is_refused(path: Any, wanted: ReadOptions = NOTHING) -> bool:
     """Whether a file is refused, in one line, rather than read and fitted."""
     try:
         fit(open_file(path, wanted), random_state=0, refine=None, screen_rows=False)

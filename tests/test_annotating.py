@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 from sparsemean._data import open_file
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.two_sample import compare
 from sparsemean._fit.write import write_h5ad
@@ -100,7 +100,7 @@ def test_everything_found_is_there_and_the_rest_unchanged(path: Path) -> None:
 def test_genes_not_looked_at_and_an_earlier_run(path: Path) -> None:
     write_h5ad(fit(open_file(path), random_state=0), path, path.with_name("first.h5ad"))
     chosen = [2, *range(10, 20)]
-    again = fit(open_file(path, Wanted(select=("g2", "g1?"))), random_state=1)
+    again = fit(open_file(path, ReadOptions(select=("g2", "g1?"))), random_state=1)
     write_h5ad(again, path.with_name("first.h5ad"), path.with_name("second.h5ad"))
     adata = same_but_for_what_was_added(path.with_name("second.h5ad"), path)
     check_genes(adata, again, chosen)
@@ -109,7 +109,7 @@ def test_genes_not_looked_at_and_an_earlier_run(path: Path) -> None:
 
 
 def test_two_groups_subjects_and_fits_without_names(path: Path) -> None:
-    table = open_file(path, Wanted(group="sex"))
+    table = open_file(path, ReadOptions(group="sex"))
     estimate, _ = compare(table, table.groups)
     write_h5ad(estimate, path, path.with_name("out.h5ad"), key="by_sex")
     adata = anndata.read_h5ad(path.with_name("out.h5ad"))

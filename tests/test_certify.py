@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean
 from sparsemean import InputError, simulate, sparse_mean
-from sparsemean._fit.data import Reading
+from sparsemean._fit.data import FitData
 from sparsemean._fit.one_sample import Certified, certify
 from sparsemean._stats import arrays, nulls
 
@@ -43,13 +43,13 @@ def data_of(seed: int, options: dict[str, Any]) -> Any:
 @pytest.fixture
 def on_device(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every pass leaves its counts on a device."""
-    count = Reading._count
+    count = FitData._count
 
-    def counted(self: Reading, keep: Any, progress: Any) -> Any:
+    def counted(self: FitData, keep: Any, progress: Any) -> Any:
         counts, kept = count(self, keep, progress)
         return fakecupy.moved(counts), kept
 
-    monkeypatch.setattr(Reading, "_count", counted)
+    monkeypatch.setattr(FitData, "_count", counted)
     yield
     nulls._table_on.cache_clear()
 

@@ -79,7 +79,7 @@ def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     command = [sys.executable, "-c", SCHEDULER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as scheduler:
         assert scheduler.stdout is not None
-        with _cluster.working(scheduler.stdout.readline().strip()):
+        with _cluster.cluster_client(scheduler.stdout.readline().strip()):
             table = as_table(da.from_array(X, chunks=(100, 20)))
             with pytest.raises(ConnectionError, match="the scheduler is gone"):
                 fit(table, progress=lambda _: scheduler.kill())
@@ -109,7 +109,7 @@ def test_workers_of_another_version_are_refused(client: Any, version: str, monke
 
 
 def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    with _cluster.working("local", workers=1, memory="1GB") as client:
+    with _cluster.cluster_client("local", workers=1, memory="1GB") as client:
         address = client.scheduler.address
         assert address.startswith("tls://")
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's

@@ -116,8 +116,8 @@ def test_the_free_path_is_the_same_bits(zeros: float, gaps: bool) -> None:
 
     def answers(counts: Counts) -> list[Any]:
         counted = counts.positive[0], counts.negative[0], counts.buckets(0)
-        mu = path.free_walk(*counted, t=200, **scales)
-        settled = path.unfinished(counts, mu, **scales), path.entry_unsettled(counts, alpha=1e-5)
+        mu = path.closed_form_path(*counted, t=200, **scales)
+        settled = path.needs_iteration(counts, mu, **scales), path.entry_unsettled(counts, alpha=1e-5)
         return [mu, path.free_entry(*counted, **scales), *settled, path.contenders(mu, 7)]
 
     for a, b in zip(answers(here), answers(there), strict=True):
@@ -137,5 +137,5 @@ def test_values_are_asked_for_once() -> None:
     for array in (values, moved(values)):
         for most in (None, 7, 1000):
             asked.clear()
-            np.testing.assert_array_equal(arrays.on_host(arrays.for_each_value(rule, array, most=most)), values / 2)
+            np.testing.assert_array_equal(arrays.on_host(arrays.map_unique(rule, array, most=most)), values / 2)
             assert asked == [1, 3, 7]

@@ -11,7 +11,7 @@ import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean._kernels import reference
-from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 
@@ -41,7 +41,7 @@ def test_table_has_the_selected_features_strongest_first(estimate: Estimate) -> 
 
 
 def test_trajectory_is_the_plain_iteration(estimate: Estimate) -> None:
-    means = reference.bucket_means(DATA.X, deal_paper(600, 240, 3))
+    means = reference.bucket_means(DATA.X, assign_paper_buckets(600, 240, 3))
     expected = reference.subgm(means, alpha=1e-5, eta=0.05, times=range(601))
     np.testing.assert_array_equal(estimate.trajectory([0, 99, 5]), expected[:, [0, 99, 5]])
     np.testing.assert_array_equal(estimate.trajectory(NAMES[3]), expected[:, [3]])

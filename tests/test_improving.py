@@ -12,7 +12,7 @@ import pytest
 
 from sparsemean import Estimate, SparseMean, baselines, simulate, sparse_mean
 from sparsemean._fit.refinement import auto
-from sparsemean._stats.buckets import deal
+from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.planning import PRESET
 from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError
@@ -137,7 +137,7 @@ def test_a_refinement_that_cannot_be_is_one_line(refine: Any) -> None:
 
 
 def bucket_means(result: Estimate, X: FloatArray) -> FloatArray:
-    partition = deal(result.plan, result.seed)
+    partition = assign_buckets(result.plan, result.seed)
     bucket = result.bucket_of_row
     if result.plan.dealing == "blocks":
         bucket = bucket // (result.plan.bucket_sizes[-1] // result.plan.bucket_sizes[0])
@@ -392,9 +392,11 @@ def test_refined_values_stay_within_their_intervals() -> None:
 
 def test_a_value_outside_its_interval_is_put_on_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     from sparsemean._fit import screening
-    from sparsemean._util.records import Located
+    from sparsemean._util.records import LocationEstimate
 
-    monkeypatch.setattr(screening, "refined", lambda *_, **__: Located(np.array([99.0, -5, -4, -99.0]), how="test"))
+    monkeypatch.setattr(
+        screening, "refined", lambda *_, **__: LocationEstimate(np.array([99.0, -5, -4, -99.0]), how="test")
+    )
     result = fit()
     assert result.mean[0] == result.intervals[0, 1]
     assert result.mean[3] == result.intervals[3, 0]

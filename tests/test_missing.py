@@ -19,7 +19,7 @@ from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare
 from sparsemean._kernels import reference
 from sparsemean._stats import intervals, path
-from sparsemean._stats.buckets import deal_blocks
+from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 
@@ -130,7 +130,7 @@ def test_counts_follow_what_is_there() -> None:
 
 
 def test_means_of_larger_buckets_are_those_of_the_values_they_have() -> None:
-    means = reference.bucket_means(GAPS, deal_blocks(600, (1, 2, 4), 0), level=2, missing=True)
+    means = reference.bucket_means(GAPS, assign_block_buckets(600, (1, 2, 4), 0), level=2, missing=True)
     found = omit(GAPS, refine=None, bucket_sizes=(4,), contamination=0.01)
     assert found.mean[0] == pytest.approx(np.nanmedian(means[:, 0]), rel=1e-15)
     np.testing.assert_array_equal(found.counts.present[0], np.sum(~np.isnan(means), axis=0))
@@ -138,9 +138,9 @@ def test_means_of_larger_buckets_are_those_of_the_values_they_have() -> None:
 
 def test_paths_have_the_rate_of_the_buckets_there_are() -> None:
     found = omit(GAPS, **{**PRESET, "n_buckets": 300})
-    from sparsemean._stats.buckets import deal
+    from sparsemean._stats.buckets import assign_buckets
 
-    means = reference.bucket_means(GAPS, deal(found.plan, found.seed), missing=True)
+    means = reference.bucket_means(GAPS, assign_buckets(found.plan, found.seed), missing=True)
     walked = reference.subgm(means, alpha=1e-5, eta=0.05, times=(200, 600))
     np.testing.assert_array_equal(found.support, np.flatnonzero(np.abs(walked[0]) >= 1e-5))
     np.testing.assert_allclose(found.mean[found.support], walked[1][found.support], rtol=1e-12)
@@ -157,12 +157,12 @@ def test_free_walks_of_features_with_different_numbers_of_buckets() -> None:
     negative = rng.binomial(J - positive, 0.8).astype(np.int32)
     scales = {"alpha": 1e-5, "eta": 0.05}
     walk, entry = (
-        path.free_walk(positive, negative, J, **scales, t=200),
+        path.closed_form_path(positive, negative, J, **scales, t=200),
         path.free_entry(positive, negative, J, **scales),
     )
     for i in range(200):
         one = positive[i : i + 1], negative[i : i + 1], int(J[i])
-        assert walk[i] == (path.free_walk(*one, **scales, t=200)[0] if J[i] else 0.0)
+        assert walk[i] == (path.closed_form_path(*one, **scales, t=200)[0] if J[i] else 0.0)
         assert entry[i] == (path.free_entry(*one, **scales)[0] if J[i] else np.inf)
 
 

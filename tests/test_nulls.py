@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._stats.nulls import FairSigns, Gaussian, RanksOfEach, mann_whitney, mann_whitney_of, sign_test
+from sparsemean._stats.nulls import Gaussian, MannWhitneyNulls, SignTestNull, mann_whitney, mann_whitney_of, sign_test
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 2001])
@@ -74,11 +74,11 @@ def test_thresholds_divide_what_passes_from_what_does_not(error: float, sizes: i
     """And so they do for all errors up to the next larger one that is named, which is the first to ask less."""
     u = np.arange(101.0)
     some = [(9, 11), (12, 8), (0, 4)]
-    each = RanksOfEach(tuple(mann_whitney_of(some)), np.array([0, 1, 2]))
+    each = MannWhitneyNulls(tuple(mann_whitney_of(some)), np.array([0, 1, 2]))
     for null, statistic in (
-        (FairSigns(np.array([40, 40], dtype=np.int32)), np.tile(np.arange(42.0), (2, 1))),
-        (FairSigns(np.array([40, 60, 0, 7], dtype=np.int32)), np.tile(np.arange(62.0), (4, 1))),
-        (FairSigns(np.arange(50, dtype=np.int32)), np.tile(np.arange(52.0), (50, 1))),
+        (SignTestNull(np.array([40, 40], dtype=np.int32)), np.tile(np.arange(42.0), (2, 1))),
+        (SignTestNull(np.array([40, 60, 0, 7], dtype=np.int32)), np.tile(np.arange(62.0), (4, 1))),
+        (SignTestNull(np.arange(50, dtype=np.int32)), np.tile(np.arange(52.0), (50, 1))),
         (Gaussian(3.0, 2.0), np.arange(-20, 600)[np.newaxis] / 8),
         (mann_whitney(9, 11), u[np.newaxis]),
         (each, u / np.array([[11], [12], [4]])),
@@ -113,7 +113,7 @@ def test_slack_is_the_supremum_over_all_changes_zeros_and_gaps_included() -> Non
     for J in range(1, 13):
         for above in range(J + 1):
             for below in range(J + 1 - above):
-                null = FairSigns(np.array([above + below], dtype=np.int32))
+                null = SignTestNull(np.array([above + below], dtype=np.int32))
                 for m in range(4):
                     p = null.p_values(np.array([[float(max(above, below) - m)]]), slice(None))[0, 0]
                     largest = max(plain(a, b) for a, b, _ in changes((above, below, J - above - below), m))
@@ -140,7 +140,7 @@ def test_slack_of_ranks_bounds_wrong_values_labels_and_gaps() -> None:
         return float(tails[n1, n2].upper_tail(np.array([float(u)]))[0])
 
     for n1, n2, m in product(range(3, largest, 2), range(3, largest, 2), (1, 2, 3)):
-        null = RanksOfEach((tails[n1, n2],), np.zeros(1, dtype=np.intp))
+        null = MannWhitneyNulls((tails[n1, n2],), np.zeros(1, dtype=np.intp))
         for u in range((n1 * n2) // 2, n1 * n2 + 1, 3):
             p = null.p_values(np.array([[u / max(n1, n2) - m]]), slice(None))[0, 0]
             if p == 1:
@@ -153,7 +153,7 @@ def test_slack_of_ranks_bounds_wrong_values_labels_and_gaps() -> None:
 
 def test_each_feature_has_the_null_of_its_own_sizes() -> None:
     sizes = [(12, 17), (9, 17), (0, 17), (10, 4)]
-    null = RanksOfEach(tuple(mann_whitney_of(sizes)), np.array([0, 1, 2, 3, 1]))
+    null = MannWhitneyNulls(tuple(mann_whitney_of(sizes)), np.array([0, 1, 2, 3, 1]))
     u = np.array([150.0, 120.0, 0.0, 38.0, 140.0])
     most = np.array([17, 17, 17, 10, 17])
     p = null.p_values((u / most)[:, np.newaxis], slice(None))[:, 0]

@@ -7,7 +7,7 @@ import pytest
 
 from sparsemean._kernels import reference
 from sparsemean._stats import path
-from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.buckets import assign_paper_buckets
 
 from problems import draw
 
@@ -17,14 +17,14 @@ from problems import draw
 def test_counts_settle_all_but_the_unfinished(first: int, alpha: float, eta: float) -> None:
     for seed in range(first, first + 20):
         problem = draw(seed)
-        partition = deal_paper(problem.X.shape[0], problem.n_buckets, seed)
+        partition = assign_paper_buckets(problem.X.shape[0], problem.n_buckets, seed)
         counts = reference.count_signs(problem.X, partition)
         means = reference.bucket_means(problem.X, partition)
         free = {"alpha": alpha, "eta": eta}
         args = (counts.positive[0], counts.negative[0], problem.n_buckets)
-        mu = path.free_walk(*args, **free, t=200)
+        mu = path.closed_form_path(*args, **free, t=200)
         entry = path.free_entry(*args, **free)
-        rest = path.unfinished(counts, mu, **free)
+        rest = path.needs_iteration(counts, mu, **free)
         settled = np.setdiff1d(np.arange(mu.size), rest)
         known = np.setdiff1d(np.arange(mu.size), path.entry_unsettled(counts, alpha=alpha))
         expected = reference.subgm(means, **free, times=(200,))[0]
@@ -57,7 +57,7 @@ def test_threshold_is_the_root_not_its_approximation() -> None:
 def test_selection_is_a_sign_test(J: int) -> None:
     """A feature far from zero passes after T steps exactly when |β₀| reaches the root."""
     positive = np.arange(J + 1)
-    mu = path.free_walk(positive, J - positive, J, alpha=1e-5, eta=0.05, t=200)
+    mu = path.closed_form_path(positive, J - positive, J, alpha=1e-5, eta=0.05, t=200)
     beta = (2 * positive - J) / J
     threshold = path.selection_threshold(200, alpha=1e-5, eta=0.05)
     np.testing.assert_array_equal(np.abs(mu) >= 1e-5, np.abs(beta) >= threshold)

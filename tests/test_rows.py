@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsemean._stats.row_scores import between_groups, judged, none_suspected, screen
-from sparsemean._util.records import FloatArray, Rows
+from sparsemean._stats.row_scores import between_groups, row_scores, screen, trust_all
+from sparsemean._util.records import FloatArray, RowScores
 
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
 
@@ -39,7 +39,7 @@ SKEWED: dict[str, Draw] = {
 }
 
 
-def screened(X: FloatArray, bad_rows: int, seed: int = 0) -> Rows:
+def screened(X: FloatArray, bad_rows: int, seed: int = 0) -> RowScores:
     return screen(X, bad_rows=bad_rows, rng=np.random.default_rng(seed))
 
 
@@ -199,10 +199,10 @@ def test_a_handful_of_rows(n: int) -> None:
 
 
 def test_judged_and_none_suspected() -> None:
-    rows = judged(np.array([3.0, 9.0, 1.0, 5.0]), np.array([0, 1, 3]))
+    rows = row_scores(np.array([3.0, 9.0, 1.0, 5.0]), np.array([0, 1, 3]))
     np.testing.assert_array_equal(rows.suspects, [1, 3, 0])
     np.testing.assert_array_equal(rows.weights, [0, 0, 1, 0])
-    assert none_suspected(3).suspects.size == 0
+    assert trust_all(3).suspects.size == 0
 
 
 def test_mislabelled_rows_have_the_highest_scores_and_no_row_is_suspect() -> None:

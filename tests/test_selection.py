@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from sparsemean._stats import selection
-from sparsemean._stats.nulls import RanksOfEach, mann_whitney, mann_whitney_of, of_contrasts, of_signs
+from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of, of_contrasts, of_signs
 from sparsemean._util.records import Counts, Evidence
 
 
@@ -100,7 +100,9 @@ def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
         if kind == "ranks":
             return Evidence(u[np.newaxis], (mann_whitney(n1, n2),), (float(max(n1, n2)),), (1,)), n1 + n2
         larger = np.array([max(pairs[i]) for i in which])
-        return Evidence((u / larger)[np.newaxis], (RanksOfEach(tuple(mann_whitney_of(pairs)), which),), (1.0,), (1,)), n
+        return Evidence(
+            (u / larger)[np.newaxis], (MannWhitneyNulls(tuple(mann_whitney_of(pairs)), which),), (1.0,), (1,)
+        ), n
     zeros = {"few zeros": 0.01, "zeros": 0.4, "missing": 0.1}.get(kind, 0.0)
     buckets = tuple(max(1, n // size) for size in (1, 2, 4, 8, 16))
     nonzero = [rng.binomial(J, 1 - zeros, d) for J in buckets]
@@ -125,7 +127,7 @@ def test_thresholds_say_what_the_search_finds(
     for level in (1e-6, 0.05, 0.9):
         rule = selection.Holm(level)
         np.testing.assert_array_equal(
-            selection.last_slack(evidence, rule, low=-2 * n, high=n // 2),
+            selection.max_bad_rows(evidence, rule, low=-2 * n, high=n // 2),
             selection._searched(evidence, rule, -2 * n, n // 2),
         )
         chosen = selection.select(evidence, selection="fwer", level=level, bad_rows=n // 8, n_rows=n)

@@ -15,10 +15,20 @@ from sparsemean._counts import engines
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import intervals, path, selection
-from sparsemean._stats.buckets import deal
+from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
-from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Rows, Selection, Status, Uncertified
+from sparsemean._util.records import (
+    Counts,
+    Evidence,
+    FloatArray,
+    IntArray,
+    Plan,
+    RowScores,
+    Selection,
+    Status,
+    Uncertified,
+)
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +84,7 @@ class Estimate:
     seed: int
     status: Status
     bucket_of_row: IntArray | None = None
-    rows: Rows | None = None
+    rows: RowScores | None = None
     uncertified: Uncertified | None = None
     counts: Counts | None = None
     evidence: Evidence | None = None
@@ -337,7 +347,7 @@ class Estimate:
 
     def _map_levels(self, columns: IntArray, work: engines.Work, depth: int, X: Any) -> FloatArray:
         """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-        partition = deal(self.plan, self.seed, self.units)
+        partition = assign_buckets(self.plan, self.seed, self.units)
         omit = self.plan.missing == "omit"
         return engines.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
 

@@ -16,7 +16,7 @@ from scipy.linalg import expm
 from scipy.optimize import linprog
 
 from sparsemean import baselines
-from sparsemean._util.records import Located
+from sparsemean._util.records import LocationEstimate
 from sparsemean.baselines._baseline import BaselineWarning
 from sparsemean.baselines.filters import (
     begin,
@@ -128,7 +128,7 @@ def test_rows_in_their_own_span_keep_inner_products() -> None:
 def test_first_filter_step_by_hand() -> None:
     X, _ = attacked(ATTACKS["a shift of √d on one"][0])
     start = begin(X, EPSILON)
-    assert not isinstance(start, Located)
+    assert not isinstance(start, LocationEstimate)
     vectors = np.linalg.eigh(np.cov(X.T, bias=True))[1]
     along = (X - X.mean(axis=0)) @ vectors[:, -1]
     share = outlying(np.ones(N), along**2)

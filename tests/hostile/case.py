@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparsemean._data.table import NOTHING, Wanted
+from sparsemean._data.table import NOTHING, ReadOptions
 
 from fuzzed import damaged
 
@@ -37,7 +37,7 @@ class Case:
     """A file, what was asked of it, and what is done to it after it was opened."""
 
     path: Path
-    wanted: Wanted = NOTHING
+    wanted: ReadOptions = NOTHING
     meddle: Callable[[], None] | None = None
     while_reading: bool = False
     """Whether it is meddled with once the first values were read, rather than before."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather as pf
 import pyarrow.parquet as pq
 
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from hostile.case import NUMBERS, Case, D, N, as_json, edited, matrix, patched, places, some, stamped, worn
 
@@ -63,11 +63,13 @@ def _columns(rng: Random, more: tuple[Callable[[], Any], ...] = ()) -> Any:
     X = matrix(rng)
     arrays: list[Any] = [pa.array(X[:, k].astype(rng.choice(("f8", "f8", "f4")))) for k in range(D)]
     names = [f"f{k}" for k in range(D)]
-    wanted = Wanted()
+    wanted = ReadOptions()
     if rng.random() < 0.5:
         at = rng.randrange(D)
         arrays[at] = rng.choice(ODD_COLUMNS + more + more)()
-        wanted = rng.choice((Wanted(), Wanted(group=f"f{at}"), Wanted(id=f"f{at}"), Wanted(drop=(f"f{at}",))))
+        wanted = rng.choice(
+            (ReadOptions(), ReadOptions(group=f"f{at}"), ReadOptions(id=f"f{at}"), ReadOptions(drop=(f"f{at}",)))
+        )
     if rng.random() < 0.15:
         names[rng.randrange(D)] = rng.choice(NAMES)
     if rng.random() < 0.05:

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from hostile.case import Case, D, N, matrix, places, stamped, worn
 
@@ -367,9 +367,9 @@ def h5(folder: Path, rng: Random) -> Case:
     _plain(path, rng)
     _spoil(path, rng)
     wanted = (
-        Wanted(dataset=rng.choice(("values", "/values", "X", "a", "more", "a/../values", ".")))
+        ReadOptions(dataset=rng.choice(("values", "/values", "X", "a", "more", "a/../values", ".")))
         if rng.random() < 0.35
-        else Wanted()
+        else ReadOptions()
     )
     return Case(path, wanted)
 
@@ -427,13 +427,13 @@ def _annotated(folder: Path, rng: Random, forms: tuple[str, ...]) -> Case:
     _spoil(path, rng)
     wanted = rng.choice(
         (
-            Wanted(),
-            Wanted(group="group"),
-            Wanted(id="text"),
-            Wanted(group="number"),
-            Wanted(group="maybe"),
-            Wanted(layer="raw"),
-            Wanted(drop=("feature 1",)),
+            ReadOptions(),
+            ReadOptions(group="group"),
+            ReadOptions(id="text"),
+            ReadOptions(group="number"),
+            ReadOptions(group="maybe"),
+            ReadOptions(layer="raw"),
+            ReadOptions(drop=("feature 1",)),
         )
     )
     return Case(path, wanted)

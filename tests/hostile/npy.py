@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from hostile.case import NUMBERS, Case, D, N, as_json, edited, matrix, patched, places, some, stamped, worn
 
@@ -259,9 +259,9 @@ def npz(folder: Path, rng: Random) -> Case:
     """Write a .npz file of one array, or of two of which one is asked for."""
     X = np.asarray(matrix(rng), order=rng.choice("CF"))
     members = {"arr_0.npy": plain_npy(X)}
-    wanted = Wanted()
+    wanted = ReadOptions()
     if rng.random() < 0.3:
-        members["other.npy"], wanted = plain_npy(X[:3]), Wanted(dataset=rng.choice(("arr_0", "other", "absent")))
+        members["other.npy"], wanted = plain_npy(X[:3]), ReadOptions(dataset=rng.choice(("arr_0", "other", "absent")))
     path = folder / "case.npz"
     path.write_bytes(hostile_zip(members, rng))
     return Case(path, wanted)

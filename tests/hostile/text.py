@@ -11,7 +11,7 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from hostile.case import NUMBERS, Case, matrix, some, stamped, worn
 
@@ -100,15 +100,15 @@ def _gzipped(content: bytes, rng: Random) -> bytes:
 
 def _written(ending: str, separator: str, folder: Path, rng: Random) -> Case:
     rows = _table(separator, rng)
-    wanted = Wanted()
+    wanted = ReadOptions()
     if "group" in rows[0] or rng.random() < 0.1:
         wanted = rng.choice(
             (
-                Wanted(group="group"),
-                Wanted(id="group"),
-                Wanted(drop=("group",)),
-                Wanted(select=("a", "b*")),
-                Wanted(id="a"),
+                ReadOptions(group="group"),
+                ReadOptions(id="group"),
+                ReadOptions(drop=("group",)),
+                ReadOptions(select=("a", "b*")),
+                ReadOptions(id="a"),
             )
         )
     if rng.random() < 0.9:

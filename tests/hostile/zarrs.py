@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from hostile import places
 from hostile.case import Case, D, N, as_json, edited, some, stamped, worn
@@ -244,13 +244,19 @@ def _written(version: int, folder: Path, rng: Random) -> Case:
             continue
     if rng.random() < 0.12:
         _no_file(path, rng)
-    wanted = Wanted()
+    wanted = ReadOptions()
     if "AnnData" in base:
         wanted = rng.choice(
-            (Wanted(), Wanted(group="group"), Wanted(id="text"), Wanted(select=("feature 1",)), Wanted(dataset="X"))
+            (
+                ReadOptions(),
+                ReadOptions(group="group"),
+                ReadOptions(id="text"),
+                ReadOptions(select=("feature 1",)),
+                ReadOptions(dataset="X"),
+            )
         )
     elif "group" in base:
-        wanted = Wanted(dataset=rng.choice(("a/values", "other", "labels", "a", "..", "/", "../case.zarr", None)))
+        wanted = ReadOptions(dataset=rng.choice(("a/values", "other", "labels", "a", "..", "/", "../case.zarr", None)))
     return Case(path, wanted)
 
 

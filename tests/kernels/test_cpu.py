@@ -12,7 +12,7 @@ import pytest
 from sparsemean import _kernels
 from sparsemean._kernels import cpu, reference
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
 
@@ -30,7 +30,10 @@ def test_counts_and_means_equal_the_reference(first: int) -> None:
     for seed in range(first, first + 50):
         problem = draw(seed)
         n = problem.X.shape[0]
-        for partition in (deal_paper(n, problem.n_buckets, seed), deal_blocks(n, problem.sizes, seed)):
+        for partition in (
+            assign_paper_buckets(n, problem.n_buckets, seed),
+            assign_block_buckets(n, problem.sizes, seed),
+        ):
             assert_same_counts(cpu.count_signs(problem.X, partition), reference.count_signs(problem.X, partition))
             level = partition.wanted[-1]
             np.testing.assert_array_equal(
@@ -42,7 +45,7 @@ def test_counts_and_means_equal_the_reference(first: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_walk_equals_the_plain_iteration_bit_for_bit(seed: int) -> None:
     problem = draw(seed)
-    means = reference.bucket_means(problem.X, deal_paper(problem.X.shape[0], problem.n_buckets, seed))
+    means = reference.bucket_means(problem.X, assign_paper_buckets(problem.X.shape[0], problem.n_buckets, seed))
     times = (0, 1, 2, 57, 200, 600)
     np.testing.assert_array_equal(
         cpu.subgm(means, alpha=1e-5, eta=0.05, times=times),
@@ -57,20 +60,24 @@ def test_threads_and_stripes_add_up(layout: str, dtype: str, n_jobs: int) -> Non
     rng = np.random.default_rng(5)
     for n, d in ((5000, 60), (300, 1700)):
         X = laid_out((rng.standard_normal((n, d)) * 3).astype(dtype), layout)
-        for partition in (deal_paper(n, n // 3, 1), deal_blocks(n, (1, 2, 4), 1), deal_blocks(n, (2, 16), 1)):
+        for partition in (
+            assign_paper_buckets(n, n // 3, 1),
+            assign_block_buckets(n, (1, 2, 4), 1),
+            assign_block_buckets(n, (2, 16), 1),
+        ):
             assert_same_counts(cpu.count_signs(X, partition, n_jobs=n_jobs), reference.count_signs(X, partition))
 
 
 @pytest.fixture
 def wide() -> tuple[np.ndarray, Partition]:
     X = np.random.default_rng(0).standard_normal((200, 3000))
-    return X, deal_paper(200, 66, 0)
+    return X, assign_paper_buckets(200, 66, 0)
 
 
 def test_float32_sums_are_taken_in_float64() -> None:
     # in float32 the sum of a bucket would be 0 or have the wrong sign
     rows = np.array([[1.0], [2.0**-30], [-1.0], [2.0**-31]], dtype=np.float32)
-    partition = deal_blocks(64, (4,), 3)
+    partition = assign_block_buckets(64, (4,), 3)
     X = np.zeros((64, 1), dtype=np.float32)
     X[partition.order] = np.tile(rows, (16, 1))
     assert cpu.count_signs(X, partition).positive[0, 0] == 16
@@ -81,7 +88,11 @@ def test_float32_sums_are_taken_in_float64() -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str, order: str) -> None:
     rng = np.random.default_rng(1)
-    for partition in (deal_paper(130, 40, 0), deal_blocks(130, (1, 2, 4), 0), deal_blocks(130, (1, 8), 0)):
+    for partition in (
+        assign_paper_buckets(130, 40, 0),
+        assign_block_buckets(130, (1, 2, 4), 0),
+        assign_block_buckets(130, (1, 8), 0),
+    ):
         for row in (0, 70, 129):
             X = np.asarray(rng.standard_normal((130, 7)), dtype=dtype, order=order)  # type: ignore[call-overload]
             X[row, 3] = value

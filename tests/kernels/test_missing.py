@@ -7,7 +7,7 @@ import pytest
 
 from sparsemean import _kernels
 from sparsemean._kernels import cpu, reference
-from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Counts, Partition
 
 from problems import LAYOUTS, draw, laid_out
@@ -30,10 +30,10 @@ def partitions(n: int, n_buckets: int, sizes: tuple[int, ...], seed: int) -> lis
     units = np.random.default_rng(seed).integers(0, max(1, n // 3), n)
     units = np.unique(units, return_inverse=True)[1]
     return [
-        deal_paper(n, n_buckets, seed),
-        deal_blocks(n, sizes, seed),
-        deal_blocks(n, (1, 2, 4), seed),
-        deal_blocks(n, (1, 2, 4), seed, units=units),
+        assign_paper_buckets(n, n_buckets, seed),
+        assign_block_buckets(n, sizes, seed),
+        assign_block_buckets(n, (1, 2, 4), seed),
+        assign_block_buckets(n, (1, 2, 4), seed, units=units),
     ]
 
 
@@ -46,7 +46,7 @@ def assert_identical(fast: Counts, slow: Counts) -> None:
 def test_the_specification_by_hand() -> None:
     nan = np.nan
     X = np.array([[1.0, nan, nan], [nan, -2.0, nan], [-4.0, -1.0, nan], [nan, 3.0, nan]])
-    partition = deal_blocks(4, (1, 2, 4), 0)
+    partition = assign_block_buckets(4, (1, 2, 4), 0)
     pairs = X[partition.order].reshape(2, 2, 3)
     expected = [[np.mean(x[~np.isnan(x)]) if (~np.isnan(x)).any() else nan for x in pair.T] for pair in pairs]
     np.testing.assert_array_equal(reference.bucket_means(X, partition, level=1, missing=True), expected)
@@ -84,7 +84,11 @@ def test_threads_stripes_and_blocks_add_up(layout: str, dtype: str) -> None:
         X = rng.standard_normal((n, d)).astype(dtype)
         X[n // 2 :, : d // 3][rng.random((n - n // 2, d // 3)) < 0.3] = np.nan
         X = laid_out(X, layout)
-        for partition in (deal_paper(n, n // 3, 1), deal_blocks(n, (1, 2, 4), 1), deal_blocks(n, (2, 16), 1)):
+        for partition in (
+            assign_paper_buckets(n, n // 3, 1),
+            assign_block_buckets(n, (1, 2, 4), 1),
+            assign_block_buckets(n, (2, 16), 1),
+        ):
             slow = reference.count_signs(X, partition, missing=True)
             assert_identical(cpu.count_signs(X, partition, missing=True, n_jobs=3), slow)
 
@@ -93,7 +97,7 @@ def test_threads_stripes_and_blocks_add_up(layout: str, dtype: str) -> None:
 def test_complete_data_are_counted_as_ever(seed: int) -> None:
     problem = draw(seed)
     n = problem.X.shape[0]
-    for partition in (deal_paper(n, problem.n_buckets, seed), deal_blocks(n, problem.sizes, seed)):
+    for partition in (assign_paper_buckets(n, problem.n_buckets, seed), assign_block_buckets(n, problem.sizes, seed)):
         plain, omitting = (cpu.count_signs(problem.X, partition, missing=missing) for missing in (False, True))
         assert_identical(omitting, plain)
         assert omitting.present is None
@@ -103,7 +107,11 @@ def test_complete_data_are_counted_as_ever(seed: int) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_infinity_is_no_gap(value: float, order: str) -> None:
     rng = np.random.default_rng(1)
-    for partition in (deal_paper(130, 40, 0), deal_blocks(130, (1, 2, 4), 0), deal_blocks(130, (1, 8), 0)):
+    for partition in (
+        assign_paper_buckets(130, 40, 0),
+        assign_block_buckets(130, (1, 2, 4), 0),
+        assign_block_buckets(130, (1, 8), 0),
+    ):
         for row in (0, 70, 129):
             X = np.asarray(rng.standard_normal((130, 7)), order=order)  # type: ignore[call-overload]
             X[rng.random(X.shape) < 0.2] = np.nan
@@ -114,7 +122,7 @@ def test_infinity_is_no_gap(value: float, order: str) -> None:
 
 def test_a_shift_moves_what_is_there() -> None:
     X = with_gaps(np.random.default_rng(0).standard_normal((200, 9)), 1)
-    shift, partition = np.arange(9) / 4, deal_blocks(200, (1, 2, 4), 3)
+    shift, partition = np.arange(9) / 4, assign_block_buckets(200, (1, 2, 4), 3)
     expected = reference.count_signs(X - shift, partition, missing=True)
     assert_identical(cpu.count_signs(X, partition, shift=shift, missing=True), expected)
 
@@ -123,7 +131,7 @@ def test_a_shift_moves_what_is_there() -> None:
 def test_walks_leave_out_empty_buckets_bit_for_bit(seed: int) -> None:
     problem = draw(seed)
     X = with_gaps(problem.X, seed)
-    partition = deal_paper(X.shape[0], problem.n_buckets, seed)
+    partition = assign_paper_buckets(X.shape[0], problem.n_buckets, seed)
     means = reference.bucket_means(X, partition, missing=True)
     times = (0, 1, 57, 200, 600)
     walked = cpu.subgm(means, alpha=1e-5, eta=0.05, times=times)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsemean._kernels import reference
-from sparsemean._stats.buckets import deal_blocks, deal_paper
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 
 
 def test_one_step_by_hand() -> None:
@@ -26,7 +26,7 @@ def test_the_walk_ends_at_the_median() -> None:
 
 def test_bucket_means_are_means_of_the_rows_of_each_bucket() -> None:
     X = np.random.default_rng(0).standard_normal((131, 4))
-    for partition in (deal_paper(131, 20, 0), deal_blocks(131, (2, 8), 0)):
+    for partition in (assign_paper_buckets(131, 20, 0), assign_block_buckets(131, (2, 8), 0)):
         fine = reference.bucket_means(X, partition, level=partition.wanted[0])
         labels = np.unique(partition.bucket_of_row)
         expected = [X[partition.bucket_of_row == label].mean(axis=0) for label in labels]

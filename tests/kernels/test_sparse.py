@@ -8,7 +8,7 @@ from scipy import sparse as scipy_sparse
 
 from sparsemean import _kernels
 from sparsemean._kernels import cpu, reference, sparse
-from sparsemean._stats.buckets import block_spans, deal_blocks, deal_paper, stretch
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets, block_spans, stretch
 from sparsemean._util.records import Counts, Partition
 
 TYPES = ("float64", "float32", "int64", "int32", "int8", "uint8", "bool", "longdouble")
@@ -35,11 +35,11 @@ def dealt(seed: int, n: int) -> list[Partition]:
     units = np.unique(rng.integers(0, n // 3 + 1, n), return_inverse=True)[1]
     some = np.flatnonzero(rng.random(n) < 0.7) if n > 20 else np.arange(n)
     return [
-        deal_paper(n, int(rng.integers(1, n + 1)), seed),
-        deal_blocks(n, sizes, seed),
-        deal_blocks(n, sizes, seed, units=units),
-        deal_blocks(some.size, sizes, seed).of_rows(some),
-        deal_paper(some.size, int(rng.integers(1, some.size + 1)), seed).of_rows(some),
+        assign_paper_buckets(n, int(rng.integers(1, n + 1)), seed),
+        assign_block_buckets(n, sizes, seed),
+        assign_block_buckets(n, sizes, seed, units=units),
+        assign_block_buckets(some.size, sizes, seed).of_rows(some),
+        assign_paper_buckets(some.size, int(rng.integers(1, some.size + 1)), seed).of_rows(some),
     ]
 
 
@@ -77,7 +77,7 @@ def test_threads_agree(n_jobs: int) -> None:
     rng = np.random.default_rng(3)
     X = scipy_sparse.csc_array(scipy_sparse.random(3000, 900, density=0.1, rng=rng, data_rvs=rng.standard_normal))
     assert X.nnz > cpu.SMALL
-    partition = deal_blocks(3000, (1, 4, 16), 3)
+    partition = assign_block_buckets(3000, (1, 4, 16), 3)
     assert_same(sparse.count_signs(X, partition, n_jobs=n_jobs), cpu.count_signs(X.toarray(), partition, n_jobs=1))
     labels = rng.integers(0, 2, 3000)
     dense = X.toarray()
@@ -88,7 +88,7 @@ def test_threads_agree(n_jobs: int) -> None:
 def test_stretches_add_up() -> None:
     X = drawn(7 * len(TYPES))
     X = np.tile(X, (3, 1))
-    partition = deal_blocks(X.shape[0], (1, 2, 8), 5)
+    partition = assign_block_buckets(X.shape[0], (1, 2, 8), 5)
     lows, highs = block_spans(partition)
     for block in range(0, lows.size, 2):
         last = min(block + 2, lows.size)
@@ -127,9 +127,9 @@ def test_entries_out_of_order_or_twice_add_up_and_stay_as_they_were(index_type: 
 def test_stored_zeros_are_zeros() -> None:
     data = np.array([0.0, -0.0, 3.0, -3.0])
     X = scipy_sparse.csc_array((data, np.array([0, 1, 2, 3]), np.array([0, 4])), shape=(8, 1))
-    for partition in (deal_blocks(8, (1, 2, 8), 0), deal_paper(8, 1, 0)):
+    for partition in (assign_block_buckets(8, (1, 2, 8), 0), assign_paper_buckets(8, 1, 0)):
         assert_same(sparse.count_signs(X, partition), reference.count_signs(X.toarray(), partition))
-    assert sparse.count_signs(X, deal_paper(8, 1, 0)).nearest[0] == np.inf
+    assert sparse.count_signs(X, assign_paper_buckets(8, 1, 0)).nearest[0] == np.inf
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -138,16 +138,20 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str) -> None
     X = scipy_sparse.csc_array(scipy_sparse.random(130, 7, density=0.2, rng=1, dtype=dtype))
     X.data[X.indptr[3]] = value
     row = X.indices[X.indptr[3]]
-    for partition in (deal_paper(130, 40, 0), deal_blocks(130, (1, 2, 4), 0), deal_blocks(130, (1, 64), 0)):
+    for partition in (
+        assign_paper_buckets(130, 40, 0),
+        assign_block_buckets(130, (1, 2, 4), 0),
+        assign_block_buckets(130, (1, 64), 0),
+    ):
         with pytest.raises(_kernels.NotFiniteError):
             sparse.count_signs(X, partition)
     with pytest.raises(_kernels.NotFiniteError):
         sparse.compare_groups(X, np.arange(130) % 2)
-    others = deal_blocks(129, (1, 2), 0).of_rows(np.setdiff1d(np.arange(130), row))
+    others = assign_block_buckets(129, (1, 2), 0).of_rows(np.setdiff1d(np.arange(130), row))
     assert np.isfinite(sparse.count_signs(X, others).nearest).any()
 
 
 def test_sums_that_overflow_are_noticed() -> None:
     X = scipy_sparse.csc_array(np.full((8, 1), 1e308))
     with pytest.raises(_kernels.NotFiniteError):
-        sparse.count_signs(X, deal_blocks(8, (1, 2, 4), 0))
+        sparse.count_signs(X, assign_block_buckets(8, (1, 2, 4), 0))

@@ -22,8 +22,8 @@ from sparsemean._data import dask as files
 from sparsemean._data import dask as source
 from sparsemean._data.table import NOTHING
 from sparsemean._fit.one_sample import fit
-from sparsemean._stats.buckets import deal_blocks, deal_paper
-from sparsemean._util.cluster import MANY, working
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
+from sparsemean._util.cluster import MANY, cluster_client
 from sparsemean._util.records import Partition
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -40,17 +40,17 @@ CHUNKS: dict[str, Any] = {
     "single rows": ((1,) * 130 + (870,), D),
 }
 PARTITIONS: dict[str, Callable[[], Partition]] = {
-    "blocks": lambda: deal_blocks(N, (1, 2, 4), 3),
-    "larger blocks": lambda: deal_blocks(N, (8, 32), 3),
+    "blocks": lambda: assign_block_buckets(N, (1, 2, 4), 3),
+    "larger blocks": lambda: assign_block_buckets(N, (8, 32), 3),
     "some rows": lambda: _some_rows(np.flatnonzero(np.random.default_rng(0).random(N) < 0.9)),
     "few rows": lambda: _some_rows(np.r_[5:10, 600:700]),
-    "permutation": lambda: deal_paper(N, 33, 3),
-    "subjects": lambda: deal_blocks(N, (1, 2, 4), 3, units=np.arange(N) % 300),
+    "permutation": lambda: assign_paper_buckets(N, 33, 3),
+    "subjects": lambda: assign_block_buckets(N, (1, 2, 4), 3, units=np.arange(N) % 300),
 }
 
 
 def _some_rows(rows: Any) -> Partition:
-    return deal_blocks(rows.size, (1, 2, 4), 3).of_rows(rows)
+    return assign_block_buckets(rows.size, (1, 2, 4), 3).of_rows(rows)
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +200,7 @@ def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkey
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with working("local", workers=2, memory="1GB") as client:
+    with cluster_client("local", workers=2, memory="1GB") as client:
         yield client
 
 

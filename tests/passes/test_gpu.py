@@ -17,7 +17,7 @@ from sparsemean._data import as_table, open_file
 from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.arrays import on_device, on_host
-from sparsemean._stats.buckets import deal_blocks
+from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean.errors import InputError
 from sparsemean.simulate import make_contaminated
 
@@ -115,7 +115,7 @@ def test_pieces_of_rows_add_up(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 64 * 20 * 8)
     X = problem(n=500, d=20).round()
     table = as_table(sparse.csr_array(X))
-    dealt = deal_blocks(500, (1, 2, 4), seed=0)
+    dealt = assign_block_buckets(500, (1, 2, 4), seed=0)
     found, kept = engines.count(sent(table, "gpu"), dealt, keep=np.array([3, 7]))
     expected, _ = engines.count(as_table(X), dealt)
     np.testing.assert_array_equal(on_host(found).positive, expected.positive)

@@ -14,8 +14,8 @@ from sparsemean._counts import partial_counts
 from sparsemean._counts.engines import count
 from sparsemean._data import as_table
 from sparsemean._kernels import reference
-from sparsemean._stats.buckets import block_positions, deal_blocks, deal_places, deal_ranges
-from sparsemean._util.records import BLOCK, Counts, Same, Told
+from sparsemean._stats.buckets import assign_block_buckets, assign_places, assign_ranges, block_positions
+from sparsemean._util.records import BLOCK, ConstantColumns, Counts, SketchState
 from sparsemean.errors import InputError
 
 import problems
@@ -36,7 +36,7 @@ def same_counts(found: Counts, expected: Counts) -> None:
     np.testing.assert_allclose(found.nearest, expected.nearest, rtol=1e-15)  # a sum over a count, or times a share
 
 
-def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> Told:
+def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> SketchState:
     pieces = cut(X.shape[0], rng)
     rng.shuffle(pieces)
     return partial_counts.closed(
@@ -49,7 +49,7 @@ def test_pieces_in_any_order_give_the_counts_of_one_pass(seed: int) -> None:
     problem, rng = problems.draw(seed), np.random.default_rng(seed)
     X, sizes = problem.X, problem.sizes
     shift = None if seed % 3 else np.round(rng.normal(size=X.shape[1]))
-    whole = count(as_table(X), deal_blocks(X.shape[0], sizes, seed), shift=shift)[0]
+    whole = count(as_table(X), assign_block_buckets(X.shape[0], sizes, seed), shift=shift)[0]
     told = in_pieces(X, rng, seed=seed, sizes=sizes, shift=shift)
     same_counts(told.counts, whole)
     assert told.ranges == ((0, X.shape[0]),)
@@ -63,7 +63,7 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
     X = np.round(rng.normal(size=(int(rng.integers(65, 300)), 12)), 1)
     X[rng.random(X.shape) < share] = np.nan
     X[:, 0] = np.nan if seed % 2 else 3.0
-    whole = count(as_table(X), deal_blocks(X.shape[0], (1, 2, 4), seed), missing=True)[0]
+    whole = count(as_table(X), assign_block_buckets(X.shape[0], (1, 2, 4), seed), missing=True)[0]
     told = in_pieces(X, rng, seed=seed, sizes=(1, 2, 4), missing=True)
     same_counts(told.counts, whole)
 
@@ -71,7 +71,7 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
 def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 40)) < 0.2, rng.normal(size=(300, 40)), 0.0)
-    whole = count(as_table(X), deal_blocks(300, (1, 2, 4), 5))[0]
+    whole = count(as_table(X), assign_block_buckets(300, (1, 2, 4), 5))[0]
     for kind in (sparse.csr_array, sparse.csc_array):
         parts = [partial_counts.sketch(as_table(kind(X[a:b])), a, seed=5, sizes=(1, 2, 4)) for a, b in cut(300, rng)]
         same_counts(partial_counts.closed(partial_counts.merged(parts)).counts, whole)
@@ -94,7 +94,7 @@ def by_definition(X: Any, groups: list[list[int]], seed: int, sizes: tuple[int, 
     total = None
     for rows in groups:
         positions = np.concatenate([block_positions(row, 1, seed) for row in rows])
-        counted = reference.count_signs(X[rows], deal_places(positions, sizes))
+        counted = reference.count_signs(X[rows], assign_places(positions, sizes))
         total = counted if total is None else total.plus(counted)
     assert total is not None
     return total
@@ -121,14 +121,14 @@ def test_sealed_ends_are_dealt_apart_and_the_rest_of_a_block_together(seed: int)
     expected = by_definition(X, list(groups.values()), seed, sizes)
     nearest = told.counts.nearest if untold else expected.nearest
     same_counts(told.counts, replace(expected, nearest=nearest))
-    dealt = deal_ranges(told.ranges, told.sealed, sizes, seed)
+    dealt = assign_ranges(told.ranges, told.sealed, sizes, seed)
     assert tuple(dealt.n_buckets(level) for level in dealt.wanted) == told.counts.n_buckets
     again = count(as_table(X[kept]), dealt)[0]
     same_counts(replace(again, nearest=nearest) if untold else again, told.counts)
 
 
 def test_ranges_from_zero_without_seals_are_dealt_like_one_fit() -> None:
-    one, other = deal_blocks(333, (1, 2, 4), 7), deal_ranges(((0, 333),), (), (1, 2, 4), 7)
+    one, other = assign_block_buckets(333, (1, 2, 4), 7), assign_ranges(((0, 333),), (), (1, 2, 4), 7)
     np.testing.assert_array_equal(other.order, one.order)
     np.testing.assert_array_equal(other.bucket_of_row, one.bucket_of_row)
     for a, b in zip(other.levels, one.levels, strict=True):
@@ -147,7 +147,7 @@ def test_features_with_one_value_are_known_however_rows_are_cut() -> None:
         assert dict(zip(same.features.tolist(), same.values.tolist(), strict=True)) == {1: 2.0, 5: 4.0, 6: 9.0}
     tested = in_pieces(X[:, [1, 3]], rng, seed=0, sizes=(4,), shift=np.array([2.0, 1.0])).same
     assert tested.features.tolist() == [1]
-    assert Same().features.size == 0
+    assert ConstantColumns().features.size == 0
 
 
 def test_what_is_not_finite_is_refused_wherever_it_stands() -> None:

@@ -12,7 +12,7 @@ from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, InputError, load, sparse_mean
 from sparsemean._stats.row_scores import limit
-from sparsemean._util.records import Rows
+from sparsemean._util.records import RowScores
 
 
 def marks(ax: Axes, marker: str) -> np.ndarray:
@@ -98,7 +98,7 @@ def test_many_rows_are_counted_in_cells(made: Estimate) -> None:
     n, rng = 100_000, np.random.default_rng(0)
     scores = rng.uniform(size=n)
     scores[[7, 9]] = 30, 20
-    judged = Rows(scores, np.ones(n), np.array([7, 9]))
+    judged = RowScores(scores, np.ones(n), np.array([7, 9]))
     many = replace(made, rows=judged, source=None, plan=replace(made.plan, n_rows=n, n_units=n))
     ax = many.plot_rows()
     mesh = next(item for item in ax.collections if isinstance(item, QuadMesh))

@@ -10,13 +10,13 @@ import pytest
 
 from sparsemean import baselines
 from sparsemean._fit.refinement import PUBLISHED, auto, check, name_of, refined
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
 X = np.random.default_rng(0).standard_t(3, (60, 4)) + np.array([9.0, -5, 4, 2])
 
 
-def made_by(refine: Any, rows: FloatArray = X, contamination: float = 0.1) -> Located:
+def made_by(refine: Any, rows: FloatArray = X, contamination: float = 0.1) -> LocationEstimate:
     return refined(refine, rows, contamination=contamination, noise="symmetric", random_state=7)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, InputError, Sketch, load_sketch, merge, simulate, sketch, sparse_mean
-from sparsemean._stats.buckets import cut_blocks, deal_ranges
+from sparsemean._stats.buckets import assign_ranges, cut_blocks
 from sparsemean._util.records import BLOCK
 
 from command import expect
@@ -79,7 +79,7 @@ def test_cut_blocks_are_those_that_are_dealt_with_fewer_rows(seed: int) -> None:
         if rng.random() < 0.8
     ]
     told = merge(made).told
-    dealt = deal_ranges(told.ranges, told.sealed, (1, 64), seed)
+    dealt = assign_ranges(told.ranges, told.sealed, (1, 64), seed)
     whole = dealt.levels[0]
     for level in dealt.levels[1:]:
         whole = whole[level]

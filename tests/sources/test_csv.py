@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from sparsemean._data import as_table, csv, open_file
-from sparsemean._data.table import Table, Wanted
+from sparsemean._data.table import ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -27,7 +27,7 @@ WHO = [f"s{i}" for i in range(60)]
 
 def read(tmp_path: Path, content: str | bytes, name: str = "x.csv", **wanted: Any) -> Table:
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    return open_file(tmp_path / name, Wanted(**wanted))
+    return open_file(tmp_path / name, ReadOptions(**wanted))
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".CSV"])
@@ -50,7 +50,7 @@ def test_lines_that_span_blocks_and_rows_beyond_the_room_made(tmp_path: Path, mo
     monkeypatch.setattr(csv, "READ_AT_ONCE", 700)
     for name in ("x.csv", "x.csv.gz"):
         FRAME.assign(who=[f'a "{w}",\n' for w in WHO]).to_csv(tmp_path / name, index=False)
-        table = open_file(tmp_path / name, Wanted(id="who"))
+        table = open_file(tmp_path / name, ReadOptions(id="who"))
         np.testing.assert_array_equal(table.values, X)
         assert table.row_names is not None
         assert table.row_names[59] == 'a "s59",\n'
@@ -173,7 +173,7 @@ def test_who_says_so_decides_whether_there_are_names(tmp_path: Path) -> None:
         read(tmp_path, "a,b\n1,2\n", header=False)
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(InputError, match=r"^--no-header must be left out for all but text: got x\.npy$"):
-        open_file(tmp_path / "x.npy", Wanted(header=False))
+        open_file(tmp_path / "x.npy", ReadOptions(header=False))
 
 
 def test_fit_and_sketch_lose_no_first_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

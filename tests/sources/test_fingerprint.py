@@ -25,7 +25,7 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(
 ) -> None:
     path = kinds.written(kind, tmp_path, X)
     target = tmp_path / "found.csv"
-    conclude = one_sample.concluded
+    conclude = one_sample.estimate_from_counts
 
     def written_to_meanwhile(*given: Any, **options: Any) -> Any:
         shutil.rmtree(path, ignore_errors=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsemean._data import as_table
-from sparsemean._data.gpu import Resident, lies_on_device, like
+from sparsemean._data.gpu import DeviceArray, lies_on_device, like
 from sparsemean._data.source import Dense
 from sparsemean.errors import InputError, MissingExtraError
 
@@ -77,7 +77,7 @@ def test_tensors_on_a_device_stay_there(cupy: Any, kind: str) -> None:
     cupy.from_dlpack = lambda tensor: Array(tensor.values)
     tensor = Tensor(halves(X), "cuda", "bfloat16") if kind == "bfloat16" else Tensor(X.astype(kind), "cuda")
     source = as_table(tensor).source
-    assert isinstance(source, Resident)
+    assert isinstance(source, DeviceArray)
     assert source.kind == kind
     np.testing.assert_allclose(source.take(np.array([2, 0])), X[:, [2, 0]], rtol=0.01)
     np.testing.assert_allclose(source.block(slice(1, 4), slice(0, 2)), X[1:4, :2], rtol=0.01)

@@ -13,7 +13,7 @@ from sparsemean._data import as_table, open_file
 from sparsemean._data.chunked import way_to_read
 from sparsemean._data.hdf5 import H5
 from sparsemean._data.numpy_files import Npy
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -101,15 +101,15 @@ def test_the_dataset_is_named_where_there_are_several(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["a/first"], file["a/second"], file["vector"], file["text"] = X, 2 * X, X[0], "hello"
-    np.testing.assert_array_equal(open_file(path, Wanted(dataset="a/second")).values, 2 * X)
+    np.testing.assert_array_equal(open_file(path, ReadOptions(dataset="a/second")).values, 2 * X)
     line = "--dataset must name one of several arrays: got none; x.h5 has a/first, a/second"
     with pytest.raises(InputError, match=line):
         open_file(path)
     for name in ("vector", "a", "/", "b", "text"):
         with pytest.raises(InputError, match=r"--dataset must name a matrix .*a/first, a/second"):
-            open_file(path, Wanted(dataset=name))
+            open_file(path, ReadOptions(dataset=name))
     with pytest.raises(InputError, match=r"--layer must be left out for \.h5 files"):
-        open_file(path, Wanted(layer="counts"))
+        open_file(path, ReadOptions(layer="counts"))
 
 
 def test_a_file_without_a_matrix_says_what_it_has(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_file_without_a_matrix_says_what_it_has(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.h5 with no arrays"):
         open_file(path)
     with pytest.raises(InputError, match=r"x\.h5 with 2-D arrays of complex128"):
-        open_file(written(path, X + 1j), Wanted(dataset="x"))
+        open_file(written(path, X + 1j), ReadOptions(dataset="x"))
 
 
 def test_shapes_beyond_the_file_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 
@@ -123,8 +123,8 @@ def test_entries_out_of_order_and_repeated_are_added_up(form: str, tmp_path: Pat
 @pytest.mark.parametrize("form", FORMS)
 def test_layers_choices_and_groups(form: str, tmp_path: Path) -> None:
     path = written(tmp_path / "x.h5ad", form)
-    np.testing.assert_array_equal(open_file(path, Wanted(layer="doubled")).values, 2 * X)
-    table = open_file(path, Wanted(id="text", group="sex", select=("gene1*", "gene0"), drop=("gene13",)))
+    np.testing.assert_array_equal(open_file(path, ReadOptions(layer="doubled")).values, 2 * X)
+    table = open_file(path, ReadOptions(id="text", group="sex", select=("gene1*", "gene0"), drop=("gene13",)))
     kept = [0, 1, 10, 11, 12, *range(14, 20)]
     np.testing.assert_array_equal(table.values, X[:, kept])
     assert list(table.feature_names) == [GENES[i] for i in kept]
@@ -143,17 +143,17 @@ def test_columns_of_obs_of_every_kind(ending: str, tmp_path: Path) -> None:
         "gap": [None, *SEX[1:]], "flag": list(SEX == "m"), "dose": list(np.arange(N) % 2 * 2.5),
     }  # fmt: skip
     for name, values in expected.items():
-        assert open_file(path, Wanted(group=name)).groups.tolist() == values
+        assert open_file(path, ReadOptions(group=name)).groups.tolist() == values
 
 
 def test_wrong_choices_list_the_right_ones(tmp_path: Path) -> None:
     path = written(tmp_path / "x.h5ad")
     lines = {
-        "--layer must name a layer of the file: got 'counts'; it has the layers doubled": Wanted(layer="counts"),
-        "--group must name a column of obs: got 'x'; it has sex, text, age, nullable, gap": Wanted(group="x"),
-        "--id must name a column of obs: got 'y'; it has sex, text": Wanted(id="y"),
-        "--select must name columns of the file: got 'z'; it has gene0, gene1": Wanted(select=("z",)),
-        "--dataset must be left out for": Wanted(dataset="X"),
+        "--layer must name a layer of the file: got 'counts'; it has the layers doubled": ReadOptions(layer="counts"),
+        "--group must name a column of obs: got 'x'; it has sex, text, age, nullable, gap": ReadOptions(group="x"),
+        "--id must name a column of obs: got 'y'; it has sex, text": ReadOptions(id="y"),
+        "--select must name columns of the file: got 'z'; it has gene0, gene1": ReadOptions(select=("z",)),
+        "--dataset must be left out for": ReadOptions(dataset="X"),
     }
     for line, wanted in lines.items():
         with pytest.raises(InputError) as caught:
@@ -172,7 +172,7 @@ def test_names_that_are_not_unique(tmp_path: Path) -> None:
     adata.write_h5ad(tmp_path / "x.h5ad")
     with pytest.raises(InputError, match=r"got 'b' more than once; call adata\.var_names_make_unique\(\)"):
         open_file(tmp_path / "x.h5ad")
-    assert open_file(tmp_path / "x.h5ad", Wanted(drop=("b",))).shape == (N, D - 2)
+    assert open_file(tmp_path / "x.h5ad", ReadOptions(drop=("b",))).shape == (N, D - 2)
 
 
 def test_files_before_anndata_0_8(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_files_before_anndata_0_8(tmp_path: Path) -> None:
         del file["obs/sex"]
         file["obs/__categories/sex"], file["obs/sex"] = categories, codes
         file["obs/sex"].attrs["categories"] = file["obs/__categories/sex"].ref
-    table = open_file(path, Wanted(group="sex"))
+    table = open_file(path, ReadOptions(group="sex"))
     assert list(table.groups) == list(SEX)
     same_fit(table, X)
 
@@ -198,11 +198,11 @@ def test_files_before_anndata_0_7(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["X"], file["obs"], file["var"] = X, obs, np.array([(g,) for g in GENES], dtype=[("index", "S9")])
         file["uns/sex_categories"] = np.array(["f", "m"], dtype="S1")
-    table = open_file(path, Wanted(group="sex"))
+    table = open_file(path, ReadOptions(group="sex"))
     assert list(table.groups) == list(SEX)
     assert (list(table.row_names), list(table.feature_names)) == (CELLS, GENES)
     same_fit(table, X)
-    assert open_file(path, Wanted(id="sex")).row_names[0] == "m"
+    assert open_file(path, ReadOptions(id="sex")).row_names[0] == "m"
 
 
 def _set(where: str, at: int, value: int) -> Any:
@@ -261,7 +261,7 @@ def test_parts_that_do_not_fit_are_refused(what: str, form: str, tmp_path: Path)
     with h5py.File(path, "r+") as file:
         BROKEN[what](file)
     with pytest.raises(InputError) as caught:
-        open_file(path, Wanted(group="sex")).values  # noqa: B018
+        open_file(path, ReadOptions(group="sex")).values  # noqa: B018
     assert "\n" not in str(caught.value)
     assert caught.value.argument in ("FILE", "X")
 
@@ -273,7 +273,7 @@ def test_damaged_files_get_one_line(form: str, compression: str | None, tmp_path
     path, rng, refused = tmp_path / "damaged.h5ad", np.random.default_rng(0), 0
     for _ in range(20):
         path.write_bytes(damaged(content, rng))
-        refused += is_refused(path, Wanted(group="sex"))
+        refused += is_refused(path, ReadOptions(group="sex"))
     assert refused > 3
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from sparsemean import InputError, load, load_sketch
 from sparsemean._data import READERS, open_file
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 
 from conftest import Claims
 from hostile.kinds_of import KINDS
@@ -137,5 +137,5 @@ def test_text_that_the_kernel_makes_up(tmp_path: Path) -> None:
 def test_a_long_value_is_not_said_whole(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"{'x' * 100_000},b\n1,2\n")
     with pytest.raises(InputError, match="name a column of the file: got 'absent'; it has xxx") as refused:
-        open_file(tmp_path / "a.csv", Wanted(id="absent"))
+        open_file(tmp_path / "a.csv", ReadOptions(id="absent"))
     assert len(str(refused.value)) < 1000

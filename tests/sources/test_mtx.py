@@ -12,7 +12,7 @@ from scipy import io, sparse
 
 from sparsemean._data import as_table, open_file
 from sparsemean._data import sparse as sparse_files
-from sparsemean._data.table import Table, Wanted
+from sparsemean._data.table import ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -70,7 +70,7 @@ def test_patterns_places_twice_and_numbers_of_every_kind(tmp_path: Path) -> None
     text = BANNER.upper() + "Array REAL general\r\n2 2\r\n1e-310\r\n nan\r\n-inf\t1\r\n"
     np.testing.assert_array_equal(read(path, text).values, [[1e-310, -np.inf], [np.nan, 1]])
     with pytest.raises(InputError, match="--id must be left out"):
-        open_file(path, Wanted(id="a"))
+        open_file(path, ReadOptions(id="a"))
 
 
 BAD = {

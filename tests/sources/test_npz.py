@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sparsemean._data import as_table, open_file
 from sparsemean._data.numpy_files import Inside
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -52,16 +52,16 @@ def test_sparse_matrices_stay_sparse(kind: Any, tmp_path: Path) -> None:
 
 def test_one_of_several_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", first=X, second=2 * X, flat=X[0])
-    np.testing.assert_array_equal(open_file(tmp_path / "x.npz", Wanted(dataset="second")).values, 2 * X)
+    np.testing.assert_array_equal(open_file(tmp_path / "x.npz", ReadOptions(dataset="second")).values, 2 * X)
     for dataset, line in (
         (None, "--dataset must name one of several arrays: got none; x.npz has first, second, flat"),
         ("third", "--dataset must name an array of the file: got 'third'; x.npz has first, second, flat"),
         ("flat", "X must be 2-D, rows by features: got 1-D"),
     ):
         with pytest.raises(InputError, match=line):
-            open_file(tmp_path / "x.npz", Wanted(dataset=dataset))
+            open_file(tmp_path / "x.npz", ReadOptions(dataset=dataset))
     with pytest.raises(InputError, match=r"--drop must be left out for \.npz files"):
-        open_file(tmp_path / "x.npz", Wanted(drop=("a",)))
+        open_file(tmp_path / "x.npz", ReadOptions(drop=("a",)))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparsemean._data import as_table, frames, open_file
-from sparsemean._data.table import Table, Wanted
+from sparsemean._data.table import ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -39,7 +39,7 @@ def write(table: Any, path: Path, **options: Any) -> Path:
 
 
 def read(table: Any, path: Path, **wanted: Any) -> Table:
-    return open_file(write(table, path), Wanted(**wanted))
+    return open_file(write(table, path), ReadOptions(**wanted))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -95,9 +95,9 @@ def test_id_group_select_and_drop(ending: str, tmp_path: Path) -> None:
     assert groups is not None
     assert groups.dtype.kind == "i"
     with pytest.raises(InputError, match="--id must name a column of the file: got 'whom'"):
-        open_file(path, Wanted(id="whom"))
+        open_file(path, ReadOptions(id="whom"))
     with pytest.raises(InputError, match="--layer must be left out"):
-        open_file(path, Wanted(layer="x"))
+        open_file(path, ReadOptions(layer="x"))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -137,7 +137,7 @@ def test_what_holds_no_numbers_is_refused_before_it_is_read(
         f"name it with --id or --group, or leave it out with --drop {kind}"
     )
     monkeypatch.undo()
-    np.testing.assert_array_equal(open_file(path, Wanted(drop=(kind,))).values, X[:, :1])
+    np.testing.assert_array_equal(open_file(path, ReadOptions(drop=(kind,))).values, X[:, :1])
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -228,6 +228,6 @@ def test_damaged_files_never_crash(ending: str, packed: bool, tmp_path: Path) ->
     for _ in range(60):
         path.write_bytes(damaged(content, rng))
         try:
-            fit(open_file(path, Wanted(id="who")), random_state=0)
+            fit(open_file(path, ReadOptions(id="who")), random_state=0)
         except InputError as error:
             assert "\n" not in str(error)  # noqa: PT017

@@ -16,7 +16,7 @@ from scipy import io as scipy_io
 
 from sparsemean import sparse_mean
 from sparsemean._data import as_table, open_file
-from sparsemean._data.table import Opened, Wanted
+from sparsemean._data.table import FileContext, ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -81,7 +81,7 @@ def test_text_columns_are_refused_unless_named_or_dropped(tmp_path: Path) -> Non
         write(path, FRAME.assign(sample=[f"s{i}" for i in range(40)]))
         with pytest.raises(InputError, match="FILE must have numeric columns only: got text in column 'sample'"):
             open_file(path)
-        for wanted in (Wanted(id="sample"), Wanted(group="sample"), Wanted(drop=("s*",))):
+        for wanted in (ReadOptions(id="sample"), ReadOptions(group="sample"), ReadOptions(drop=("s*",))):
             np.testing.assert_array_equal(open_file(path, wanted).values, X)
 
 
@@ -140,7 +140,7 @@ def test_masks_are_not_ignored() -> None:
 
 @pytest.mark.parametrize("slip", ["{}['a']", "[][1]", "None.a", "len(3)", "1 // 0", "nothing", "assert False"])
 def test_a_slip_of_ours_is_not_the_fault_of_the_file(slip: str) -> None:
-    opened, code = Opened("x.h5", ".h5 file"), compile(slip, "slip", "exec")
+    opened, code = FileContext("x.h5", ".h5 file"), compile(slip, "slip", "exec")
     with pytest.raises(InputError, match=r"FILE must be a complete \.h5 file"), opened.reading():
         exec(code, {"__name__": "library.reading"})
     with pytest.raises((LookupError, AttributeError, TypeError, ArithmeticError, NameError, AssertionError)):  # noqa: SIM117

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean.errors import InputError
 
 X = np.random.default_rng(0).normal(size=(16, 5))
@@ -89,7 +89,7 @@ def test_data_in_other_files_are_refused_unread(what: str, folder: Path) -> None
     write, said = LINKED[what]
     path = written(folder / "a.h5", write)
     with pytest.raises(InputError, match=f"FILE must hold its data itself: got a.h5 with {said}"):
-        open_file(path, Wanted(dataset="x"))
+        open_file(path, ReadOptions(dataset="x"))
     with pytest.raises(InputError, match="FILE must hold"):
         open_file(path)
 
@@ -99,7 +99,7 @@ def test_sources_that_are_not_there_are_no_fill_values(what: str, folder: Path) 
     write, said = SPOILT[what]
     path = written(folder / "a.h5", write)
     with pytest.raises(InputError, match=f"FILE must .*{said}"):
-        open_file(path, Wanted(dataset="x"))
+        open_file(path, ReadOptions(dataset="x"))
     with h5py.File(path) as file, pytest.raises(InputError, match=r"must .*(sources|itself)"):
         as_table(file["x"])
 
@@ -107,7 +107,7 @@ def test_sources_that_are_not_there_are_no_fill_values(what: str, folder: Path) 
 def test_a_link_to_itself(folder: Path) -> None:
     path = written(folder / "a.h5", put("x", h5py.SoftLink("/x")))
     with pytest.raises(InputError, match=r"complete .*\('x', a link that leads nowhere\)"):
-        open_file(path, Wanted(dataset="x"))
+        open_file(path, ReadOptions(dataset="x"))
 
 
 def test_sources_may_name_no_other_file_either(folder: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_stays_in_the_file_or_its_folder_is_read(folder: Path) -> None:
     written(folder / "nested.h5", virtual("whole.h5"))
     cases = (relative, same_file, virtual("whole.h5"), virtual(str(folder / "whole.h5")), virtual("nested.h5"))
     for k, write in enumerate(cases):
-        table = open_file(written(folder / f"{k}.h5", write), Wanted(dataset="x"))
+        table = open_file(written(folder / f"{k}.h5", write), ReadOptions(dataset="x"))
         np.testing.assert_array_equal(table.values, X)
 
 
@@ -135,7 +135,7 @@ def test_the_only_matrix_among_links_types_and_groups_that_hold_themselves(folde
 
     path = written(folder / "a.h5", write)
     np.testing.assert_array_equal(open_file(path).values, X)
-    np.testing.assert_array_equal(open_file(path, Wanted(dataset="/g/h/up/h/x")).values, X)
+    np.testing.assert_array_equal(open_file(path, ReadOptions(dataset="/g/h/up/h/x")).values, X)
 
 
 def test_a_damaged_tree_of_chunks_does_not_end_the_process(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from scipy import sparse
 from zarr.core.sync import sync
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.table import Wanted
+from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
 
@@ -84,14 +84,14 @@ def test_the_array_is_named_where_a_group_has_several(tmp_path: Path) -> None:
     root.create_array("vector", data=X[0])
     same_fit(open_file(tmp_path / "x.zarr"), X)
     root.create_array("a/second", data=2 * X)
-    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", Wanted(dataset="a/second")).values, 2 * X)
+    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", ReadOptions(dataset="a/second")).values, 2 * X)
     with pytest.raises(InputError, match=r"one of several arrays: got none; x\.zarr has a/first, a/second"):
         open_file(tmp_path / "x.zarr")
     for name in ("vector", "a", "b"):
         with pytest.raises(InputError, match=r"--dataset must name a matrix .*a/first, a/second"):
-            open_file(tmp_path / "x.zarr", Wanted(dataset=name))
+            open_file(tmp_path / "x.zarr", ReadOptions(dataset=name))
     with pytest.raises(InputError, match=r"--group must be left out for \.zarr arrays"):
-        open_file(tmp_path / "x.zarr", Wanted(group="sex"))
+        open_file(tmp_path / "x.zarr", ReadOptions(group="sex"))
 
 
 def test_what_is_no_matrix_is_one_line(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_pickle_beside_the_matrix_is_never_opened(harm: Path, tmp_path: Path) 
     (age / "0").write_bytes(pickle.dumps(Harm(harm)))
     same_values(open_file(tmp_path / "x.zarr"), X)  # a column that nobody asks for does no harm
     with pytest.raises(InputError, match="use codecs that are known"):
-        open_file(tmp_path / "x.zarr", Wanted(group="age"))
+        open_file(tmp_path / "x.zarr", ReadOptions(group="age"))
     assert not harm.exists()
 
 
@@ -222,10 +222,10 @@ def test_a_compressed_matrix_of_more_columns_than_so_few_bytes_can_hold(tmp_path
     for name in ("data", "indices", "indptr"):
         group.create_array(name, data=getattr(matrix, name))
     group.attrs.update({"encoding-type": "csr_matrix", "shape": [20, 20]})
-    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", Wanted(dataset="m")).values, np.eye(20))
+    np.testing.assert_array_equal(open_file(tmp_path / "x.zarr", ReadOptions(dataset="m")).values, np.eye(20))
     group.attrs["shape"] = [20, 80_000_000]
     with pytest.raises(InputError, match=r"x\.zarr \(shape \(20, 80000000\) in"):
-        open_file(tmp_path / "x.zarr", Wanted(dataset="m"))
+        open_file(tmp_path / "x.zarr", ReadOptions(dataset="m"))
 
 
 def test_known_codecs_are_read(tmp_path: Path) -> None:

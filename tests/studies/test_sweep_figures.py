@@ -158,7 +158,7 @@ def test_progress_is_that_of_the_whole_figure(tmp_path: Path, monkeypatch: pytes
 
 def test_published_names_in_the_table(tmp_path: Path) -> None:
     sweep = Sweep("shape", (2.0,), (("t", 3.1),), ("old_stage_1", "default"), n=100, d=10, trials=1)
-    figure = SweepFigure("fig2c", "", (_sweeps.Strip("p", sweep, (("stage_1", "old_stage_1"),)),), (2.0,), "x")
+    figure = SweepFigure("fig2c", "", (_sweeps.PanelRow("p", sweep, (("stage_1", "old_stage_1"),)),), (2.0,), "x")
     table = _sweeps.run(figure, Options(tmp_path, n_jobs=1))
     assert table["estimator"].tolist() == ["stage_1", "default"]
     assert table["method"].tolist() == ["old_stage_1", "default"]

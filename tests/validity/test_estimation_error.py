@@ -23,7 +23,7 @@ import pytest
 
 from sparsemean import SparseMean, baselines, simulate, sparse_mean
 from sparsemean._kernels import cpu
-from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._stats.location import student_t
 from sparsemean._stats.planning import PRESET, paper_buckets
 from sparsemean._util.checks import Bunch
@@ -50,7 +50,7 @@ def published(X: np.ndarray, seed: int, epsilon: float) -> dict[str, np.ndarray]
     }
     made["sparse_GD"] = baselines.sparse_gd(X, contamination=epsilon, k=len(MEANS))
     n, J = X.shape[0], paper_buckets(X.shape[0], epsilon)
-    buckets = cpu.bucket_means(X, deal_paper(n, J, seed))
+    buckets = cpu.bucket_means(X, assign_paper_buckets(n, J, seed))
     made["sparse_filter"] = baselines.sparse_filter(buckets, contamination=math.ceil(epsilon * n) / J, k=len(MEANS))
     return made
 

@@ -16,7 +16,7 @@ from sparsemean._cli.common_options import details, progressing, waiting, writte
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsemean._data.table import Table, Wanted
+    from sparsemean._data.table import ReadOptions, Table
     from sparsemean.result import Estimate
 
 ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device")
@@ -78,14 +78,14 @@ def fit(
     .zarr, .h5 or .mtx; - reads comma-separated text from standard input.
     """
     from sparsemean._data import open_file
-    from sparsemean._data.table import Wanted
+    from sparsemean._data.table import ReadOptions
 
     if quiet and verbose:
         raise InputError("--quiet", "be left out with --verbose", "both")
     targets = [*([] if out is None else [out]), *common_options.json_target(json_file)]
     _check_targets(file, targets, overwrite)
     common_options.check_page(page, [file])
-    wanted = Wanted(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group")})
+    wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group")})
     if wanted.group is not None:
         _refuse_one_sample(context)
     if options["device"] not in (None, "cpu", "gpu"):
@@ -118,7 +118,7 @@ def fit(
 def _spread(
     table: Table,
     file: Path,
-    wanted: Wanted,
+    wanted: ReadOptions,
     quiet: bool,
     *,
     dask: str | None,
@@ -135,12 +135,12 @@ def _spread(
     if str(file) == "-":
         raise InputError("--dask", "be left out for standard input, which no worker can read", dask)
     from sparsemean._data.dask import spread
-    from sparsemean._util.cluster import working
+    from sparsemean._util.cluster import cluster_client
 
     table = spread(table, file, wanted)
     with contextlib.ExitStack() as stack:
         with waiting("Starting workers" if dask == "local" else f"Asking {dask}", quiet):
-            stack.enter_context(working(dask, workers=workers, memory=worker_memory))
+            stack.enter_context(cluster_client(dask, workers=workers, memory=worker_memory))
         yield table
 
 

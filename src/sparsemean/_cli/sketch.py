@@ -50,10 +50,10 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
     """
     from sparsemean._counts.sketch import sketch_table
     from sparsemean._data import open_file
-    from sparsemean._data.table import Wanted
+    from sparsemean._data.table import ReadOptions
 
     target = _target(file, out)
-    wanted = Wanted(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
+    wanted = ReadOptions(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
     began = time.perf_counter()
     title = "standard input" if str(file) == "-" else file.name
@@ -165,14 +165,14 @@ def merge(
     """
     from sparsemean._counts.merging import merge as merged
     from sparsemean._data import open_file
-    from sparsemean._data.table import Wanted
+    from sparsemean._data.table import ReadOptions
     from sparsemean._fit.write import write
 
     results = [*(path for path in out if path.suffix.lower() != ENDING), *common_options.json_target(json_file)]
     sketches = [path for path in out if path.suffix.lower() == ENDING]
     _check_targets(results, sketches, [*files, *rows])
     common_options.check_page(page, [*files, *rows])
-    wanted = Wanted(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
+    wanted = ReadOptions(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
     began = time.perf_counter()
     with waiting(f"Adding {len(files)} sketches", quiet):

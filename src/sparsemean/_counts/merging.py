@@ -17,7 +17,7 @@ from sparsemean._counts import partial_counts, sketch_file
 from sparsemean._counts.sketch import Sketch, sketch
 from sparsemean._counts.sketch_file import load_sketch
 from sparsemean._data.table import Names
-from sparsemean._util.records import CountArray, FloatArray, Told
+from sparsemean._util.records import CountArray, FloatArray, SketchState
 from sparsemean.errors import InputError
 
 __all__ = ["Sketch", "load_sketch", "merge", "sketch"]
@@ -47,7 +47,7 @@ class Part:
     header: sketch_file.Header
     name: str
 
-    def told(self) -> Told:
+    def told(self) -> SketchState:
         """Return the counts, read now if they are in a file, to be added to others."""
         return self.what.told if isinstance(self.what, Sketch) else sketch_file.read_told(self.what)
 
@@ -105,7 +105,7 @@ def _part(item: Any, k: int) -> Part:
     raise InputError("sketches", "be sketches or files with them", type(item).__name__)
 
 
-def _coming(parts: Sequence[Part]) -> Iterator[Told]:
+def _coming(parts: Sequence[Part]) -> Iterator[SketchState]:
     """Yield one sketch after the other, while the next ones are read: comparing checksums is most of the work."""
     pool = ThreadPoolExecutor(AHEAD)
     try:
@@ -119,7 +119,7 @@ def _coming(parts: Sequence[Part]) -> Iterator[Told]:
         pool.shutdown(cancel_futures=True)
 
 
-def _unlike(parts: Sequence[Part], sketches: Iterable[Told]) -> Iterator[Told]:
+def _unlike(parts: Sequence[Part], sketches: Iterable[SketchState]) -> Iterator[SketchState]:
     """Yield one sketch after the other, unless all of its features have the signs of one before."""
     known: dict[bytes, Part] = {}
     for part, told in zip(parts, sketches, strict=False):

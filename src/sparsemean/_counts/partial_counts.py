@@ -12,12 +12,22 @@ from sparsemean._counts import engines
 from sparsemean._data.source import AT_ONCE, Dense, Source, as_dense, runs
 from sparsemean._data.table import Table
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.buckets import block_positions, deal_blocks, deal_places
-from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Loose, Ranges, Same, Told
+from sparsemean._stats.buckets import assign_block_buckets, assign_places, block_positions
+from sparsemean._util.records import (
+    BLOCK,
+    ConstantColumns,
+    CountArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    PendingRows,
+    Ranges,
+    SketchState,
+)
 from sparsemean.errors import InputError
 
 
-def same_in(source: Source, counts: Counts) -> Same:
+def same_in(source: Source, counts: Counts) -> ConstantColumns:
     """Return the features that hold one value, not the null value, in all rows of a source that ``counts`` are of."""
     candidates = _all_on_one_side(counts)
     if candidates.size:
@@ -28,10 +38,12 @@ def same_in(source: Source, counts: Counts) -> Same:
         same = low == np.fmax.reduce(rows)
         features.append(columns[same])
         values.append(low[same])
-    return Same(np.concatenate(features), np.concatenate(values))
+    return ConstantColumns(np.concatenate(features), np.concatenate(values))
 
 
-def same_in_both(first: Same, first_counts: Counts, second: Same, second_counts: Counts) -> Same:
+def same_in_both(
+    first: ConstantColumns, first_counts: Counts, second: ConstantColumns, second_counts: Counts
+) -> ConstantColumns:
     """Return the features that hold one value in both, or in one where the other has no value at all.
 
     Examples
@@ -43,21 +55,21 @@ def same_in_both(first: Same, first_counts: Counts, second: Same, second_counts:
     """
     both = np.union1d(first.features, second.features)
     if not both.size:
-        return Same()
+        return ConstantColumns()
     (a, a_fits), (b, b_fits) = _of(first, first_counts, both), _of(second, second_counts, both)
     fits = a_fits & b_fits & ((a == b) | np.isnan(a) | np.isnan(b))
-    return Same(both[fits], np.where(np.isnan(a), b, a)[fits])
+    return ConstantColumns(both[fits], np.where(np.isnan(a), b, a)[fits])
 
 
-def resting_on_many(same: Same, counts: Counts, n_rows: int) -> Same:
+def resting_on_many(same: ConstantColumns, counts: Counts, n_rows: int) -> ConstantColumns:
     """Return the same less features with fewer than 64 values among ``n_rows``, whose value is nearly a row's."""
     missing = 0 if counts.missing is None else counts.missing[same.features]
     many = np.broadcast_to(n_rows - missing >= BLOCK, same.features.shape)
-    return Same(same.features[many], same.values[many])
+    return ConstantColumns(same.features[many], same.values[many])
 
 
 def _of(
-    same: Same, counts: Counts, features: IntArray
+    same: ConstantColumns, counts: Counts, features: IntArray
 ) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Return the value of ``features``, NaN where there is no one value, and whether it is one or there is none yet."""
     values = np.full(features.size, np.nan)
@@ -101,7 +113,7 @@ def sketch(
     sealed: bool = False,
     n_jobs: int | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Told:
+) -> SketchState:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
     ``sealed`` closes the blocks at both ends with the rows they have: none is kept, no other piece completes them, and
@@ -112,13 +124,15 @@ def sketch(
     start = min(-(-first_row // BLOCK) * BLOCK, last)
     stop = last if sealed else max(last // BLOCK * BLOCK, start)
     none = _nothing(table.shape[1], sizes)
-    told = Told(
+    told = SketchState(
         seed, sizes, missing, shift, none, ((first_row, last),), sealed=_ends(first_row, last) if sealed else ()
     )
-    loose = list[Loose]()
+    loose = list[PendingRows]()
     for a, b, together in ((first_row, start, sealed), (start, stop, True), (stop, last, False)):
         if a < b and together:
-            dealt = deal_blocks(b - a, sizes, seed, first_row=a).of_rows(np.arange(a - first_row, b - first_row))
+            dealt = assign_block_buckets(b - a, sizes, seed, first_row=a).of_rows(
+                np.arange(a - first_row, b - first_row)
+            )
             counted, _ = engines.count(
                 table, dealt, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress if a == start else None
             )
@@ -126,18 +140,18 @@ def sketch(
             told = replace(told, counts=told.counts.plus(counted) if told.counts.n_buckets[0] else counted)
         elif a < b:
             loose.append(_loose(table, a, b, first_row, missing))
-    same = same_in(table.source, told.counts) if told.counts.n_buckets[0] else Same()
+    same = same_in(table.source, told.counts) if told.counts.n_buckets[0] else ConstantColumns()
     told = replace(told, loose=tuple(loose), same=same)
     return _discreet(told) if sealed else told
 
 
-def _discreet(told: Told) -> Told:
+def _discreet(told: SketchState) -> SketchState:
     """Leave out what may be a value of one row: the nearest mean, and the one value of a feature that has few."""
     counts = replace(told.counts, nearest=np.full(told.n_features, np.nan))
     return replace(told, counts=counts, same=resting_on_many(told.same, counts, told.n_rows))
 
 
-def merged(sketches: Iterable[Told]) -> Told:
+def merged(sketches: Iterable[SketchState]) -> SketchState:
     """Return what all of them tell together; none may have seen a row of another.
 
     They are taken one after the other, so that an iterator need never have two. Settings are those of the first:
@@ -150,12 +164,12 @@ def merged(sketches: Iterable[Told]) -> Told:
     return total
 
 
-def closed(sketch: Told) -> Told:
+def closed(sketch: SketchState) -> SketchState:
     """Close all blocks with the rows they have: nothing more will come."""
     return _completed(sketch, lambda rows: True)[0]  # noqa: ARG005
 
 
-def signs_of_rows(sketch: Told, most: int) -> CountArray | None:
+def signs_of_rows(sketch: SketchState, most: int) -> CountArray | None:
     """Return how many rows lie above and below the null value in the first ``most`` features, whatever their numbers.
 
     Rows that are kept as they are count too, so that the same rows tell the same under any first row. None where single
@@ -182,7 +196,7 @@ def check_apart(ranges: Iterable[tuple[int, int]]) -> None:
         raise InputError("sketches", f"have at most {MOST_ROWS:,} rows together", sum(b - a for a, b in ranges))
 
 
-def _plus(total: Told, other: Told, *, own: bool) -> tuple[Told, bool]:
+def _plus(total: SketchState, other: SketchState, *, own: bool) -> tuple[SketchState, bool]:
     """Add one more; whether the arrays of ``total`` are its own, to be written to, comes in and goes out."""
     ranges = sorted((*total.ranges, *other.ranges))
     check_apart(ranges)
@@ -203,9 +217,9 @@ def _plus(total: Told, other: Told, *, own: bool) -> tuple[Told, bool]:
     return made, own or counted
 
 
-def _completed(sketch: Told, complete: Callable[[int], bool]) -> tuple[Told, bool]:
+def _completed(sketch: SketchState, complete: Callable[[int], bool]) -> tuple[SketchState, bool]:
     """Count the blocks whose number of loose rows is enough, the others stay loose; and say whether there was one."""
-    left, made, counted = list[Loose](), sketch, False
+    left, made, counted = list[PendingRows](), sketch, False
     for _, parts in groupby(sketch.loose, key=lambda part: part.first_row // BLOCK):
         rows = list(parts)
         if not complete(sum(part.values.shape[0] for part in rows)):
@@ -214,7 +228,7 @@ def _completed(sketch: Told, complete: Callable[[int], bool]) -> tuple[Told, boo
         positions = np.concatenate([block_positions(p.first_row, p.values.shape[0], sketch.seed) for p in rows])
         source = Dense(np.concatenate([part.values for part in rows]))
         counts, _ = engines.count(
-            Table(source), deal_places(positions, sketch.sizes), shift=sketch.shift, missing=sketch.missing
+            Table(source), assign_places(positions, sketch.sizes), shift=sketch.shift, missing=sketch.missing
         )
         same = same_in_both(made.same, made.counts, same_in(source, counts), counts)
         made, counted = replace(made, counts=made.counts.plus(counts), same=same), True
@@ -235,7 +249,7 @@ def _ends(first: int, last: int) -> Ranges:
     return tuple((a, b) for a, b in ends if a < b)
 
 
-def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> Loose:
+def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> PendingRows:
     """Copy some rows, unless a value is not finite."""
     block = as_dense(table.source.block(slice(first - offset, last - offset), slice(0, table.shape[1]))).copy()
     if block.dtype.kind == "f":
@@ -244,7 +258,7 @@ def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> L
             from sparsemean._counts.engines.host import not_finite
 
             raise not_finite(table, block, first - offset, missing=missing)
-    return Loose(first, block)
+    return PendingRows(first, block)
 
 
 def _nothing(d: int, sizes: tuple[int, ...]) -> Counts:

@@ -12,8 +12,8 @@ from sparsemean._data.source import as_dense, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.memory_layout import count_threads, each
-from sparsemean._stats.arrays import there
-from sparsemean._stats.nulls import RanksOfEach, mann_whitney, mann_whitney_of
+from sparsemean._stats.arrays import dropna
+from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of
 from sparsemean._util.records import CountArray, Evidence, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
 
 
-class Compared(NamedTuple):
+class RankCounts(NamedTuple):
     """What the pass over two groups learns of every feature."""
 
     evidence: Evidence
@@ -50,7 +50,7 @@ def count(
     missing: bool = False,
     n_jobs: int | None = None,
     progress: cpu.Progress | None = None,
-) -> Compared:
+) -> RankCounts:
     """Return the evidence of Mann and Whitney, from the values that are there where some are ``missing``.
 
     One bad row, in value or label, moves U by at most max(n₁, n₂). Ties count against rejection: U₊ and U₋ leave them
@@ -66,12 +66,12 @@ def count(
         null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
         evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
         exact = all(own.table is not None for own in null.nulls)
-        return Compared(evidence, delta, exact, tied, (above + below) / larger, n_pairs / larger, gaps)
+        return RankCounts(evidence, delta, exact, tied, (above + below) / larger, n_pairs / larger, gaps)
     shared = mann_whitney(n0, n1)
     statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
     evidence = Evidence(statistic, (shared,), (float(max(n0, n1)),), (1,))
     untied, all_pairs = (above + below).astype(np.float64), n_pairs.astype(np.float64)
-    return Compared(evidence, delta, shared.table is not None, tied, untied, all_pairs)
+    return RankCounts(evidence, delta, shared.table is not None, tied, untied, all_pairs)
 
 
 def _ranks_of(table: Table) -> Callable[..., IntArray]:
@@ -131,11 +131,11 @@ def ranks(
     return counted
 
 
-def _own_nulls(n0: IntArray, n1: IntArray) -> RanksOfEach:
+def _own_nulls(n0: IntArray, n1: IntArray) -> MannWhitneyNulls:
     """Return the null of every feature, made once for each pair of group sizes."""
     codes, which = np.unique(n0 * (int(n1.max()) + 1) + n1, return_inverse=True)
     pairs = [divmod(int(code), int(n1.max()) + 1) for code in codes]
-    return RanksOfEach(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
+    return MannWhitneyNulls(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
 
 
 def map_differences(
@@ -167,8 +167,8 @@ def _thinned(values: FloatArray) -> FloatArray:
     if n <= MOST_WALKED:
         return values
     ordered = np.sort(values, axis=0)  # NaN goes to the end
-    there = np.sum(~np.isnan(ordered), axis=0)
-    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * there / MOST_WALKED).astype(np.intp)
+    dropna = np.sum(~np.isnan(ordered), axis=0)
+    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * dropna / MOST_WALKED).astype(np.intp)
     return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
 
 
@@ -188,7 +188,7 @@ def shifts(
         critical = _own_critical(table, columns, (first, second), error)
     out = np.empty((3, columns.size))
     for k, values in enumerate(_each_column(table, columns)):
-        a, b = np.sort(there(values[second])), np.sort(there(values[first]))
+        a, b = np.sort(dropna(values[second])), np.sort(dropna(values[first]))
         N = a.size * b.size
         if N == 0:
             out[:, k] = np.nan, -np.inf, np.inf
@@ -207,7 +207,7 @@ def _own_critical(
     """Return the critical values of U for the group sizes of every column."""
     pairs = set()
     for values in _each_column(table, columns):
-        n0, n1 = (there(values[rows]).size for rows in groups)
+        n0, n1 = (dropna(values[rows]).size for rows in groups)
         pairs.add((n0, n1))
     return {(ranks.n1, ranks.n2): ranks.critical(error) for ranks in mann_whitney_of([p for p in pairs if all(p)])}
 

@@ -30,13 +30,13 @@ class Sketch:
 
     Attributes
     ----------
-    told : records.Told
+    told : SketchState
         The counts, and how rows were dealt.
     feature_names : array of str or None
         Names of the features, where they have any.
     """
 
-    told: records.Told
+    told: records.SketchState
     feature_names: Names | None = None
 
     def __repr__(self) -> str:
@@ -111,11 +111,11 @@ class Sketch:
             ``noise``, ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch made for skewed
             noise), ``refine``, ``refine_on``, ``screen_rows``, ``step_size``, ``init_scale``, ``n_iter``, ``n_jobs``.
         """
-        from sparsemean._fit.from_sketch import conclude
+        from sparsemean._fit.from_sketch import estimate_from_sketch
         from sparsemean._kernels.memory_layout import count_threads
 
         count_threads(options.get("n_jobs"))
-        return conclude(self, X, **options)
+        return estimate_from_sketch(self, X, **options)
 
 
 def spans(ranges: Ranges, most: int = 4) -> str:

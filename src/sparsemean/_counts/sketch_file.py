@@ -21,10 +21,10 @@ import numpy.typing as npt
 from sparsemean import __version__
 from sparsemean._counts.partial_counts import MOST_ROWS
 from sparsemean._counts.sketch import Sketch
-from sparsemean._data.table import Names, Opened
+from sparsemean._data.table import FileContext, Names
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.files import refuse_endless, replacing
-from sparsemean._util.records import BLOCK, Counts, FloatArray, Loose, Ranges, Same, Told
+from sparsemean._util.records import BLOCK, ConstantColumns, Counts, FloatArray, PendingRows, Ranges, SketchState
 from sparsemean.errors import InputError
 
 MOST_SEED = 2**128
@@ -91,7 +91,7 @@ def most_packed(header: Header) -> int:
     return A_NAME * header.n_features + 65_536
 
 
-def check_told(told: Told) -> None:
+def check_told(told: SketchState) -> None:
     """Refuse counts that no rows of such numbers can have, and rows kept that are not among them."""
     loose = tuple((part.first_row, part.first_row + part.values.shape[0]) for part in told.loose)
     parts = sorted((*loose, *told.sealed))
@@ -254,7 +254,7 @@ def save(sketch: Sketch, path: str | Path) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _arrays(told: Told) -> dict[str, Array]:
+def _arrays(told: SketchState) -> dict[str, Array]:
     counts = told.counts
     arrays: dict[str, Array] = {}
     for name in COUNTED:
@@ -322,16 +322,16 @@ def read_names(path: str | Path) -> Names:
         return _names(archive, _header(archive, path))
 
 
-def read_told(path: str | Path) -> Told:
+def read_told(path: str | Path) -> SketchState:
     """Read all of a file but the feature names; counts are in the types of the file, only fit to be added."""
     path = Path(path)
     with _archive(path) as archive:
         return _told(archive, _header(archive, path))
 
 
-def _opened(path: Path) -> Opened:
+def _opened(path: Path) -> FileContext:
     refuse_endless(path)
-    return Opened(str(path), "sketch file")
+    return FileContext(str(path), "sketch file")
 
 
 def _header(archive: zipfile.ZipFile, path: Path) -> Header:
@@ -380,7 +380,7 @@ def _names(archive: zipfile.ZipFile, header: Header) -> Names:
     return out
 
 
-def _told(archive: zipfile.ZipFile, header: Header) -> Told:
+def _told(archive: zipfile.ZipFile, header: Header) -> SketchState:
     d, sizes = header.n_features, header.sizes
 
     def counted(name: str, *shape: int) -> Array:
@@ -397,7 +397,7 @@ def _told(archive: zipfile.ZipFile, header: Header) -> Told:
     features = _read(archive, "same-features", "u", None)
     if features.ndim != 1 or features.max(initial=0) >= d:
         raise ValueError("features of one value are in disorder")
-    told = Told(
+    told = SketchState(
         seed=header.seed,
         sizes=sizes,
         missing=header.missing,
@@ -406,7 +406,7 @@ def _told(archive: zipfile.ZipFile, header: Header) -> Told:
         ranges=header.ranges,
         loose=tuple(_loose(archive, k, first, d) for k, first in enumerate(header.loose)),
         sealed=header.sealed,
-        same=Same(features.astype(np.intp), _read(archive, "same-values", "f", features.shape)),
+        same=ConstantColumns(features.astype(np.intp), _read(archive, "same-values", "f", features.shape)),
     )
     check_told(told)
     return told
@@ -419,7 +419,7 @@ def _shift(archive: zipfile.ZipFile, header: Header) -> FloatArray:
     return shift
 
 
-def _wide(told: Told) -> Told:
+def _wide(told: SketchState) -> SketchState:
     """Return the same with counts in the types that everything else takes."""
     counts = told.counts
     wide: dict[str, Any] = {
@@ -428,11 +428,11 @@ def _wide(told: Told) -> Told:
     return replace(told, counts=replace(counts, nearest=counts.nearest.astype(np.float64), **wide))
 
 
-def _loose(archive: zipfile.ZipFile, k: int, first: int, d: int) -> Loose:
+def _loose(archive: zipfile.ZipFile, k: int, first: int, d: int) -> PendingRows:
     values = _read(archive, f"loose-{k}", "fiub", None)
     if values.ndim != 2 or values.shape[1] != d or not 0 < values.shape[0] < BLOCK:
         raise ValueError(f"loose-{k} has shape {values.shape}")
-    return Loose(first, values)
+    return PendingRows(first, values)
 
 
 def _read(archive: zipfile.ZipFile, name: str, kinds: str, shape: tuple[int, ...] | None) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.table import NOTHING, Table, Wanted, fingerprint_of
+from sparsemean._data.table import NOTHING, ReadOptions, Table, fingerprint_of
 from sparsemean.errors import InputError
 
 READERS = {
@@ -54,7 +54,7 @@ def as_table(X: Any, feature_names: Any = None) -> Table:
     return _table.from_array(X, feature_names)
 
 
-def open_file(path: str | Path, wanted: Wanted = NOTHING) -> Table:
+def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
     path = Path(path)
     if str(path) == "-":

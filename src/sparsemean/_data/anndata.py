@@ -13,9 +13,9 @@ import numpy.typing as npt
 from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import is_group, text
 from sparsemean._data.hdf5 import hdf5_source, open_hdf5
-from sparsemean._data.source import Chosen, Source
+from sparsemean._data.source import ColumnSubset, Source
 from sparsemean._data.sparse import Compressed, check_compressed
-from sparsemean._data.table import Names, Opened, Table, Wanted, as_names, check_names, chosen, shown
+from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen, shown
 from sparsemean.errors import InputError
 
 Labels = npt.NDArray[Any]
@@ -27,7 +27,7 @@ class Frame:
     Columns must have ``n`` values, where that is known.
     """
 
-    def __init__(self, root: Any, name: str, n: int | None, opened: Opened) -> None:
+    def __init__(self, root: Any, name: str, n: int | None, opened: FileContext) -> None:
         self.root, self.element, self.n, self.opened = root, root[name], n, opened
         self.name = name
 
@@ -115,10 +115,10 @@ def _masked(values: Labels, missing: Labels) -> Labels:
 
 # What AnnData lays down in a file, .h5ad or .zarr: X or a layer with the names of genes and cells.
 
-MakeSource = Callable[[Any, Opened], Source]
+MakeSource = Callable[[Any, FileContext], Source]
 
 
-def read_annotated(root: Any, wanted: Wanted, opened: Opened, dense: MakeSource) -> Table:
+def read_annotated(root: Any, wanted: ReadOptions, opened: FileContext, dense: MakeSource) -> Table:
     """Return the matrix that is meant, its features chosen, with names; ``dense`` makes a source of an array."""
     wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
     with opened.reading():
@@ -134,11 +134,11 @@ def read_annotated(root: Any, wanted: Wanted, opened: Opened, dense: MakeSource)
             groups = None if wanted.group is None else _column(obs, wanted.group, "--group")
     if wanted.select or wanted.drop:
         columns = chosen(names.tolist(), replace(wanted, id=None, group=None))
-        source, names = Chosen(source, columns), names[columns]
+        source, names = ColumnSubset(source, columns), names[columns]
     return Table(source, gene_names(names), row_names=rows, groups=groups)
 
 
-def source_of(element: Any, opened: Opened, dense: MakeSource) -> Source:
+def source_of(element: Any, opened: FileContext, dense: MakeSource) -> Source:
     """Return X or a layer as a source."""
     if not is_group(element):
         return dense(element, opened)
@@ -158,7 +158,7 @@ def gene_names(names: Names) -> Names:
     return checked
 
 
-def _matrix(root: Any, layer: str | None, opened: Opened) -> Any:
+def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
     layers = sorted(root["layers"].keys()) if "layers" in root else []
     listed = f"it has the layers {shown(layers)}" if layers else "it has no layers"
     if layer is not None:
@@ -194,7 +194,7 @@ def matches_anndata(X: Any) -> bool:
 def read_anndata(adata: Any, feature_names: Any = None) -> Table:
     """Take X of an AnnData; one that lies in a file stays there (but a view of such a file is read)."""
     given = gene_names(as_names(adata.var_names)) if feature_names is None else feature_names
-    opened = Opened(type(adata).__name__, "AnnData behind an open file", argument="X")
+    opened = FileContext(type(adata).__name__, "AnnData behind an open file", argument="X")
     with opened.reading():
         X = adata.X
     if X is None:
@@ -216,7 +216,7 @@ def read_anndata(adata: Any, feature_names: Any = None) -> Table:
 # AnnData files through h5py alone: X or a layer, dense or compressed, read where it lies.
 
 
-def read_h5ad(path: Path, wanted: Wanted) -> Table:
+def read_h5ad(path: Path, wanted: ReadOptions) -> Table:
     """Open an .h5ad file; the groups of rows are a column of obs."""
     file, opened = open_hdf5(path, ".h5ad file")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
-from sparsemean._data.table import Opened, Table, Wanted, check_matrix, check_names, shown
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, check_names, shown
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
@@ -50,7 +50,7 @@ def is_annotated(group: Any) -> bool:
 Members = list[tuple[str, Any]]
 
 
-def pick(root: Any, name: str | None, listing: Callable[[], Members], opened: Opened) -> Any:
+def pick(root: Any, name: str | None, listing: Callable[[], Members], opened: FileContext) -> Any:
     """Return the array called ``name``, or the only matrix in the ``listing`` of all elements."""
     if name is not None and name.strip("/") and name in root:
         element = root[name]
@@ -86,7 +86,7 @@ MOST_AT_ONCE = 4 * AT_ONCE
 class Chunked(Source):
     """A two-dimensional array of h5py or zarr, read by slices."""
 
-    def __init__(self, array: Any, chunks: tuple[int, int], opened: Opened) -> None:
+    def __init__(self, array: Any, chunks: tuple[int, int], opened: FileContext) -> None:
         self.array, self.opened = array, opened
         self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype)
         self.together = max(1, min(int(chunks[1]), self.shape[1]))
@@ -104,7 +104,7 @@ class Chunked(Source):
         return runs(columns, self.together, max(self.together, at_once) if self.along == "columns" else d)
 
 
-def check_array(array: Any, opened: Opened) -> None:
+def check_array(array: Any, opened: FileContext) -> None:
     """Refuse what is no matrix of numbers, or claims to be larger than the file can hold."""
     check_matrix(tuple(array.shape or ()), np.dtype(array.dtype))
     opened.check_size(tuple(map(int, array.shape)), np.dtype(array.dtype).itemsize)
@@ -146,7 +146,7 @@ KEY = re.compile(r"(?:c[/.])?(\d+(?:[/.]\d+)*)", re.ASCII)
 class Zarr(Chunked):
     """A zarr array. Shards, files of several chunks, are read whole where a line of them is not too much."""
 
-    def __init__(self, array: Any, opened: Opened) -> None:
+    def __init__(self, array: Any, opened: FileContext) -> None:
         (n, d), files = array.shape, _files(array)
         whole = min(files[0] * d, files[1] * n) * array.dtype.itemsize <= AT_ONCE
         super().__init__(array, files if whole else array.chunks, opened)
@@ -155,7 +155,7 @@ class Zarr(Chunked):
 class _Array:
     """An array all of whose codecs are known, that leaves nothing undone behind where a chunk cannot be decoded."""
 
-    def __init__(self, array: Any, opened: Opened) -> None:
+    def __init__(self, array: Any, opened: FileContext) -> None:
         self._array = array
         if 0 in _files(array):
             raise opened.broken("chunks with nothing in them")
@@ -180,7 +180,7 @@ class _Array:
 class _Group:
     """A group that hands out its arrays as above."""
 
-    def __init__(self, group: Any, opened: Opened) -> None:
+    def __init__(self, group: Any, opened: FileContext) -> None:
         self._group, self._opened, self.attrs = group, opened, group.attrs
 
     def __getitem__(self, name: str) -> Any:
@@ -193,7 +193,7 @@ class _Group:
         return list(self._group.keys())
 
 
-def _checked(element: Any, opened: Opened) -> _Array | _Group:
+def _checked(element: Any, opened: FileContext) -> _Array | _Group:
     return _Group(element, opened) if is_group(element) else _Array(element, opened)
 
 
@@ -204,18 +204,18 @@ def matches_zarr(X: Any) -> bool:
 
 def read_zarr_array(array: Any, feature_names: Any = None) -> Table:
     """Take an open array."""
-    opened = Opened(str(array.store), "zarr array", argument="X")
+    opened = FileContext(str(array.store), "zarr array", argument="X")
     with opened.reading():
         array = _Array(array, opened)
         return Table(zarr_source(array, opened), check_names(feature_names, array.shape[1]), _absent(array))
 
 
-def read_zarr(path: Path, wanted: Wanted) -> Table:
+def read_zarr(path: Path, wanted: ReadOptions) -> Table:
     """Open the array that is meant in a .zarr folder; one that holds an AnnData is read as such."""
     zarr = require("zarr", extra="zarr", purpose="reading .zarr folders")
     from sparsemean._data.zarr_folder import Folder
 
-    opened = Opened(path.name, ".zarr folder", _bytes_in(path))
+    opened = FileContext(path.name, ".zarr folder", _bytes_in(path))
     with opened.reading(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of features that not all implementations share
         root = zarr.open(Folder(path, read_only=True), mode="r")
@@ -234,7 +234,7 @@ def read_zarr(path: Path, wanted: Wanted) -> Table:
         return Table(_source(element, opened), notes=_absent(element))
 
 
-def _source(element: Any, opened: Opened) -> Source:
+def _source(element: Any, opened: FileContext) -> Source:
     """Return an array, or a group that is a compressed matrix, as a source."""
     if not is_group(element):
         return zarr_source(element, opened)
@@ -243,7 +243,7 @@ def _source(element: Any, opened: Opened) -> Source:
     return Compressed(element, opened)
 
 
-def zarr_source(array: Any, opened: Opened) -> Source:
+def zarr_source(array: Any, opened: FileContext) -> Source:
     """Return an array as a source."""
     check_array(array, opened)
     return Zarr(array, opened)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Dense
-from sparsemean._data.table import Names, Opened, Table, Wanted, as_names, check_names, chosen, not_numeric
+from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen, not_numeric
 from sparsemean._kernels import cells
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
@@ -75,7 +75,7 @@ class Heading:
         return f"has {count} cell(s) where the first line has {len(self.names)}"
 
 
-def understand(lines: list[bytes], separator: str, wanted: Wanted, opened: Opened) -> Heading:
+def understand(lines: list[bytes], separator: str, wanted: ReadOptions, opened: FileContext) -> Heading:
     """Tell from one or two lines what the columns are; without a ``separator``, also what stands between them."""
     if any(b"\0" in line for line in lines):
         raise opened.broken("NUL bytes; save it as UTF-8")
@@ -165,10 +165,10 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_csv(path: Path, wanted: Wanted) -> Table:
+def read_csv(path: Path, wanted: ReadOptions) -> Table:
     """Read a .csv or .tsv file, or one of them in .gz."""
     tabs = path.name.lower().removesuffix(".gz").endswith(".tsv")
-    opened = Opened(path.name, ".tsv file" if tabs else ".csv file")
+    opened = FileContext(path.name, ".tsv file" if tabs else ".csv file")
     with opened.reading(), path.open("rb") as raw:
         file: Any = gzip.GzipFile(fileobj=raw) if path.name.lower().endswith(".gz") else raw
         size = os.fstat(raw.fileno()).st_size
@@ -177,9 +177,9 @@ def read_csv(path: Path, wanted: Wanted) -> Table:
         return _Text(file, opened, raw, size).table(wanted, "\t" if tabs else ",")
 
 
-def read_standard_input(wanted: Wanted) -> Table:
+def read_standard_input(wanted: ReadOptions) -> Table:
     """Read text with commas, or with tabs if its first line has no comma, from standard input."""
-    opened = Opened("standard input", "text with commas")
+    opened = FileContext("standard input", "text with commas")
     with opened.reading():
         return _Text(sys.stdin.buffer, opened).table(wanted)
 
@@ -187,13 +187,13 @@ def read_standard_input(wanted: Wanted) -> Table:
 class _Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
-    def __init__(self, file: IO[bytes], opened: Opened, raw: IO[bytes] | None = None, size: int = 0) -> None:
+    def __init__(self, file: IO[bytes], opened: FileContext, raw: IO[bytes] | None = None, size: int = 0) -> None:
         self.file, self.opened, self.raw, self.size = file, opened, raw, size
         self.text, self.n_read, self.ended, self.rows = b"", 0, False, 0
         self.values: npt.NDArray[np.float64] = np.empty((0, 0))
         self.texts: list[list[str]] = []
 
-    def table(self, wanted: Wanted, separator: str = "") -> Table:
+    def table(self, wanted: ReadOptions, separator: str = "") -> Table:
         """Read everything."""
         wanted.refuse("layer", "dataset", kind="text")
         found = self._heading(separator, wanted)
@@ -217,7 +217,7 @@ class _Text:
             _labels(texts[found.group]) if found.group is not None else None,
         )
 
-    def _heading(self, separator: str, wanted: Wanted) -> Heading:
+    def _heading(self, separator: str, wanted: ReadOptions) -> Heading:
         """Learn what the first two lines say, and step over the first if it holds names."""
         lines: list[bytes] = []
         ends = [0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean._data import open_file
 from sparsemean._data.source import AT_ONCE, Array, Source, as_dense, cut
-from sparsemean._data.table import Fingerprint, Table, Wanted, check_matrix, check_names, fingerprint_of
+from sparsemean._data.table import Fingerprint, ReadOptions, Table, check_matrix, check_names, fingerprint_of
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BLOCK, FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -180,7 +180,7 @@ class File:
     """Where a file lies, what of it is meant, and how the one who asks knows it."""
 
     path: Path
-    wanted: Wanted
+    wanted: ReadOptions
     dtype: str
     known: Fingerprint
 
@@ -200,7 +200,7 @@ class File:
         return found
 
 
-class Spread(Dask):
+class DaskFile(Dask):
     """A file in pieces, whole grains each, that are read where they are counted."""
 
     def __init__(self, source: Source, file: File) -> None:
@@ -239,7 +239,7 @@ class Spread(Dask):
         return self.source.block(rows, columns)
 
 
-def spread(table: Table, path: Path, wanted: Wanted) -> Table:
+def spread(table: Table, path: Path, wanted: ReadOptions) -> Table:
     """Return a table that was opened here as one that workers read."""
     source = table.source
     n, d = source.shape
@@ -248,7 +248,7 @@ def spread(table: Table, path: Path, wanted: Wanted) -> Table:
         raise InputError("FILE", rule, f"{path.name}, which every worker would have to hold whole", advice)
     assert table.file is not None
     file = File(path.absolute(), wanted, str(source.dtype), table.file)
-    return replace(table, source=Spread(source, file))
+    return replace(table, source=DaskFile(source, file))
 
 
 def grid(source: Source) -> tuple[tuple[int, ...], tuple[int, ...]]:

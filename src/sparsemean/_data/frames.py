@@ -15,10 +15,10 @@ from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     NOTHING,
     Columns,
+    FileContext,
     Names,
-    Opened,
+    ReadOptions,
     Table,
-    Wanted,
     as_names,
     check_matrix,
     check_names,
@@ -62,7 +62,7 @@ class Layout:
     dtype: np.dtype[Any]
 
 
-def layout(schema: Any, wanted: Wanted, argument: str = "FILE") -> Layout:
+def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
     if wanted.id is None and len(index) == 1 and index[0] != wanted.group:
@@ -108,7 +108,7 @@ def numbers(column: Any) -> Array:
 class Batches(Source):
     """A file of Arrow's whose columns are read a few at a time, by name, in stretches of rows."""
 
-    def __init__(self, opened: Opened, n: int, found: Layout) -> None:
+    def __init__(self, opened: FileContext, n: int, found: Layout) -> None:
         self.opened, self.found, self.dtype = opened, found, found.dtype
         self.shape = (n, found.features.size)
         check_matrix(self.shape, self.dtype)
@@ -220,7 +220,7 @@ DECODED_AT_ONCE = 4_000_000
 class Parquet(Batches):
     """A .parquet file, opened anew for each block, so that no two threads share a reader; its footer is kept."""
 
-    def __init__(self, path: Path, opened: Opened, metadata: Any, names: list[str], found: Layout) -> None:
+    def __init__(self, path: Path, opened: FileContext, metadata: Any, names: list[str], found: Layout) -> None:
         super().__init__(opened, metadata.num_rows, found)
         self.path, self.metadata, self.names = path, metadata, names
 
@@ -248,11 +248,11 @@ class Parquet(Batches):
                 run, at, rows = [], at + rows, 0
 
 
-def read_parquet(path: Path, wanted: Wanted) -> Table:
+def read_parquet(path: Path, wanted: ReadOptions) -> Table:
     """Open a .parquet file; columns that hold no numbers are refused before anything but the footer is read."""
     wanted.refuse("layer", "dataset", kind=".parquet files")
     pq = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet files")
-    opened = Opened(path.name, ".parquet file", path.stat().st_size)
+    opened = FileContext(path.name, ".parquet file", path.stat().st_size)
     with opened.reading():
         with pq.ParquetFile(path) as file:
             metadata, schema = file.metadata, file.schema_arrow
@@ -271,7 +271,7 @@ FIRST_VERSION = b"FEA1"
 class Feather(Batches):
     """A .feather file, opened anew for each block, so that no two threads share a reader."""
 
-    def __init__(self, path: Path, opened: Opened, n: int, found: Layout) -> None:
+    def __init__(self, path: Path, opened: FileContext, n: int, found: Layout) -> None:
         super().__init__(opened, n, found)
         self.path = path
 
@@ -295,11 +295,11 @@ def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
             at += batch.num_rows
 
 
-def read_feather(path: Path, wanted: Wanted) -> Table:
+def read_feather(path: Path, wanted: ReadOptions) -> Table:
     """Open a .feather file; columns that hold no numbers are refused before any is read."""
     wanted.refuse("layer", "dataset", kind=".feather files")
     pa = require("pyarrow", extra="parquet", purpose="reading .feather files")
-    opened = Opened(path.name, ".feather file", path.stat().st_size)
+    opened = FileContext(path.name, ".feather file", path.stat().st_size)
     with opened.reading():
         with path.open("rb") as file:
             if file.read(4) == FIRST_VERSION:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.source import Array, Source, Wrapped
+from sparsemean._data.source import Array, Source, SourceProxy
 from sparsemean._data.table import Table, check_matrix, check_names, dense_table
 from sparsemean._kernels import gpu
 from sparsemean._util.records import FloatArray, IntArray
@@ -18,7 +18,7 @@ from sparsemean.errors import InputError
 DEVICES = ("cpu", "gpu")
 
 
-class Resident(Source):
+class DeviceArray(Source):
     """An array on a device. ``kind`` is the type of its values: bfloat16 is kept as integers of 16 bits."""
 
     in_memory = True
@@ -58,7 +58,7 @@ class Resident(Source):
         return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-class Sent(Wrapped):
+class SentToDevice(SourceProxy):
     """Another source, whose values are sent to a device to be counted there."""
 
     def __init__(self, source: Source) -> None:
@@ -114,7 +114,7 @@ def _resident(values: Any, kind: str, origin: Any, feature_names: Any) -> Table:
     if kind == "bfloat16":
         values = values.view(np.int16)
     check_matrix(tuple(values.shape), np.dtype(np.float32) if kind == "bfloat16" else values.dtype)
-    return Table(Resident(values, kind, origin), check_names(feature_names, values.shape[1]))
+    return Table(DeviceArray(values, kind, origin), check_names(feature_names, values.shape[1]))
 
 
 def lies_on_device(X: Any) -> bool:
@@ -136,7 +136,7 @@ def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
     """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
     if not lies_on_device(value):
         return value
-    if not isinstance(table.source, Resident):
+    if not isinstance(table.source, DeviceArray):
         advice = "copy it first: .get() or .cpu()"
         raise InputError(argument, "lie on the host, as X does", f"{type(value).__name__} on a GPU", advice)
     if not _is_torch(value):
@@ -151,7 +151,7 @@ def where_it_lies(table: Table) -> Iterator[None]:
     if table.source.road != "gpu":
         yield
         return
-    with device_errors(), table.source.there() if isinstance(table.source, Resident) else nullcontext():
+    with device_errors(), table.source.there() if isinstance(table.source, DeviceArray) else nullcontext():
         yield
 
 
@@ -159,7 +159,7 @@ def sent(table: Table, device: Any) -> Table:
     """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
     if device is not None and device not in DEVICES:
         raise InputError("device", "be None, 'cpu' or 'gpu'", repr(device))
-    lies_on_gpu = isinstance(table.source, Resident)
+    lies_on_gpu = isinstance(table.source, DeviceArray)
     if device == "cpu" and lies_on_gpu:
         advice = "leave device out, or copy it first: X.get() or X.cpu()"
         raise InputError("device", "be that of X", "'cpu' for data on a GPU", advice)
@@ -170,7 +170,7 @@ def sent(table: Table, device: Any) -> Table:
     with device_errors():
         if not gpu.cupy().cuda.runtime.getDeviceCount():
             raise InputError("device", "be 'cpu', as there is no GPU here", repr(device))
-    return replace(table, source=Sent(table.source))
+    return replace(table, source=SentToDevice(table.source))
 
 
 @contextmanager

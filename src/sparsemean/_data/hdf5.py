@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean._data.chunked import Chunked, check_array, is_annotated, is_group, pick
 from sparsemean._data.numpy_files import Npy
 from sparsemean._data.source import Source
-from sparsemean._data.table import Opened, Table, Wanted, check_names
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_names
 from sparsemean.errors import InputError, require
 
 SCANNED = 32_000_000
@@ -28,7 +28,7 @@ SEED = 0xDEADBEEF
 WORD = 0xFFFFFFFF
 
 
-def check_heaps(path: Path, opened: Opened) -> None:
+def check_heaps(path: Path, opened: FileContext) -> None:
     """Refuse a file with a heap that HDF5 would walk for ever, or with sources that are not what was written."""
     with path.open("rb") as file:
         head = file.read(SCANNED)
@@ -113,7 +113,7 @@ def _turned(word: int, by: int) -> int:
     return (word << by | word >> (32 - by)) & WORD
 
 
-def check_filters(dataset: Any, opened: Opened) -> None:
+def check_filters(dataset: Any, opened: FileContext) -> None:
     """Refuse parameters of filters that are not those HDF5 itself would set for such a dataset."""
     import h5py
 
@@ -137,13 +137,13 @@ MOST_NESTED = 8
 """Virtual datasets made of virtual datasets; one that is made of itself never ends."""
 
 
-class Within:
+class Hdf5Group:
     """A group of an open file. Its members are groups like it, and datasets whose values can be read."""
 
-    def __init__(self, group: Any, opened: Opened) -> None:
+    def __init__(self, group: Any, opened: FileContext) -> None:
         self.group, self.opened, self.attrs = group, opened, group.attrs
 
-    def __enter__(self) -> Within:
+    def __enter__(self) -> Hdf5Group:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -168,7 +168,7 @@ class Within:
         """Return the member of a name or path, or what a reference points to."""
         element = self.follow(name) if isinstance(name, str) else self.group[name]
         if hasattr(element, "keys"):
-            return Within(element, self.opened)
+            return Hdf5Group(element, self.opened)
         check_stored(element, self.opened)
         return element
 
@@ -193,7 +193,7 @@ class Within:
             raise _beyond(self.opened, f"{name!r}, a link to another file")
         if left == 0:
             raise self.opened.broken(f"{name!r}, a link that leads nowhere")
-        return Within(group, self.opened).follow(target.path, left - 1)
+        return Hdf5Group(group, self.opened).follow(target.path, left - 1)
 
     @staticmethod
     def _is_hard(group: Any, name: str) -> bool:
@@ -230,12 +230,12 @@ class Within:
                 yield f"{path}{name}", element
 
 
-def check_stored(dataset: Any, opened: Opened) -> None:
+def check_stored(dataset: Any, opened: FileContext) -> None:
     """Refuse a dataset whose values lie in other files, but for sources of a virtual one that are all there."""
     _check(dataset, opened, 0, set())
 
 
-def _check(dataset: Any, opened: Opened, nested: int, seen: set[tuple[str, str]]) -> None:
+def _check(dataset: Any, opened: FileContext, nested: int, seen: set[tuple[str, str]]) -> None:
     if not hasattr(dataset, "is_virtual"):
         return
     if dataset.external:
@@ -252,7 +252,7 @@ def _check(dataset: Any, opened: Opened, nested: int, seen: set[tuple[str, str]]
             seen.add((str(path), name))
 
 
-def _source_path(dataset: Any, file_name: str, opened: Opened) -> Path:
+def _source_path(dataset: Any, file_name: str, opened: FileContext) -> Path:
     """Return where a source lies, if it lies in the folder of the file."""
     own = Path(dataset.file.filename).absolute()
     path = own if file_name == "." else own.parent / file_name
@@ -261,7 +261,7 @@ def _source_path(dataset: Any, file_name: str, opened: Opened) -> Path:
     return path
 
 
-def _check_source(path: Path, name: str, opened: Opened, nested: int, seen: set[tuple[str, str]]) -> None:
+def _check_source(path: Path, name: str, opened: FileContext, nested: int, seen: set[tuple[str, str]]) -> None:
     """Refuse a source that is not there, or whose own values are not."""
     missing = f"{opened.name} without {path.name!r}"
     if path.is_file():
@@ -274,7 +274,7 @@ def _check_source(path: Path, name: str, opened: Opened, nested: int, seen: set[
     raise InputError(opened.argument, "have all sources of its virtual datasets", missing, "put them into its folder")
 
 
-def _beyond(opened: Opened, what: str, advice: str = "write the values into the file itself") -> InputError:
+def _beyond(opened: FileContext, what: str, advice: str = "write the values into the file itself") -> InputError:
     return InputError(opened.argument, "hold its data itself", f"{opened.name} with {what}", advice)
 
 
@@ -284,7 +284,7 @@ def _beyond(opened: Opened, what: str, advice: str = "write the values into the 
 class H5(Chunked):
     """An h5py dataset. Rows that follow each other are read along rows, chunks the way that reads each once."""
 
-    def __init__(self, dataset: Any, opened: Opened) -> None:
+    def __init__(self, dataset: Any, opened: FileContext) -> None:
         chunks = dataset.chunks or (1, dataset.shape[1])
         super().__init__(dataset, chunks, opened)
         if dataset.chunks is None:
@@ -298,12 +298,12 @@ def matches_hdf5(X: Any) -> bool:
 
 def read_hdf5_dataset(dataset: Any, feature_names: Any = None) -> Table:
     """Take a dataset of an open file."""
-    opened = Opened(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
+    opened = FileContext(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
     with opened.reading():
         return Table(hdf5_source(dataset, opened), check_names(feature_names, dataset.shape[1]))
 
 
-def read_hdf5(path: Path, wanted: Wanted) -> Table:
+def read_hdf5(path: Path, wanted: ReadOptions) -> Table:
     """Open the dataset that is meant in an .h5 file; one that holds an AnnData is read as such."""
     file, opened = open_hdf5(path, ".h5 file")
     try:
@@ -324,16 +324,16 @@ def read_hdf5(path: Path, wanted: Wanted) -> Table:
         raise
 
 
-def open_hdf5(path: Path, kind: str) -> tuple[Within, Opened]:
+def open_hdf5(path: Path, kind: str) -> tuple[Hdf5Group, FileContext]:
     """Open a file for reading only."""
     h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
-    opened = Opened(path.name, kind, path.stat().st_size)
+    opened = FileContext(path.name, kind, path.stat().st_size)
     check_heaps(path, opened)
     with opened.reading():
-        return Within(h5py.File(path, "r", locking="best-effort"), opened), opened
+        return Hdf5Group(h5py.File(path, "r", locking="best-effort"), opened), opened
 
 
-def hdf5_source(dataset: Any, opened: Opened) -> Source:
+def hdf5_source(dataset: Any, opened: FileContext) -> Source:
     """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
     check_stored(dataset, opened)
     check_array(dataset, opened)

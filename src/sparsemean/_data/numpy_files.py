@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from sparsemean._data.source import Array, Dense, Source
-from sparsemean._data.table import Opened, Table, Wanted, check_matrix, shown
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, shown
 from sparsemean.errors import InputError
 
 WHOLE = "stay as it is while it is read"
@@ -44,7 +44,7 @@ class Npy(Source):
             raise InputError("FILE", WHOLE, f"{self.path.name}, cut short since", "run it again") from error
 
 
-def read_npy(path: Path, wanted: Wanted) -> Table:
+def read_npy(path: Path, wanted: ReadOptions) -> Table:
     """Open a .npy file; object arrays, which would need unpickling, are refused."""
     wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".npy files")
     try:
@@ -88,10 +88,10 @@ class Inside(Npy):
         return np.require(super().block(rows, columns), requirements="A")
 
 
-def read_npz(path: Path, wanted: Wanted) -> Table:
+def read_npz(path: Path, wanted: ReadOptions) -> Table:
     """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
     wanted.refuse("id", "group", "select", "drop", "layer", kind=".npz files")
-    opened = Opened(path.name, ".npz file", path.stat().st_size)
+    opened = FileContext(path.name, ".npz file", path.stat().st_size)
     with opened.reading(), warnings.catch_warnings(), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote
         members = {info.filename: info for info in archive.infolist()}
@@ -103,7 +103,7 @@ def read_npz(path: Path, wanted: Wanted) -> Table:
         return Table(_source(path, file, archive, info, opened))
 
 
-def _name(members: dict[str, Any], name: str | None, opened: Opened) -> str:
+def _name(members: dict[str, Any], name: str | None, opened: FileContext) -> str:
     """Return the member that is meant."""
     arrays = [member for member in members if member.endswith(".npy")]
     has = f"{opened.name} has {shown([member.removesuffix('.npy') for member in arrays])}"
@@ -116,7 +116,9 @@ def _name(members: dict[str, Any], name: str | None, opened: Opened) -> str:
     return arrays[0] if name is None else f"{name}.npy"
 
 
-def _source(path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo, opened: Opened) -> Source:
+def _source(
+    path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo, opened: FileContext
+) -> Source:
     """Return a member as a source, after a look at its header only if it is not packed."""
     with archive.open(info) as member:
         shape, fortran, dtype = _header(member, info, opened)
@@ -131,7 +133,9 @@ def _source(path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile
     return Dense(values.reshape(shape, order="F" if fortran else "C"))
 
 
-def _header(member: IO[bytes], info: zipfile.ZipInfo, opened: Opened) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(
+    member: IO[bytes], info: zipfile.ZipInfo, opened: FileContext
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the shape, layout and type of a member, unless other bytes follow: room is made for what it says."""
     version = npy_format.read_magic(member)
     read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
@@ -144,7 +148,7 @@ def _header(member: IO[bytes], info: zipfile.ZipInfo, opened: Opened) -> tuple[t
     return shape, fortran, dtype
 
 
-def check_members(archive: zipfile.ZipFile, opened: Opened) -> None:
+def check_members(archive: zipfile.ZipFile, opened: FileContext) -> None:
     """Refuse an archive whose arrays are larger than it can hold, or not what their headers say."""
     if sum(info.compress_size for info in archive.infolist()) > opened.size:
         raise opened.broken("arrays that share bytes, or cut short")
@@ -162,7 +166,7 @@ def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
     return info.header_offset + LOCAL_HEADER + lengths
 
 
-def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[Any], opened: Opened) -> Array:
+def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[Any], opened: FileContext) -> Array:
     """Read the values of a packed member, a stretch at a time; reading to the end checks their sum."""
     out: Array = np.empty(count, dtype)
     view, at = out.view(np.uint8), 0
@@ -176,14 +180,14 @@ def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[Any], opened: Opene
     return out
 
 
-def _check_size(info: zipfile.ZipInfo, opened: Opened) -> None:
+def _check_size(info: zipfile.ZipInfo, opened: FileContext) -> None:
     """Refuse a member that so few bytes cannot hold."""
     if info.compress_size > opened.size:
         raise opened.broken("cut short")
-    Opened(opened.name, opened.kind, info.compress_size).check_size((info.file_size,), 1)
+    FileContext(opened.name, opened.kind, info.compress_size).check_size((info.file_size,), 1)
 
 
-def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: Opened) -> Table:
+def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: FileContext) -> Table:
     """Return a matrix that `scipy.sparse.save_npz` wrote."""
     from scipy import sparse as scipy_sparse
 

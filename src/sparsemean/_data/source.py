@@ -96,7 +96,7 @@ class Source(ABC):
         """Return a source that has read ``columns`` and reads them no more; itself where they lie in memory anyway."""
         if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
             return self
-        return Held(self, columns, self.take(columns))
+        return ColumnCache(self, columns, self.take(columns))
 
     def stripes(self) -> list[slice]:
         """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
@@ -135,7 +135,7 @@ class Dense(Source):
         return self.values
 
 
-class Chosen(Source):
+class ColumnSubset(Source):
     """Some columns of another source, rising."""
 
     def __init__(self, source: Source, columns: IntArray) -> None:
@@ -161,7 +161,7 @@ class Chosen(Source):
         return self.source.take(self.columns[columns])
 
 
-class Wrapped(Source):
+class SourceProxy(Source):
     """Another source, as it is; what wraps it says what is different."""
 
     def __init__(self, source: Source) -> None:
@@ -187,7 +187,7 @@ class Wrapped(Source):
         return self.source.take(columns)
 
 
-class Held(Wrapped):
+class ColumnCache(SourceProxy):
     """Another source, some of whose columns were kept when they came by and are not read again."""
 
     def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
@@ -200,12 +200,12 @@ class Held(Wrapped):
             return self.source.take(columns)
         return self.values[:, np.searchsorted(self.columns, columns)]
 
-    def adding(self, columns: IntArray) -> Held:
+    def adding(self, columns: IntArray) -> ColumnCache:
         """Return the same with more columns, read now."""
         new = np.setdiff1d(columns, self.columns)
         order = np.argsort(together := np.concatenate((self.columns, new)))
         values = np.concatenate((self.values, self.source.take(new)), axis=1)
-        return Held(self.source, together[order], values[:, order])
+        return ColumnCache(self.source, together[order], values[:, order])
 
 
 def as_dense(block: Block) -> Array:

@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from sparsemean._data.chunked import sparse_format
 from sparsemean._data.source import AT_ONCE, Array, Run, Source, runs
-from sparsemean._data.table import MOST_COMPRESSED, Opened, Table, Wanted, check_matrix, check_names, dense_table
+from sparsemean._data.table import (
+    MOST_COMPRESSED,
+    FileContext,
+    ReadOptions,
+    Table,
+    check_matrix,
+    check_names,
+    dense_table,
+)
 from sparsemean._kernels import cells
 from sparsemean._kernels.memory_layout import is_native
 from sparsemean._util.records import FloatArray, IntArray
@@ -34,7 +42,7 @@ class Compressed(Source):
 
     sparse = True
 
-    def __init__(self, group: Any, opened: Opened) -> None:
+    def __init__(self, group: Any, opened: FileContext) -> None:
         self.opened = opened
         with opened.reading(), opened.parsing():
             self.by_rows = sparse_format(group) == "csr"
@@ -124,7 +132,7 @@ class Compressed(Source):
         return data, indices
 
 
-def check_compressed(group: Any, opened: Opened) -> None:
+def check_compressed(group: Any, opened: FileContext) -> None:
     """Refuse a group that is no compressed matrix."""
     if not sparse_format(group):
         raise InputError(opened.argument, "hold a matrix that is dense, CSR or CSC", opened.name)
@@ -257,11 +265,11 @@ class Head:
     width: int
 
 
-def read_mtx(path: Path, wanted: Wanted) -> Table:
+def read_mtx(path: Path, wanted: ReadOptions) -> Table:
     """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features."""
     wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
-    opened = Opened(path.name, ".mtx file", path.stat().st_size)
+    opened = FileContext(path.name, ".mtx file", path.stat().st_size)
     with opened.reading(), _open(path, packed) as file:
         head = _head(file, opened, MOST_COMPRESSED if packed else 1)
         numbers = _rows(_numbers(file, opened), head, opened)
@@ -272,7 +280,7 @@ def _open(path: Path, packed: bool) -> Any:
     return gzip.open(path, "rb") if packed else path.open("rb")
 
 
-def _head(file: IO[bytes], opened: Opened, packed: int) -> Head:
+def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
     """Read the heading, and refuse a size that the file cannot hold: room is made for it before the rest is read."""
     banner = file.readline(LONGEST_LINE).decode("ascii").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"] or banner[2] not in ("array", "coordinate"):
@@ -299,7 +307,7 @@ def _head(file: IO[bytes], opened: Opened, packed: int) -> Head:
     return Head(dense, symmetry, n, d, entries, width)
 
 
-def _numbers(file: IO[bytes], opened: Opened) -> Iterator[Floats]:
+def _numbers(file: IO[bytes], opened: FileContext) -> Iterator[Floats]:
     """Yield the numbers of the rest of a file, a stretch at a time."""
     left, more = b"", b" "
     while more:
@@ -318,7 +326,7 @@ def _numbers(file: IO[bytes], opened: Opened) -> Iterator[Floats]:
                 yield np.array([_number(word, opened)])
 
 
-def _number(word: bytes, opened: Opened) -> float:
+def _number(word: bytes, opened: FileContext) -> float:
     """Read a number the slow way."""
     try:
         if b"_" not in word:
@@ -328,7 +336,7 @@ def _number(word: bytes, opened: Opened) -> float:
     raise opened.broken(f"{word[:40].decode(errors='replace')!r} where a number should be")
 
 
-def _rows(numbers: Iterator[Floats], head: Head, opened: Opened) -> Iterator[tuple[slice, Floats]]:
+def _rows(numbers: Iterator[Floats], head: Head, opened: FileContext) -> Iterator[tuple[slice, Floats]]:
     """Yield whole entries with their places, exactly as many as there should be."""
     at, left = 0, np.empty(0)
     for part in numbers:
@@ -359,7 +367,7 @@ def _dense(rows: Iterator[tuple[slice, Floats]], head: Head) -> Table:
     return dense_table(out)
 
 
-def _sparse(rows: Iterator[tuple[slice, Floats]], head: Head, opened: Opened) -> Table:
+def _sparse(rows: Iterator[tuple[slice, Floats]], head: Head, opened: FileContext) -> Table:
     """Return a matrix of which entries are written, from 1 on; those of one place are added."""
     from scipy import sparse
 

@@ -30,7 +30,7 @@ MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameEr
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class FileContext:
     """What to call a file in a message, and its bytes on disk where they are known."""
 
     name: str
@@ -103,7 +103,7 @@ def _first_line(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadOptions:
     """Choices on a file; empty where there are none.
 
     Attributes
@@ -137,10 +137,10 @@ class Wanted:
                 raise InputError(f"--{field}", f"be left out for {kind}", repr(getattr(self, field)))
 
 
-NOTHING = Wanted()
+NOTHING = ReadOptions()
 
 
-def chosen(names: Sequence[str], wanted: Wanted) -> IntArray:
+def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
     """Return the columns that are features: those selected and not dropped, neither id nor group.
 
     Examples

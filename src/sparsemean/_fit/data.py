@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsemean._counts import engines
-from sparsemean._data.source import TAKEN_AT_ONCE, Held
+from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache
 from sparsemean._data.table import Table
 from sparsemean._stats import path
-from sparsemean._stats.buckets import deal
+from sparsemean._stats.buckets import assign_buckets
 from sparsemean._util.records import Counts, FloatArray, IntArray, Partition, Plan
 
 RUN = 32
@@ -19,7 +19,7 @@ RUN = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class FitData:
     """The rows and how they are dealt; ``units`` numbers the subject of each row where rows come in groups."""
 
     table: Table
@@ -35,11 +35,11 @@ class Reading:
         """Read every value once and count signs."""
         return self._count(None, progress)[0]
 
-    def counted(self, columns: IntArray, progress: Callable[[float], None] | None = None) -> tuple[Counts, Reading]:
+    def counted(self, columns: IntArray, progress: Callable[[float], None] | None = None) -> tuple[Counts, FitData]:
         """Count signs, and return a reading that kept ``columns`` as they came by unless all lies in memory anyway."""
         source = self.table.source
         counts, kept = self._count(None if source.in_memory else columns, progress)
-        data = self if kept is None else self._of(Held(source, columns, kept))
+        data = self if kept is None else self._of(ColumnCache(source, columns, kept))
         return counts, replace(data, missing=counts.missing is not None)
 
     def _count(
@@ -93,22 +93,22 @@ class Reading:
         first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
         return np.unique(first[:, np.newaxis] + np.arange(RUN))
 
-    def holding(self, columns: IntArray) -> Reading:
+    def holding(self, columns: IntArray) -> FitData:
         """Return a reading that keeps ``columns`` too, read now; not if they lie in memory or are too many to hold."""
         source = self.table.source
         looked_at_whole = self.plan.refine or self.plan.screen_rows
         few = columns.size * self.plan.n_rows <= TAKEN_AT_ONCE
-        if not isinstance(source, Held) or not (few or looked_at_whole):
+        if not isinstance(source, ColumnCache) or not (few or looked_at_whole):
             return self
         return self._of(source.adding(columns))
 
-    def _of(self, source: Held) -> Reading:
+    def _of(self, source: ColumnCache) -> FitData:
         return replace(self, table=replace(self.table, source=source))
 
-    def kept(self, plan: Plan, seed: int, units: IntArray) -> Reading:
+    def kept(self, plan: Plan, seed: int, units: IntArray) -> FitData:
         """Return the reading of the rows of some ``units`` only (rows, where there are no groups), dealt anew."""
         numbers = np.full(self.plan.n_units, -1, dtype=np.intp)
         numbers[units] = np.arange(units.size)
         rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
-        dealt = deal(plan, seed, None if self.units is None else numbers[self.units[rows]])
+        dealt = assign_buckets(plan, seed, None if self.units is None else numbers[self.units[rows]])
         return replace(self, partition=dealt.of_rows(rows), plan=plan)

@@ -12,13 +12,13 @@ import numpy as np
 from sparsemean._counts import partial_counts
 from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, same_names
 from sparsemean._data import as_table
-from sparsemean._data.source import Held, Source, as_dense
+from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._fit import inference, one_sample, screening
-from sparsemean._fit.data import Reading
-from sparsemean._stats.buckets import cut_blocks, deal
+from sparsemean._fit.data import FitData
+from sparsemean._stats.buckets import assign_buckets, cut_blocks
 from sparsemean._stats.planning import AUTO_SIZES
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Plan, Ranges, Told
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Plan, Ranges, SketchState
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -29,7 +29,7 @@ ARRAY_LIKE = ("shape", "columns", "__array__", "__array_interface__", "__arrow_c
 """What an object has that is a table itself."""
 
 
-class Unread(Source):
+class AbsentRows(Source):
     """Rows that are not at hand."""
 
     def __init__(self, n: int, d: int) -> None:
@@ -40,7 +40,7 @@ class Unread(Source):
         raise InputError("X", "be given, as a sketch does not keep its rows", None, "pass all rows in order")
 
 
-class Stacked(Source):
+class StackedRows(Source):
     """Several sources, the rows of one below those of the other."""
 
     def __init__(self, parts: Sequence[Source]) -> None:
@@ -79,15 +79,15 @@ def rows_again(X: Any, sketch: Sketch, columns: IntArray) -> Table:
         raise InputError("X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{rows:,} rows")
     if len(pieces) == 1:
         return replace(pieces[0], feature_names=sketch.feature_names)
-    return Table(Stacked([table.source for table in pieces]), sketch.feature_names, row_names=_row_names(pieces))
+    return Table(StackedRows([table.source for table in pieces]), sketch.feature_names, row_names=_row_names(pieces))
 
 
 def holding(table: Table, columns: IntArray) -> Table:
     """Return a table that has read ``columns`` and reads them no more, unless they lie in memory anyway."""
     source = table.source
-    if source.in_memory or isinstance(source, Held):
+    if source.in_memory or isinstance(source, ColumnCache):
         return table
-    return replace(table, source=Held(source, columns, source.take(columns)))
+    return replace(table, source=ColumnCache(source, columns, source.take(columns)))
 
 
 def _comes_in_chunks(X: Any) -> bool:
@@ -113,7 +113,7 @@ def _taken(chunks: Iterator[Any], sketch: Sketch, columns: IntArray) -> Table:
             values[rows] = table.source.take(columns)
     if seen != sketch.n_rows:
         raise InputError("X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{seen:,} rows")
-    return Table(Held(Unread(sketch.n_rows, sketch.n_features), columns, values), sketch.feature_names)
+    return Table(ColumnCache(AbsentRows(sketch.n_rows, sketch.n_features), columns, values), sketch.feature_names)
 
 
 def _tables(pieces: Iterable[Any], sketch: Sketch) -> Iterator[Table]:
@@ -151,31 +151,37 @@ FIXED = ("null", "missing", "random_state")
 DEALT = ("groups", "n_buckets")
 
 
-def conclude(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
+def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
     """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
     began = time.perf_counter()
     asked, counts, told = _asked(sketch, options)
     if X is None and asked.plan.noise == "skewed":
         advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
         raise InputError("noise", "be 'symmetric' without the rows", "'skewed'", advice)
-    names = Table(Unread(sketch.n_rows, sketch.n_features), sketch.feature_names)
+    names = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         return one_sample.without_rows(
             names, counts, asked, sketch.seed, constant=told.same.features, began=began, notes=(NEEDS_ROWS,)
         )
-    data = Reading(
-        names, deal(asked.plan, sketch.seed), asked.plan, asked.shift, None, n_jobs, counts.missing is not None
+    data = FitData(
+        names,
+        assign_buckets(asked.plan, sketch.seed),
+        asked.plan,
+        asked.shift,
+        None,
+        n_jobs,
+        counts.missing is not None,
     )
-    _, chosen = inference.by_counts(asked.plan, counts)
+    _, chosen = inference.infer(asked.plan, counts)
     columns = np.union1d(screening.columns_judged_by(data, sketch.seed), chosen.support)
     table = rows_again(X, sketch, columns)
     data = replace(data, table=holding(table, columns))
     _check_counts(data, counts, columns)
-    made = one_sample.concluded(data, counts, asked, sketch.seed, began=began, look_again=False)
+    made = one_sample.estimate_from_counts(data, counts, asked, sketch.seed, began=began, look_again=False)
     rejected = made.rows is not None and made.rows.suspects.size
     notes = (*made.status.messages, *_numbering(asked.plan), *((NOT_LOOKED_FOR,) if rejected else ()))
     status = replace(made.status, messages=notes, seconds=time.perf_counter() - began)
-    return replace(made, status=status, source=None if isinstance(table.source, Held) else table)
+    return replace(made, status=status, source=None if isinstance(table.source, ColumnCache) else table)
 
 
 def _numbering(plan: Plan) -> tuple[str, ...]:
@@ -185,7 +191,7 @@ def _numbering(plan: Plan) -> tuple[str, ...]:
     return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
 
 
-def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.Asked, Counts, Told]:
+def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, SketchState]:
     """Check what is asked for; return it, the counts of the sizes it needs, and the sketch with all blocks closed."""
     for name in (*FIXED, *DEALT):
         if name in options:
@@ -200,7 +206,7 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.Asked, C
     sizes = options.pop("bucket_sizes", "auto")
     if isinstance(sizes, str) and sizes == "auto" and not skewed:
         sizes = AUTO_SIZES if sketch.bucket_sizes == SKEWED_SIZES else sketch.bucket_sizes
-    asked = one_sample.ask(
+    asked = one_sample.validate_request(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
     told = partial_counts.closed(sketch.told)
@@ -211,7 +217,7 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.Asked, C
     return replace(asked, plan=replace(asked.plan, ranges=ranges, sealed=sealed)), counts, told
 
 
-def _of_sizes(told: Told, plan: Plan) -> Counts:
+def _of_sizes(told: SketchState, plan: Plan) -> Counts:
     """Return the counts of the sizes that are needed, unless one was not counted."""
     needed = plan.bucket_sizes
     if lacking := [size for size in needed if size not in told.sizes]:
@@ -225,7 +231,7 @@ def _of_sizes(told: Told, plan: Plan) -> Counts:
     return counts.of_sizes(tuple(told.sizes.index(size) for size in needed))
 
 
-def _dealt(told: Told) -> tuple[Ranges, Ranges]:
+def _dealt(told: SketchState) -> tuple[Ranges, Ranges]:
     """Return the numbers of the rows and what was dealt apart; nothing where one fit deals the same way."""
     sealed = tuple((a, b) for a, b in told.sealed if not _alone(a, b, told.ranges))
     if not sealed and told.ranges == ((0, told.n_rows),):
@@ -247,7 +253,7 @@ def _check_cuts(ranges: Ranges, sealed: Ranges) -> None:
         raise InputError("noise", rule, f"'skewed' and {cut:,} blocks that are cut", "cut pieces at multiples of 64")
 
 
-def _check_counts(data: Reading, counts: Counts, columns: IntArray) -> None:
+def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:
     """Refuse rows that are not those of the sketch: all columns that are read must have the signs that were counted."""
     if not columns.size:
         return

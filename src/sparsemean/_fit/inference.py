@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
-from sparsemean._fit.data import Reading
+from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path, selection
 from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
@@ -23,10 +23,10 @@ LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
 
-def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
+def select(data: FitData, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
     """Return the evidence, what it selects, and the features that had to be walked for it."""
     plan = data.plan
-    found, chosen = by_counts(plan, counts)
+    found, chosen = infer(plan, counts)
     if plan.noise == "skewed":
         check_continuous(data, on_host(chosen.support))
     if plan.selection != "paper":
@@ -39,7 +39,7 @@ def select(data: Reading, counts: Counts) -> tuple[Evidence, Selection, IntArray
     return found, chosen, walked
 
 
-def by_counts(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
+def infer(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
     """Return the evidence and what it selects: all there is to a selection but for the paper's rule."""
     found = _evidence(counts, plan)
     chosen = selection.select(
@@ -48,7 +48,7 @@ def by_counts(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
     return found, chosen
 
 
-def check_continuous(data: Reading, support: IntArray) -> None:
+def check_continuous(data: FitData, support: IntArray) -> None:
     """Refuse selected columns of which one value has too large a share: contrasts do not cancel what that does."""
     n = data.table.shape[0]
     most = int(evidences.MOST_EQUAL * n) + 1
@@ -67,7 +67,7 @@ def _evidence(counts: Counts, plan: Plan) -> Evidence:
     return evidences.of_signs(counts, plan.bucket_sizes)
 
 
-def rates(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, IntArray]:
+def best_beta(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, IntArray]:
     """Return β₀ of every feature at its best size, and that size.
 
     Under skewed noise this is the largest one: only large buckets speak of the mean.
@@ -87,12 +87,12 @@ def rates(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, In
     return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
 
 
-def _paper_support(data: Reading, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
+def _paper_support(data: FitData, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
     """Return the paper's support, and the features that had to be walked for it."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
-    mu = path.free_walk(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
-    walked, mu = on_host((path.unfinished(counts, mu, **scales), mu))
+    mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
+    walked, mu = on_host((path.needs_iteration(counts, mu, **scales), mu))
     if walked.size:
         mu[walked] = data.walked(walked, plan.select_at)
     if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
@@ -116,24 +116,24 @@ class Values:
     """Selected features without an interval, as it would end at the null value: many values are exactly that."""
 
 
-def on_support(data: Reading, chosen: Selection) -> tuple[Selection, Values]:
+def estimate_support(data: FitData, chosen: Selection) -> tuple[Selection, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
     The paper's rule keeps them, as published.
     """
-    values = _values(data, chosen)
+    values = _support_values(data, chosen)
     if data.plan.selection == "paper" or not values.constant.size:
         return chosen, values
-    chosen = without(chosen, values.constant)
-    return chosen, replace(_values(data, chosen), constant=values.constant)
+    chosen = drop_constant(chosen, values.constant)
+    return chosen, replace(_support_values(data, chosen), constant=values.constant)
 
 
-def without(chosen: Selection, constant: IntArray) -> Selection:
+def drop_constant(chosen: Selection, constant: IntArray) -> Selection:
     """Take selected columns that hold one value only off the support."""
     return replace(chosen, support=np.setdiff1d(chosen.support, constant), skipped=constant)
 
 
-def _values(data: Reading, chosen: Selection) -> Values:
+def _support_values(data: FitData, chosen: Selection) -> Values:
     """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
     plan, support = data.plan, chosen.support
     d = plan.n_features
@@ -185,7 +185,7 @@ def _drift(levels: list[FloatArray], error: float) -> list[FloatArray]:
     return list(middles)
 
 
-def _constant(data: Reading, candidates: IntArray) -> IntArray:
+def _constant(data: FitData, candidates: IntArray) -> IntArray:
     """Return which of the columns whose bucket means agree hold one value only."""
     constant = np.zeros(candidates.size, dtype=bool)
     at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))

@@ -16,12 +16,12 @@ from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit import inference, messages, screening
-from sparsemean._fit.data import Reading
+from sparsemean._fit.data import FitData
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning, selection
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.buckets import deal
+from sparsemean._stats.buckets import assign_buckets
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status, Uncertified
 from sparsemean.errors import InputError
@@ -55,7 +55,7 @@ def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **para
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class FitRequest:
     """What a user asked for, checked; ``options`` are those of `planning.plan_fit`, for a plan of fewer rows."""
 
     plan: Plan
@@ -64,7 +64,7 @@ class Asked:
     options: dict[str, Any]
 
 
-def ask(
+def validate_request(
     n: int,
     d: int,
     *,
@@ -74,7 +74,7 @@ def ask(
     refine_on: Any = "rows",
     screen_rows: Any = True,
     **options: Any,
-) -> Asked:
+) -> FitRequest:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
     _check_known(options)
     if not isinstance(screen_rows, (bool, np.bool_)):
@@ -86,7 +86,7 @@ def ask(
         refine=name_of(method),
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
     )
-    return Asked(plan, method, one_number_each(null, d, argument="null"), options)
+    return FitRequest(plan, method, one_number_each(null, d, argument="null"), options)
 
 
 def fit(
@@ -109,27 +109,27 @@ def fit(
     source = data.table
     with where_it_lies(source):
         counts, data = data.counted(screening.columns_judged_by(data, seed), counting)
-        made = concluded(data, counts, asked, seed, began=began, refining=refining, again=again)
+        made = estimate_from_counts(data, counts, asked, seed, began=began, refining=refining, again=again)
     return replace(made, source=source)
 
 
 def prepared(
     table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
-) -> tuple[Reading, Asked, int]:
+) -> tuple[FitData, FitRequest, int]:
     """Check what is asked of a table and deal its rows; return how it will be read, what was asked, and the seed."""
     table = sent(table, device)
     units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
-    asked = ask(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
+    asked = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     plan, seed = asked.plan, draw_seed(random_state)
-    data = Reading(table, deal(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
+    data = FitData(table, assign_buckets(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
     return data, asked, seed
 
 
-def concluded(
-    data: Reading,
+def estimate_from_counts(
+    data: FitData,
     counts: Counts,
-    asked: Asked,
+    asked: FitRequest,
     seed: int,
     *,
     began: float,
@@ -145,10 +145,10 @@ def concluded(
     found, chosen, walked = inference.select(data, counts)
     counts, found, chosen = on_host((counts, found, chosen))
     data = data.holding(chosen.support)
-    chosen, values = inference.on_support(data, chosen)
+    chosen, values = inference.estimate_support(data, chosen)
     with one_blas_thread():
         judged = screening.screen(data, chosen.support, seed)
-        improved = screening.improve(data, judged, chosen.support, values, asked.method, seed, refining)
+        improved = screening.refine_values(data, judged, chosen.support, values, asked.method, seed, refining)
         judged = screening.screen_on_support(data, judged, chosen.support, improved.mean, seed)
     extra = _uncertified(data, judged, chosen, asked, seed, again) if look_again else None
     status = Status(
@@ -166,7 +166,7 @@ def concluded(
         seconds=time.perf_counter() - began,
         versions=messages.versions(),
     )
-    return _made(
+    return build_estimate(
         asked, seed, counts, found, chosen, status,
         mean=improved.mean, intervals=values.intervals, feature_names=table.feature_names,
         bucket_of_row=data.partition.bucket_of_row, rows=judged.rows, uncertified=extra, units=data.units,
@@ -174,7 +174,14 @@ def concluded(
 
 
 def without_rows(
-    table: Table, counts: Counts, asked: Asked, seed: int, *, constant: IntArray, began: float, notes: tuple[str, ...]
+    table: Table,
+    counts: Counts,
+    asked: FitRequest,
+    seed: int,
+    *,
+    constant: IntArray,
+    began: float,
+    notes: tuple[str, ...],
 ) -> Estimate:
     """Make an estimate of counts alone, of a table that only has names.
 
@@ -182,8 +189,8 @@ def without_rows(
     """
     plan = replace(asked.plan, screen_rows=False, refine="")
     d = plan.n_features
-    found, chosen = inference.by_counts(plan, counts)
-    chosen = inference.without(chosen, np.intersect1d(chosen.support, constant))
+    found, chosen = inference.infer(plan, counts)
+    chosen = inference.drop_constant(chosen, np.intersect1d(chosen.support, constant))
     mean = np.zeros(d) if asked.shift is None else asked.shift.copy()
     mean[chosen.support] = np.nan
     status = Status(
@@ -191,18 +198,18 @@ def without_rows(
         seconds=time.perf_counter() - began,
         versions=messages.versions(),
     )
-    return _made(
+    return build_estimate(
         replace(asked, plan=plan), seed, counts, found, chosen, status,
         mean=mean, intervals=np.full((d, 2), np.nan), feature_names=table.feature_names,
     )  # fmt: skip
 
 
-def _made(
-    asked: Asked, seed: int, counts: Counts, found: Evidence, chosen: Selection, status: Status, **values: Any
+def build_estimate(
+    asked: FitRequest, seed: int, counts: Counts, found: Evidence, chosen: Selection, status: Status, **values: Any
 ) -> Estimate:
     """Put an estimate together."""
     plan = asked.plan
-    beta, bucket_size = inference.rates(plan, counts, chosen)
+    beta, bucket_size = inference.best_beta(plan, counts, chosen)
     return Estimate(
         support=chosen.support,
         beta=beta,
@@ -253,10 +260,10 @@ def _parts(progress: Progress | None, shares: tuple[float, ...]) -> list[Progres
 
 
 def _uncertified(
-    data: Reading,
-    judged: screening.Judged,
+    data: FitData,
+    judged: screening.ScreeningResult,
     chosen: Selection,
-    asked: Asked,
+    asked: FitRequest,
     seed: int,
     progress: Progress | None,
 ) -> Uncertified | None:
@@ -273,7 +280,7 @@ def _uncertified(
     again = data.kept(plan, seed, kept)
     found = on_host(inference.select(again, again.count(progress))[1])
     features = np.setdiff1d(found.support, np.concatenate((chosen.support, chosen.skipped)))
-    located = screening.located(data, judged, features, asked.method, seed)
+    located = screening.locate_features(data, judged, features, asked.method, seed)
     offset = 0.0 if data.shift is None else data.shift[features]
     return Uncertified(features, located.mean + offset, found.p_adjusted[features])
 
@@ -355,14 +362,14 @@ def certify(
         return decided_by(data, seed)
 
 
-def decided_by(data: Reading, seed: int) -> Certified:
+def decided_by(data: FitData, seed: int) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan, counts = data.plan, data.count()
-    evidence, chosen = inference.by_counts(plan, counts)
+    evidence, chosen = inference.infer(plan, counts)
     if plan.noise == "skewed":
         inference.check_continuous(data, on_host(chosen.support))
     rule = selection.rule_of(plan.selection, plan.level, plan.n_features)
-    beta, bucket_size = inference.rates(plan, counts, chosen)
+    beta, bucket_size = inference.best_beta(plan, counts, chosen)
     slack = chosen.last_slack
     return Certified(
         support=chosen.support,

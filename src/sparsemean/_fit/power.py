@@ -22,7 +22,7 @@ from sparsemean._stats.planning import (
     theory_buckets,
 )
 from sparsemean._util.checks import integer, real
-from sparsemean._util.records import Outlook, Plan
+from sparsemean._util.records import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 __all__ = ["MIN_ROWS", "one_of", "pairs_plan", "plan", "plan_fit"]
@@ -246,7 +246,7 @@ def plan(
     table = tuple(_row(made, size, power) for size in made.bucket_sizes)
     best, opposed = (min(row[kind] for row in table) for kind in ("effect", "effect_opposed"))
     needed = None if effect is None else _rows_needed(made, effect, power)
-    outlook = Outlook(
+    outlook = PowerAnalysis(
         detectable_effect=best,
         survivable_contamination=survivable / n,
         rows_needed=needed,

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import filled, medians, there
+from sparsemean._stats.arrays import dropna, fillna, medians
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.descent import largest_weight, spectral_descent
 from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian, student_t
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
 Refinement: TypeAlias = str | Callable[[FloatArray, float], Any] | None
@@ -53,7 +53,7 @@ def refined(
     random_state: Any,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
-) -> Located:
+) -> LocationEstimate:
     """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong.
 
     "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
@@ -70,7 +70,7 @@ def refined(
     return located.said(name)
 
 
-def _called(refine: Callable[[FloatArray, float], Any], X: FloatArray, contamination: float) -> Located:
+def _called(refine: Callable[[FloatArray, float], Any], X: FloatArray, contamination: float) -> LocationEstimate:
     name = name_of(refine)
     rule = f"return {X.shape[1]} finite numbers, one for each column of X"
     try:
@@ -81,7 +81,7 @@ def _called(refine: Callable[[FloatArray, float], Any], X: FloatArray, contamina
         raise InputError("refine", rule, f"shape {mean.shape} from {name}")
     if not np.isfinite(mean).all():
         raise InputError("refine", rule, f"NaN or infinity from {name}")
-    return Located(mean, how=f"the function {name}")
+    return LocationEstimate(mean, how=f"the function {name}")
 
 
 # Which rows agree with each other on the support: spectral descent on clipped columns, safe under heavy tails.
@@ -111,7 +111,7 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     if not varied.any() or round(share * n) <= FEW * math.sqrt(n):
         return np.ones(n, dtype=bool)
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
-        clipped = filled(np.clip(away[:, varied] / unit[varied], -CLIP, CLIP), 0.0)
+        clipped = fillna(np.clip(away[:, varied] / unit[varied], -CLIP, CLIP), 0.0)
     weights = spectral_descent(clipped, share).weights
     assert weights is not None
     return np.asarray(weights >= largest_weight(n, share) / 2)
@@ -143,7 +143,7 @@ def auto(
     noise: str = "symmetric",
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
-) -> Located:
+) -> LocationEstimate:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
     1. Rows that disagree on several features at once are left out, up to twice that share (`agreeing`).
@@ -160,7 +160,7 @@ def auto(
     if noise == "skewed":
         return _mean_by_descent(X, contamination)
     if contamination <= MANY:
-        start = np.array([pseudomedian(x) if (x := there(column)).size else np.nan for column in X.T])
+        start = np.array([pseudomedian(x) if (x := dropna(column)).size else np.nan for column in X.T])
     else:
         start = medians(X)
     start = start if centre is None else np.where(np.isnan(start), centre, start)
@@ -169,7 +169,7 @@ def auto(
     how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
-    return Located(
+    return LocationEstimate(
         np.array([c.value for c in centres]),
         weights=kept / kept.sum(),
         how=f"{left_out}centre with the smallest standard error: {how} feature(s)",
@@ -181,7 +181,7 @@ def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None]
     step = -(-X.shape[0] // COMPARED)
     offered = []
     for column, about in zip(X[::step].T, start, strict=True):
-        offered.append(candidates(there(column), about))
+        offered.append(candidates(dropna(column), about))
         if progress is not None:
             progress(len(offered) / (2 * X.shape[1]))
     kinds = choose(offered)
@@ -189,7 +189,7 @@ def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None]
         return [centres[kind] for centres, kind in zip(offered, kinds, strict=True)]
     made = []
     for column, about, kind in zip(X.T, start, kinds, strict=True):
-        wanted, otherwise = candidates(there(column), about, (kind, 0))
+        wanted, otherwise = candidates(dropna(column), about, (kind, 0))
         made.append(wanted if wanted.error < np.inf else otherwise)
         if progress is not None:
             progress(0.5 + len(made) / (2 * X.shape[1]))
@@ -237,9 +237,9 @@ def choose(offered: list[list[Centre]]) -> list[int]:
     return [int(kind) for kind in np.where(ratio[:, together] > WORTH, errors.argmin(axis=1), together)]
 
 
-def _mean_by_descent(X: FloatArray, contamination: float) -> Located:
+def _mean_by_descent(X: FloatArray, contamination: float) -> LocationEstimate:
     located = spectral_descent(X, contamination)
-    return Located(
+    return LocationEstimate(
         located.mean,
         iterations=located.iterations,
         weights=located.weights,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean._fit.data import Reading
+from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import row_scores
-from sparsemean._stats.arrays import filled, medians
-from sparsemean._util.records import FloatArray, IntArray, Located, Plan, Rows
+from sparsemean._stats.arrays import fillna, medians
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
 
 MOST_COLUMNS = 1024
@@ -28,14 +28,14 @@ TOO_FEW = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class ScreeningResult:
     """Rows with scores and weights; ``kept`` are the units not rejected, of which ``left`` may still be wrong.
 
     Units that are off together take their share of the contamination with them. Those rejected for their size alone may
     have been good ones, so that as many of the rest may be wrong as before.
     """
 
-    rows: Rows
+    rows: RowScores
     kept: IntArray
     left: int
     how: str = ""
@@ -46,34 +46,36 @@ class Judged:
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
 
-def columns_judged_by(data: Reading, seed: int) -> IntArray:
+def columns_judged_by(data: FitData, seed: int) -> IntArray:
     """Return the columns that rows are judged by where they are off the support: known before anything is read."""
     return _sample(data, seed)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
 
 
-def _sample(data: Reading, seed: int) -> tuple[IntArray, np.random.Generator]:
+def _sample(data: FitData, seed: int) -> tuple[IntArray, np.random.Generator]:
     rng = np.random.default_rng((seed, 1))
     most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
     return data.sample(most, rng), rng
 
 
-def screen(data: Reading, support: IntArray, seed: int) -> Judged:
+def screen(data: FitData, support: IntArray, seed: int) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known."""
     plan = data.plan
     if not plan.screen_rows:
-        return Judged(row_scores.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
+        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     sampled, rng = _sample(data, seed)
     columns = np.setdiff1d(sampled, support)
     if columns.size < TOO_FEW:
         why = f"rows were not judged off the support, where there are {columns.size} features"
-        return Judged(row_scores.none_suspected(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
+        return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     found = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features off the support"
     return _judged(data, found, f"{where} and were left out of the values" if used else where)
 
 
-def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: FloatArray, seed: int) -> Judged:
+def screen_on_support(
+    data: FitData, judged: ScreeningResult, support: IntArray, mean: FloatArray, seed: int
+) -> ScreeningResult:
     """Judge the rows that are left by the support as well, about the means found there; scores only grow."""
     if not data.plan.screen_rows or not support.size:
         return judged
@@ -84,44 +86,44 @@ def screen_on_support(data: Reading, judged: Judged, support: IntArray, mean: Fl
     found = row_scores.screen(about, bad_rows=room, rng=np.random.default_rng((seed, 2)), clip=clip)
     scores = np.zeros(data.plan.n_units)
     scores[judged.kept] = found.scores
-    everyone = row_scores.judged(scores, judged.kept[found.suspects], found.aligned)
+    everyone = row_scores.row_scores(scores, judged.kept[found.suspects], found.aligned)
     more = _judged(data, everyone, "on the support itself")
-    together = row_scores.judged(
+    together = row_scores.row_scores(
         np.maximum(judged.rows.scores, more.rows.scores),
         np.concatenate((judged.rows.suspects, more.rows.suspects)),
         judged.rows.aligned + found.aligned,
     )
     kept = np.setdiff1d(judged.kept, everyone.suspects)
     how = "; ".join(part for part in (judged.how, more.how) if part)
-    return Judged(together, kept, judged.left - found.aligned, how)
+    return ScreeningResult(together, kept, judged.left - found.aligned, how)
 
 
-def _judged(data: Reading, found: Rows, where: str) -> Judged:
+def _judged(data: FitData, found: RowScores, where: str) -> ScreeningResult:
     """Return what was found of units as said of rows."""
     plan, rejected = data.plan, found.suspects
     by_row = found
     if data.units is not None:
         scores = found.scores[data.units]
-        by_row = row_scores.judged(scores, np.flatnonzero(np.isin(data.units, rejected)), found.aligned)
+        by_row = row_scores.row_scores(scores, np.flatnonzero(np.isin(data.units, rejected)), found.aligned)
     kind = "rows" if data.units is None else "subjects"
     how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
-    return Judged(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - found.aligned, how)
+    return ScreeningResult(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - found.aligned, how)
 
 
-def improve(
-    data: Reading,
-    judged: Judged,
+def refine_values(
+    data: FitData,
+    judged: ScreeningResult,
     support: IntArray,
     values: Values,
     method: Refinement,
     seed: int,
     progress: Callable[[float], None] | None = None,
-) -> Located:
+) -> LocationEstimate:
     """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
     if method is None or not support.size:
-        return Located(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
+        return LocationEstimate(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
     offset = np.zeros(support.size) if data.shift is None else data.shift[support]
-    found = located(data, judged, support, method, seed, progress, values.mean[support] - offset)
+    found = locate_features(data, judged, support, method, seed, progress, values.mean[support] - offset)
     mean, notes = values.mean.copy(), list(found.notes)
     mean[support] = found.mean + offset
     if method == "auto":
@@ -133,22 +135,22 @@ def improve(
     return replace(found, mean=mean, notes=tuple(notes))
 
 
-def located(
-    data: Reading,
-    judged: Judged,
+def locate_features(
+    data: FitData,
+    judged: ScreeningResult,
     features: IntArray,
     method: Refinement,
     seed: int,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
-) -> Located:
+) -> LocationEstimate:
     """Refine some features on the rows that are left, or on bucket means; less their null values.
 
     Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
     """
     plan = data.plan
     if not features.size:
-        return Located(np.empty(0))
+        return LocationEstimate(np.empty(0))
     if plan.refine_on == "buckets" and method is not None:
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
@@ -164,7 +166,7 @@ def located(
         centre = medians(X) if centre is None else centre
     if gaps and how != "auto":
         assert centre is not None
-        X = filled(X, filled(centre, 0.0))
+        X = fillna(X, fillna(centre, 0.0))
     found = refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress, centre=centre)
     return found.said(f"{found.how}; {_gaps(gaps, X.size, how)}") if gaps else found
 

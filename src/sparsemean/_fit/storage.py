@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.numpy_files import check_members
-from sparsemean._data.table import Opened
+from sparsemean._data.table import FileContext
 from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
 from sparsemean._util.files import refuse_endless, replacing
-from sparsemean._util.records import Counts, Plan, Rows, Selection, Status, Uncertified
+from sparsemean._util.records import Counts, Plan, RowScores, Selection, Status, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
 FORMAT = "sparsemean-estimate-3"
 LAZY = ("entry_time", "radius")
-PARTS = {"selection": Selection, "counts": Counts, "rows": Rows, "uncertified": Uncertified}
+PARTS = {"selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified}
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
 OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names")
 ARRAYS = {
@@ -57,7 +57,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: type(value) is bool,
     "str": lambda value: type(value) is str,
     "None": lambda value: value is None,
-    "Outlook | None": lambda value: value is None,
+    "PowerAnalysis | None": lambda value: value is None,
     "tuple[int, ...]": _all(int),
     "tuple[str, ...]": _all(str),
     "Ranges": lambda value: _all(tuple)(value) and all(len(pair) == 2 and _all(int)(pair) for pair in value),
@@ -94,7 +94,7 @@ def load(path: str | Path) -> Estimate:
     """Read an estimate written by `Estimate.save`; damaged files and others are refused in one line."""
     refuse_endless(path, "path")
     path = Path(path)
-    opened = Opened(repr(str(path)), "file written by Estimate.save", argument="path")
+    opened = FileContext(repr(str(path)), "file written by Estimate.save", argument="path")
     with opened.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's about headers that only damage can have made
         check_members(archive, replace(opened, size=path.stat().st_size))

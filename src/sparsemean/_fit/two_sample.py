@@ -47,7 +47,7 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], I
     return classes, codes.astype(np.intp)
 
 
-def _silenced(found: ranks.Compared, bad_rows: int) -> IntArray:
+def _silenced(found: ranks.RankCounts, bad_rows: int) -> IntArray:
     """Return features whose p-value is 1 by their ties alone, which count against rejection, and not for bad rows."""
 
     def never(statistic: FloatArray) -> npt.NDArray[np.bool_]:
@@ -86,7 +86,7 @@ def compare(
     )
     support = chosen.support
     handle = table
-    mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), row_scores.none_suspected(n)
+    mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), row_scores.trust_all(n)
     if support.size:
         table = replace(table, source=table.source.keeping(support))
         error = plan.level * support.size / d

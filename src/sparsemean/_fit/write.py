@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from sparsemean._data.anndata import Frame
 from sparsemean._data.chunked import is_group
-from sparsemean._data.hdf5 import Within, open_hdf5
-from sparsemean._data.table import Names, Opened, as_names
+from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
+from sparsemean._data.table import FileContext, Names, as_names
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
@@ -140,7 +140,7 @@ def write_h5ad(
         shutil.copyfile(source, temporary)
         _reserve(temporary, added.size + SLACK)
         with _writing(target), h5py.File(temporary, "r+", locking="best-effort") as file:
-            root = Within(file, Opened(source.name, ".h5ad file"))
+            root = Hdf5Group(file, FileContext(source.name, ".h5ad file"))
             _put(root.own("var"), added.var)
             _put(root.own("obs"), added.obs)
             _put_settings(root, key, added.settings)
@@ -204,7 +204,7 @@ def _writing(target: Path) -> Iterator[None]:
         raise InputError("output", "be written whole", f"{str(target)!r} ({why})", "the input is unchanged") from error
 
 
-def _frame(file: Within, name: str, opened: Opened) -> Frame:
+def _frame(file: Hdf5Group, name: str, opened: FileContext) -> Frame:
     frame = Frame(file, name, None, opened)
     if not is_group(frame.element):
         advice = "read it with anndata and write it again"
@@ -212,7 +212,7 @@ def _frame(file: Within, name: str, opened: Opened) -> Frame:
     return frame
 
 
-def _places(names: Names, estimate: Estimate, opened: Opened) -> IntArray:
+def _places(names: Names, estimate: Estimate, opened: FileContext) -> IntArray:
     """Return the row of ``var`` of every feature of the estimate."""
     d = estimate.mean.size
     if estimate.feature_names is None:
@@ -225,7 +225,7 @@ def _places(names: Names, estimate: Estimate, opened: Opened) -> IntArray:
     return np.array([place[str(name)] for name in estimate.feature_names], dtype=np.intp)
 
 
-def _another(opened: Opened, why: str) -> InputError:
+def _another(opened: FileContext, why: str) -> InputError:
     return InputError("FILE", "be the file of the fit", f"{opened.name} with {why}")
 
 
@@ -277,7 +277,7 @@ def _remove(group: Any, name: str) -> None:
         del group[name]
 
 
-def _put_settings(root: Within, key: str, settings: Mapping[str, str | float | int]) -> None:
+def _put_settings(root: Hdf5Group, key: str, settings: Mapping[str, str | float | int]) -> None:
     """Write the settings in the place of those of an earlier run."""
     if "uns" not in root.keys():  # noqa: SIM118  (what a link leads to may not be there)
         _encoded(root.group.create_group("uns"), "dict", "0.1.0")

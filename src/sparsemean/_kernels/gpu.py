@@ -41,13 +41,13 @@ def count_signs(
     """
     total = no_counts(partition, X.shape[1], missing=missing)
     bad = cupy().zeros(1, dtype=np.int32)
-    add_counts(X, Dealt(partition), total, bad, shift=shift, kind=kind)
+    add_counts(X, DeviceBuckets(partition), total, bad, shift=shift, kind=kind)
     if int(bad[0]):
         raise NotFiniteError
     return total.settled()
 
 
-class Dealt:
+class DeviceBuckets:
     """A partition on the device: the rows of every leaf, and how leaves are nested."""
 
     def __init__(self, partition: Partition) -> None:
@@ -82,7 +82,14 @@ def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
 
 
 def add_counts(
-    X: Any, dealt: Dealt, total: Counts, bad: Any, *, shift: Any = None, kind: str | None = None, first_column: int = 0
+    X: Any,
+    dealt: DeviceBuckets,
+    total: Counts,
+    bad: Any,
+    *,
+    shift: Any = None,
+    kind: str | None = None,
+    first_column: int = 0,
 ) -> None:
     """Add the counts of ``X`` to those of its columns in ``total``; ``bad`` is set where a sum is not finite.
 

@@ -17,7 +17,7 @@ SHOPPED = 0.23
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
+class Guarantees:
     """Three lists of sentences."""
 
     guaranteed: list[str]
@@ -25,9 +25,9 @@ class Promises:
     not_guaranteed: list[str]
 
 
-def of_fit(estimate: Estimate) -> Promises:
+def of_fit(estimate: Estimate) -> Guarantees:
     """Return the sentences that hold for this estimate."""
-    return Promises(_guaranteed(estimate), _assumed(estimate), _not_guaranteed(estimate))
+    return Guarantees(_guaranteed(estimate), _assumed(estimate), _not_guaranteed(estimate))
 
 
 def percent(share: float) -> str:

@@ -57,7 +57,7 @@ def on_host(thing: Thing) -> Thing:
     return replace(thing, **changed) if changed else thing
 
 
-def for_each_value(rule: Callable[[Any], FloatArray], values: Any, *, most: int | None = None) -> Any:
+def map_unique(rule: Callable[[Any], FloatArray], values: Any, *, most: int | None = None) -> Any:
     """Return ``rule`` of all ``values``, evaluated on the host, once for each value that occurs.
 
     Values that are whole numbers of 0 … ``most`` need not be sorted, if they are many.
@@ -94,18 +94,18 @@ def medians(x: FloatArray) -> FloatArray:
     return np.asarray(0.5 * low + 0.5 * high)
 
 
-def filled(x: FloatArray, by: FloatArray | float) -> FloatArray:
+def fillna(x: FloatArray, by: FloatArray | float) -> FloatArray:
     """Return ``x`` with its gaps filled, by one number or one for each column."""
     return np.where(np.isnan(x), by, x)
 
 
-def there(x: FloatArray) -> FloatArray:
+def dropna(x: FloatArray) -> FloatArray:
     """Return the values of one column that are there."""
     gaps = np.isnan(x)
     return x[~gaps] if gaps.any() else x
 
 
-def by_number(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
+def group_indices(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
     """Yield each number that occurs with the places where it does.
 
     Examples

@@ -15,22 +15,22 @@ from sparsemean._util.records import BLOCK, IntArray, Partition, Plan, Ranges
 from sparsemean.errors import InputError
 
 
-def deal(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
+def assign_buckets(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
     """Deal the rows of ``plan`` into buckets with ``seed``; rows of one unit (a number for each row) stay together."""
     if plan.dealing == "paper":
         assert plan.n_buckets is not None
-        return deal_paper(plan.n_rows, plan.n_buckets, seed)
+        return assign_paper_buckets(plan.n_rows, plan.n_buckets, seed)
     if plan.ranges:
-        return deal_ranges(plan.ranges, plan.sealed, plan.bucket_sizes, seed)
-    return deal_blocks(plan.n_rows, plan.bucket_sizes, seed, units=units)
+        return assign_ranges(plan.ranges, plan.sealed, plan.bucket_sizes, seed)
+    return assign_block_buckets(plan.n_rows, plan.bucket_sizes, seed, units=units)
 
 
-def deal_paper(n: int, n_buckets: int, seed: int) -> Partition:
+def assign_paper_buckets(n: int, n_buckets: int, seed: int) -> Partition:
     """Cut one random permutation into J buckets as equal as possible, the larger ones first.
 
     Examples
     --------
-    >>> np.diff(deal_paper(11, 4, seed=0).levels[0])
+    >>> np.diff(assign_paper_buckets(11, 4, seed=0).levels[0])
     array([3, 3, 3, 2])
     """
     order = np.random.default_rng(seed).permutation(n)
@@ -60,7 +60,7 @@ def block_positions(first_row: int, n: int, seed: int) -> IntArray:
     return np.asarray(places[start : start + n], dtype=np.intp)
 
 
-def deal_blocks(
+def assign_block_buckets(
     n: int, sizes: tuple[int, ...], seed: int, *, first_row: int = 0, units: IntArray | None = None
 ) -> Partition:
     """Deal rows ``first_row`` … ``first_row + n − 1`` inside blocks of 64 and nest the buckets of ``sizes``.
@@ -72,17 +72,17 @@ def deal_blocks(
 
     Examples
     --------
-    >>> partition = deal_blocks(130, (1, 2, 4), seed=0)
+    >>> partition = assign_block_buckets(130, (1, 2, 4), seed=0)
     >>> [partition.n_buckets(level) for level in partition.wanted]
     [130, 65, 33]
     """
     assert first_row % BLOCK == 0 or first_row // BLOCK == (first_row + n - 1) // BLOCK
     n_units = n if units is None else int(units.max()) + 1
-    dealt = deal_places(block_positions(first_row, n_units, seed), sizes, units=units)
+    dealt = assign_places(block_positions(first_row, n_units, seed), sizes, units=units)
     return replace(dealt, seed=seed) if first_row == 0 and units is None else dealt
 
 
-def deal_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:
+def assign_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:
     """Deal rows (units) into buckets in the order of their ``positions``, all blocks full but the last."""
     check_sizes(sizes)
     n_units = positions.size
@@ -116,7 +116,7 @@ def _levels_above(bucket: IntArray) -> list[IntArray]:
     return levels
 
 
-def deal_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: int) -> Partition:
+def assign_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: int) -> Partition:
     """Deal rows with the numbers in ``ranges``, the parts of blocks in ``sealed`` apart from the other rows there.
 
     Rows are counted in the order of their numbers. Every block, or part of one, is closed up: its last buckets may be
@@ -124,7 +124,7 @@ def deal_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: in
 
     Examples
     --------
-    >>> partition = deal_ranges(((0, 70), (128, 133)), ((64, 67),), (1, 2, 4), seed=0)
+    >>> partition = assign_ranges(((0, 70), (128, 133)), ((64, 67),), (1, 2, 4), seed=0)
     >>> [partition.n_buckets(level) for level in partition.wanted]
     [75, 39, 20]
     """
@@ -154,7 +154,7 @@ def deal_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: in
 
 
 def cut_blocks(ranges: Ranges, sealed: Ranges = ()) -> int:
-    """Return how many blocks, or parts of them that `deal_ranges` deals apart, have some but fewer than 64 rows.
+    """Return how many blocks, or parts of them that `assign_ranges` deals apart, have some but fewer than 64 rows.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def block_spans(partition: Partition) -> tuple[IntArray, IntArray] | None:
 
     Examples
     --------
-    >>> block_spans(deal_blocks(150, (1, 2, 4), seed=0))
+    >>> block_spans(assign_block_buckets(150, (1, 2, 4), seed=0))
     (array([  0,  64, 128]), array([ 64, 128, 150]))
     """
     if partition.places is None:
@@ -198,11 +198,11 @@ def block_spans(partition: Partition) -> tuple[IntArray, IntArray] | None:
 def stretch(partition: Partition, first_block: int, last_block: int) -> Partition:
     """Return how the rows of some blocks are dealt, counted from the first of these rows.
 
-    No bucket of ``deal_blocks`` reaches beyond its block, so that the counts of stretches add up.
+    No bucket of ``assign_block_buckets`` reaches beyond its block, so that the counts of stretches add up.
 
     Examples
     --------
-    >>> stretch(deal_blocks(150, (1, 2, 4), seed=0), 2, 3).n_buckets(2)
+    >>> stretch(assign_block_buckets(150, (1, 2, 4), seed=0), 2, 3).n_buckets(2)
     6
     """
     assert partition.places is not None

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sparsemean._stats.covariance import Matrix, TopEigenpair, WeightedCovariance
-from sparsemean._util.records import FloatArray, IntArray, Located
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
 
 def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
@@ -240,7 +240,7 @@ def weighted_mean(X: FloatArray, w: FloatArray) -> FloatArray:
     return np.asarray(w @ X if scale == 1 else (w @ (X / scale)) * scale)
 
 
-def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> Located:
+def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> LocationEstimate:
     """Find the mean by weights that make the top eigenvalue λ of the weighted covariance small.
 
     The gradient of λ at w is g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), u the top eigenvector; the search is `descend`.
@@ -263,4 +263,4 @@ def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> 
     scale = scale_of(X)
     rows = X if scale == 1 else X / scale
     found = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
-    return Located(weighted_mean(X, found.weights), iterations=found.iterations, weights=found.weights)
+    return LocationEstimate(weighted_mean(X, found.weights), iterations=found.iterations, weights=found.weights)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import by_number
+from sparsemean._stats.arrays import group_indices
 from sparsemean._util.records import FloatArray, Plan
 
 
@@ -40,7 +40,7 @@ def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
     """
     ordered = np.sort(means, axis=0)  # NaN goes to the end
     ends = np.stack((np.full(means.shape[1], -np.inf), np.full(means.shape[1], np.inf)))
-    for J, at in by_number(np.sum(~np.isnan(means), axis=0)):
+    for J, at in group_indices(np.sum(~np.isnan(means), axis=0)):
         rank = order_statistic(J, error) - bad_rows
         if rank >= 1:
             ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]

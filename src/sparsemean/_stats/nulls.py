@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import by_number, for_each_value, namespace, on_device, on_host, place, to_device
+from sparsemean._stats.arrays import group_indices, map_unique, namespace, on_device, on_host, place, to_device
 from sparsemean._util.records import CountArray, Counts, Evidence, FloatArray, IntArray, Null, Threshold
 
 FEW = 16
@@ -18,7 +18,7 @@ FEW_VALUES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class FairSigns:
+class SignTestNull:
     """max(N₊, N₋) when N₊ is Binomial(N₊ + N₋, ½): the sign test, given the number of nonzero bucket means.
 
     With the slack m taken from the majority k = max(N₊, N₋) of T = N₊ + N₋ signs this is the largest p-value of any
@@ -32,11 +32,11 @@ class FairSigns:
     between: tuple[int, int] | None = None
     """The smallest number there is and a bound on the largest, where they are known."""
 
-    def of(self, features: IntArray) -> FairSigns:
+    def of(self, features: IntArray) -> SignTestNull:
         """Return the null of some features; their numbers are not looked up where all are the same."""
         if self.between is None or self.between[0] < self.between[1]:
-            return FairSigns(self.nonzero[features], (0, self.most))
-        return FairSigns(np.broadcast_to(np.int32(self.most), features.shape), self.between)
+            return SignTestNull(self.nonzero[features], (0, self.most))
+        return SignTestNull(np.broadcast_to(np.int32(self.most), features.shape), self.between)
 
     @cached_property
     def most(self) -> int:
@@ -106,7 +106,7 @@ def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
     >>> sign_test(np.array([10, 9, 5]), np.array([10, 10, 10]))
     array([0.00195312, 0.02148438, 1.        ])
     """
-    return FairSigns(n).p_values(k[:, np.newaxis], slice(None))[:, 0]  # type: ignore[arg-type]
+    return SignTestNull(n).p_values(k[:, np.newaxis], slice(None))[:, 0]  # type: ignore[arg-type]
 
 
 def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
@@ -116,7 +116,7 @@ def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
     p, majority = xp.ones(k.shape), xp.nonzero(2 * k > n)
     k, n = k[majority], n[majority].astype(np.intp)
     code = n * width + xp.minimum(k, n + 1)
-    p[majority] = for_each_value(lambda pair: two_sided(pair % width, pair // width), code, most=most * width)
+    p[majority] = map_unique(lambda pair: two_sided(pair % width, pair // width), code, most=most * width)
     return p  # type: ignore[no-any-return]
 
 
@@ -197,7 +197,7 @@ class Gaussian:
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
         """Return min(1, 2·Φ(−z)), z = (statistic − bias)/sd, and 1 where z ≤ 0."""
-        return for_each_value(self._tail, statistic) if on_device(statistic) else self._tail(statistic)
+        return map_unique(self._tail, statistic) if on_device(statistic) else self._tail(statistic)
 
     def _tail(self, statistic: FloatArray) -> FloatArray:
         from scipy.special import ndtr
@@ -207,7 +207,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranks:
+class MannWhitneyNull:
     """max(U₊, U₋) of Mann and Whitney when two groups of n₁ and n₂ rows have one distribution.
 
     ``table`` is P(U ≥ u) for u = 0 … n₁n₂ + 1; None stands for the normal tail with continuity correction, which is too
@@ -218,7 +218,7 @@ class Ranks:
     n2: int
     table: FloatArray | None
 
-    def of(self, features: IntArray) -> Ranks:  # noqa: ARG002
+    def of(self, features: IntArray) -> MannWhitneyNull:  # noqa: ARG002
         """Return the same: it is that of every feature."""
         return self
 
@@ -260,25 +260,25 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RanksOfEach:
+class MannWhitneyNulls:
     """max(U₊, U₋)/max(n₁, n₂), where n₁ and n₂ differ from feature to feature: one row moves it by at most 1.
 
     That also holds for rows whose label is wrong or of which values were made missing or put in, the null staying that
     of the sizes seen (checked for all sizes up to 26 and 1, 2, 3, 4 and 6 rows).
     """
 
-    nulls: tuple[Ranks, ...]
+    nulls: tuple[MannWhitneyNull, ...]
     which: IntArray
     """The null of each feature."""
 
-    def of(self, features: IntArray) -> RanksOfEach:
+    def of(self, features: IntArray) -> MannWhitneyNulls:
         """Return the nulls of some features."""
-        return RanksOfEach(self.nulls, self.which[features])
+        return MannWhitneyNulls(self.nulls, self.which[features])
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return the p-values of each feature's own null; 1 where a group has no value."""
         p = np.ones(statistic.shape)
-        for index, at in by_number(self.which[features]):
+        for index, at in group_indices(self.which[features]):
             null = self.nulls[index]
             if null.n1 and null.n2:  # U is a whole number; the division has moved it by a rounding error at most
                 p[at] = null.p_values(np.rint(statistic[at] * max(null.n1, null.n2)), at)
@@ -298,7 +298,7 @@ EXACT_ENTRIES = 10_000_000
 
 
 @lru_cache(maxsize=8)
-def mann_whitney(n1: int, n2: int) -> Ranks:
+def mann_whitney(n1: int, n2: int) -> MannWhitneyNull:
     """Return the null distribution of U, exact up to ``EXACT_WORK`` additions.
 
     The largest of all rows is from group 1 with chance n₁/(n₁ + n₂) and then beats n₂ others:
@@ -307,10 +307,10 @@ def mann_whitney(n1: int, n2: int) -> Ranks:
     """
     exact = float(n1 * n2) ** 2 <= EXACT_WORK
     small, large = min(n1, n2), max(n1, n2)
-    return Ranks(n1, n2, _exact_tails(small, large, {(small, large)})[small, large] if exact else None)
+    return MannWhitneyNull(n1, n2, _exact_tails(small, large, {(small, large)})[small, large] if exact else None)
 
 
-def mann_whitney_of(sizes: list[tuple[int, int]]) -> list[Ranks]:
+def mann_whitney_of(sizes: list[tuple[int, int]]) -> list[MannWhitneyNull]:
     """Return the null distributions of several pairs of group sizes.
 
     Smaller ones come out of the recursion to larger ones; exact are all that one such recursion can reach and keep.
@@ -324,7 +324,7 @@ def mann_whitney_of(sizes: list[tuple[int, int]]) -> list[Ranks]:
         exact.add((small, large))
     reach = [max((pair[side] for pair in exact), default=0) for side in (0, 1)]
     tables = _exact_tails(reach[0], reach[1], exact) if exact else {}
-    return [Ranks(n1, n2, tables.get((min(n1, n2), max(n1, n2)))) for n1, n2 in sizes]
+    return [MannWhitneyNull(n1, n2, tables.get((min(n1, n2), max(n1, n2)))) for n1, n2 in sizes]
 
 
 Tables = dict[tuple[int, int], FloatArray]
@@ -373,7 +373,7 @@ def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
     fewest = on_host(nonzero.min(axis=1)).tolist()
     return Evidence(
         statistic=namespace(nonzero).maximum(counts.positive, counts.negative),
-        nulls=tuple(map(FairSigns, nonzero, zip(fewest, counts.n_buckets, strict=True))),
+        nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
         moves=(1.0,) * len(sizes),
         labels=sizes,
     )
@@ -385,7 +385,7 @@ def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...])
     Skewness shifts the signs of B rows by −γ/(6√B) and those of 4B rows by half as much, so D is free of it while a
     mean stays. One replaced row moves D by at most 2. ΣD is (N₊ − N₋ of 4B) − (N₊ − N₋ of B)/8, but in a group that
     is not full, where skewness stays: one fit has at most one such group, and whoever deals rows otherwise asks
-    `partition.cut_blocks` first.
+    `buckets.cut_blocks` first.
     """
     net = counts.positive.astype(np.float64) - counts.negative
     statistic, nulls = [], list[Null]()

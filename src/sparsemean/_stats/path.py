@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import by_number, for_each_value, medians, namespace, on_device, on_host
+from sparsemean._stats.arrays import group_indices, map_unique, medians, namespace, on_device, on_host
 from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
@@ -22,7 +22,7 @@ GUARD = 1.0 + 1e-9
 """The nearest bucket mean is known up to rounding; a walk that comes this close to it is made step by step."""
 
 
-def free_walk(
+def closed_form_path(
     positive: CountArray, negative: CountArray, n_buckets: int | CountArray, *, alpha: float, eta: float, t: int
 ) -> FloatArray:
     """Return μ̂_t of every feature as long as it meets no bucket mean but those at zero.
@@ -30,7 +30,9 @@ def free_walk(
     ``n_buckets`` is the number of buckets, or one for each feature where some are empty.
     """
     if not isinstance(n_buckets, int):
-        return _for_each_number(positive, negative, n_buckets, partial(free_walk, alpha=alpha, eta=eta, t=t), 0.0)
+        return _for_each_number(
+            positive, negative, n_buckets, partial(closed_form_path, alpha=alpha, eta=eta, t=t), 0.0
+        )
 
     def rule(net: IntArray, zero: IntArray) -> FloatArray:
         u, v, later = _after_first_step(net, zero, n_buckets, alpha, eta)
@@ -72,7 +74,7 @@ def _for_each_number(
         here = on_host((positive, negative, n_buckets))
         return namespace(n_buckets).asarray(_for_each_number(*here, rule, without))  # type: ignore[no-any-return]
     out = np.full(n_buckets.shape, without)
-    for J, at in by_number(n_buckets):
+    for J, at in group_indices(n_buckets):
         if J > 0:
             out[at] = rule(positive[at], negative[at], J)
     return out
@@ -99,7 +101,7 @@ def _for_each_pair(
     net: IntArray, zero: IntArray, n_buckets: int, rule: Callable[[IntArray, IntArray], FloatArray]
 ) -> FloatArray:
     width = n_buckets + 1
-    return for_each_value(  # type: ignore[no-any-return]
+    return map_unique(  # type: ignore[no-any-return]
         lambda code: rule(code // width - n_buckets, code % width), (net + n_buckets) * width + zero
     )
 
@@ -145,7 +147,7 @@ def steps_to(level: FloatArray, u: FloatArray, v: FloatArray, beta: FloatArray, 
     return s
 
 
-def unfinished(counts: Counts, reached: FloatArray, *, alpha: float, eta: float) -> IntArray:
+def needs_iteration(counts: Counts, reached: FloatArray, *, alpha: float, eta: float) -> IntArray:
     """Return the features whose counts do not settle where their walk is.
 
     A bucket mean lies within its reach, or it ends so near to α that rounding decides. A walk that hovers about zero

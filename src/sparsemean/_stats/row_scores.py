@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import filled, medians
+from sparsemean._stats.arrays import fillna, medians
 from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._util.records import FloatArray, IntArray, Rows
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 CLIP = 3.0
 """In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
@@ -32,12 +32,12 @@ def limit(n: int) -> float:
     return math.sqrt(2 * math.log(n)) + 1
 
 
-def none_suspected(n: int) -> Rows:
+def trust_all(n: int) -> RowScores:
     """Return rows that are all trusted: nothing was selected, so nothing can contradict."""
-    return Rows(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
+    return RowScores(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
 
 
-def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip: float = CLIP) -> Rows:
+def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip: float = CLIP) -> RowScores:
     """Score rows by features whose mean is known, taken from ``values``, and reject those that contradict the rest.
 
     Columns are divided by their median absolute value and clipped, so that heavy tails in them are harmless. A row is
@@ -56,7 +56,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     n = values.shape[0]
     scaled, has = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
     if scaled.shape[1] == 0:
-        return none_suspected(n)
+        return trust_all(n)
     scores, kept, most = np.zeros(n), np.ones(n, dtype=bool), limit(n)
 
     def reject(away: FloatArray) -> IntArray:
@@ -82,7 +82,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
                 break
         if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept, worth)).size:
             break
-    return judged(scores, np.flatnonzero(~kept), aligned)
+    return row_scores(scores, np.flatnonzero(~kept), aligned)
 
 
 def _sizes(scaled: Single, has: Flags | None) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
@@ -104,11 +104,11 @@ def _together(places: FloatArray) -> int:
     return excess if excess > 3 * math.sqrt(places.size) else 0
 
 
-def judged(scores: FloatArray, rejected: IntArray, aligned: int = 0) -> Rows:
+def row_scores(scores: FloatArray, rejected: IntArray, aligned: int = 0) -> RowScores:
     """Return rows with these scores of which some are rejected."""
     weights = np.ones(scores.size)
     weights[rejected] = 0.0
-    return Rows(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")], aligned)
+    return RowScores(scores, weights, rejected[np.argsort(-scores[rejected], kind="stable")], aligned)
 
 
 def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags | None]:
@@ -139,7 +139,7 @@ def _scaled_with_gaps(values: FloatArray, gaps: Flags, clip: float, step: int) -
     judging = np.flatnonzero((unit > 0) & (gaps.mean(axis=0) <= 1 - MOSTLY))
     values, has = values[:, judging], ~gaps[:, judging]
     with np.errstate(over="ignore"):
-        clipped = filled(np.clip(values / unit[judging], -clip, clip), 0.0)
+        clipped = fillna(np.clip(values / unit[judging], -clip, clip), 0.0)
     centred = np.where(has, clipped - clipped.sum(axis=0) / has.sum(axis=0), 0.0)
     return centred.astype(np.float32), has
 
@@ -181,7 +181,7 @@ def _leading(scaled: Single, kept: Flags, start: Single) -> Single:
     return direction
 
 
-def between_groups(values: FloatArray, labels: IntArray) -> Rows:
+def between_groups(values: FloatArray, labels: IntArray) -> RowScores:
     """Score rows by how far the features on the support say that they belong to the other group.
 
     Each feature places a row on a scale from −1 (the median of group 0) to +1 (that of group 1), held to ±2, and counts
@@ -191,16 +191,16 @@ def between_groups(values: FloatArray, labels: IntArray) -> Rows:
     """
     n = labels.size
     if values.shape[1] == 0:
-        return none_suspected(n)
+        return trust_all(n)
     low, high = (medians(values[labels == g]) for g in (0, 1))
     own = np.where(labels[:, np.newaxis] == 1, high, low)
     spread = medians(np.abs(values - own))
     gap = high - low
     apart = gap != 0  # a feature whose medians agree says nothing about a single row
     if not apart.any():
-        return none_suspected(n)
+        return trust_all(n)
     values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
     weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
-    place = filled(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
+    place = fillna(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
     scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()
-    return judged(scores, np.empty(0, dtype=np.intp))
+    return row_scores(scores, np.empty(0, dtype=np.intp))

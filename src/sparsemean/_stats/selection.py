@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
-from sparsemean._stats.nulls import FairSigns, least_majorities
+from sparsemean._stats.nulls import SignTestNull, least_majorities
 from sparsemean._util.records import Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
@@ -168,7 +168,7 @@ def _adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]
     return xp.asarray(adjusted)[back], xp.asarray(q)[back]
 
 
-def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
+def max_bad_rows(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
     """Return for each feature the largest slack in low … high at which it is selected, low − 1 if there is none.
 
     Where ``features`` are given only they are asked for, and all others known to be selected at all these slacks. What
@@ -180,7 +180,7 @@ def last_slack(evidence: Evidence, rule: Rule, *, low: int, high: int, features:
     return _searched(evidence, rule, low, high, features, sure)
 
 
-def _step_down(looks: _Looks, rule: Holm, high: int, sure: int = 0) -> IntArray:
+def _step_down(looks: SlackSearch, rule: Holm, high: int, sure: int = 0) -> IntArray:
     """Find the last slacks under Holm from the statistics alone.
 
     At slack c Holm rejects F = #{p ≤ level/(d − R)} features, R the smallest with F ≤ R. A feature has p ≤ t up to a
@@ -204,15 +204,15 @@ def _step_down(looks: _Looks, rule: Holm, high: int, sure: int = 0) -> IntArray:
     return xp.maximum(looks.slack, found)  # type: ignore[no-any-return]
 
 
-def _looks(evidence: Evidence, low: int, high: int) -> _Looks:
+def _looks(evidence: Evidence, low: int, high: int) -> SlackSearch:
     """Return what finds slacks from ``low`` to ``high``: on a device, for sign tests, in few steps."""
-    signs = all(isinstance(null, FairSigns) for null in evidence.nulls)
+    signs = all(isinstance(null, SignTestNull) for null in evidence.nulls)
     if on_device(evidence.statistic) and signs:
-        return _LooksAtSigns(evidence, low, high)
-    return _Looks(evidence, low, high)
+        return DeviceSlackSearch(evidence, low, high)
+    return SlackSearch(evidence, low, high)
 
 
-class _Looks:
+class SlackSearch:
     """The largest slack at which each feature's p-value has been small enough in any look so far."""
 
     def __init__(self, evidence: Evidence, low: int, high: int) -> None:
@@ -247,7 +247,7 @@ class _Looks:
         return on_host(namespace(self.slack).bincount(self.slack - self.low, minlength=self.bins))
 
 
-class _LooksAtSigns(_Looks):
+class DeviceSlackSearch(SlackSearch):
     """The same for sign tests on a device, where every step has its price: one look is two of them."""
 
     def __init__(self, evidence: Evidence, low: int, high: int) -> None:
@@ -301,7 +301,7 @@ def _searched(
         return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
     d = evidence.n_features
     if features is None:
-        features = _Looks(evidence, low - 1, low).reaching(rule.level, low)
+        features = SlackSearch(evidence, low - 1, low).reaching(rule.level, low)
     answer = np.full(d, low - 1, dtype=np.intp)
     todo = [(features, low, high, sure)]
     while todo:
@@ -323,7 +323,7 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
     if chosen.below is not None:
         slack = chosen.below
     elif (never := xp.flatnonzero(slack < 0)).size:
-        below = last_slack(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
+        below = max_bad_rows(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
         slack = xp.where(slack < 0, below, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
 

@@ -203,7 +203,7 @@ TALKING = ("distributed", "tornado", "asyncio")
 
 
 @contextlib.contextmanager
-def working(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
+def cluster_client(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
     """Yield a client of ``where``: "local", or the address of a scheduler. Nothing started here outlives the block.
 
     Parameters

@@ -54,8 +54,8 @@ class Plan:
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
     ranges, sealed
-        Numbers of the rows, and parts of blocks of 64 that were dealt apart, as in `Told`; empty where rows have the
-        numbers 0, 1, … and all blocks were dealt whole.
+        Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `SketchState`; empty where rows
+        have the numbers 0, 1, … and all blocks were assigned whole.
     """
 
     n_rows: int
@@ -78,7 +78,7 @@ class Plan:
     refine: str = ""
     refine_on: str = "rows"
     missing: str = "raise"
-    outlook: Outlook | None = None
+    outlook: PowerAnalysis | None = None
     ranges: Ranges = ()
     sealed: Ranges = ()
 
@@ -93,7 +93,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class PowerAnalysis:
     """What can be expected before any data are seen: a row of ``table`` a size, one of ``theorems`` a result."""
 
     detectable_effect: float
@@ -229,7 +229,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loose:
+class PendingRows:
     """Rows, as they are, of a block of 64 whose other rows have not been seen."""
 
     first_row: int
@@ -237,7 +237,7 @@ class Loose:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Same:
+class ConstantColumns:
     """Features, rising, all of whose values are one and the same, other than the null value; and that value."""
 
     features: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -245,7 +245,7 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class SketchState:
     """What is known of some rows, by their number among all rows: counts that add up to those of one pass.
 
     Attributes
@@ -272,9 +272,9 @@ class Told:
     shift: FloatArray | None
     counts: Counts
     ranges: Ranges
-    loose: tuple[Loose, ...] = ()
+    loose: tuple[PendingRows, ...] = ()
     sealed: Ranges = ()
-    same: Same = field(default_factory=Same)
+    same: ConstantColumns = field(default_factory=ConstantColumns)
 
     @property
     def n_rows(self) -> int:
@@ -356,7 +356,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RowScores:
     """How far each row contradicts the rest: larger is worse; weights run from 1 (trusted) to 0 (rejected)."""
 
     scores: FloatArray
@@ -367,7 +367,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Located:
+class LocationEstimate:
     """A mean estimated from some rows, and how that went."""
 
     mean: FloatArray
@@ -380,11 +380,11 @@ class Located:
     how: str = ""
     """Which method acted, in words."""
 
-    def said(self, how: str) -> Located:
+    def said(self, how: str) -> LocationEstimate:
         """Return the same with the name of the method."""
         return replace(self, how=how)
 
-    def cut(self, k: int) -> Located:
+    def cut(self, k: int) -> LocationEstimate:
         """Return the same with all but the k largest |entries| zero."""
         mean = np.zeros_like(self.mean)
         kept = np.argsort(-np.abs(self.mean), kind="stable")[:k]

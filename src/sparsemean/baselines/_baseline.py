@@ -12,10 +12,10 @@ import numpy as np
 from sparsemean._data import as_table
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._util.checks import draw_seed, fraction_of_rows, integer
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
-Locate: TypeAlias = Callable[[FloatArray, float, int | None, np.random.Generator], Located]
+Locate: TypeAlias = Callable[[FloatArray, float, int | None, np.random.Generator], LocationEstimate]
 """``locate(X, contamination, k, rng)``: finite float64 rows in, a mean with iterations and notes out.
 
 ``k`` is None unless the method must be told it; cutting the answer to its k largest entries is not the method's job.
@@ -27,7 +27,7 @@ class BaselineWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MethodInfo:
     """What a reader compares methods by.
 
     Attributes
@@ -58,13 +58,15 @@ class Facts:
 class Baseline(Protocol):
     """A compared method."""
 
-    facts: Facts
+    facts: MethodInfo
 
     def __call__(self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
         """Return the estimated mean of the rows of ``X``, all but its ``k`` largest entries zero where k is given."""
         ...
 
-    def detailed(self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> Located:
+    def detailed(
+        self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None
+    ) -> LocationEstimate:
         """Return the mean with iterations and notes, and warn of nothing."""
         ...
 
@@ -76,9 +78,11 @@ def baseline(
 
     def made(locate: Locate) -> Baseline:
         text = (locate.__doc__ or "").strip()
-        facts = Facts(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
+        facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
 
-        def detailed(X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> Located:
+        def detailed(
+            X: Any, *, contamination: float, k: int | None = None, random_state: Any = None
+        ) -> LocationEstimate:
             rows, epsilon = rows_of(X), fraction_of_rows(contamination)
             _check(facts, rows, k)
             rng = np.random.default_rng(draw_seed(random_state))
@@ -115,7 +119,7 @@ def rows_of(X: Any) -> FloatArray:
     return rows
 
 
-def _check(facts: Facts, rows: FloatArray, k: int | None) -> None:
+def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
     n, d = rows.shape
     if n < facts.least_rows:
         raise InputError("X", f"have at least {facts.least_rows} rows for {facts.name}", n)

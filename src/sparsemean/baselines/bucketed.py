@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._stats.covariance import lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import draw_seed
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.baselines._baseline import baseline
 
 __all__ = ["geometric_median", "geometric_median_of_means", "median_of_means"]
@@ -39,7 +39,7 @@ def random_bucket_means(X: FloatArray, contamination: float, rng: np.random.Gene
     from sparsemean._kernels import cpu
 
     n = X.shape[0]
-    return cpu.bucket_means(X, deal_paper(n, n_buckets(n, contamination), draw_seed(rng)))
+    return cpu.bucket_means(X, assign_paper_buckets(n, n_buckets(n, contamination), draw_seed(rng)))
 
 
 # The point with the smallest sum of distances to all rows.
@@ -49,7 +49,7 @@ LIMIT = 2000
 COINCIDES = 1e-12
 
 
-def geometric_median_of(X: FloatArray) -> Located:
+def geometric_median_of(X: FloatArray) -> LocationEstimate:
     """Minimise Σᵢ ‖xᵢ − y‖ by Weiszfeld's steps as Vardi and Zhang extend them to iterates that meet a row.
 
     With R the sum of the unit vectors from y to the rows away from y, and η the number of rows at y,
@@ -70,16 +70,16 @@ def geometric_median_of(X: FloatArray) -> Located:
     y = np.asarray(np.median(X, axis=0))
     apart = lengths(X - y)
     if not apart.any():
-        return Located(y)
+        return LocationEstimate(y)
     scale = float(np.median(apart[apart > 0]))
     steps, moved = 0, np.inf
     while moved > TOLERANCE * scale and steps < LIMIT:
         move = _step(X - y, COINCIDES * scale)
         y, moved, steps = y + move, float(lengths(move[np.newaxis])[0]), steps + 1
     if moved <= TOLERANCE * scale:
-        return Located(_at_row(X, y, scale), iterations=steps)
+        return LocationEstimate(_at_row(X, y, scale), iterations=steps)
     note = f"still moving by {moved / scale:.1e} of the median distance after {LIMIT} steps"
-    return Located(y, iterations=steps, converged=False, notes=(note,))
+    return LocationEstimate(y, iterations=steps, converged=False, notes=(note,))
 
 
 def _step(away: FloatArray, met: float) -> FloatArray:
@@ -114,7 +114,7 @@ def _at_row(X: FloatArray, y: FloatArray, scale: float) -> FloatArray:
     cost="n d",
     reference="Nemirovski and Yudin 1983, Wiley; Alon, Matias and Szegedy 1999, J. Comput. Syst. Sci. 58",
 )
-def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> Located:
+def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
     """Average random buckets and take the median of their means in every coordinate.
 
     J = 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ buckets of a random permutation with δ = 0.05, as equal as possible. Where n is too small
@@ -128,7 +128,7 @@ def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np
     N. Alon, Y. Matias and M. Szegedy (1999), The space complexity of approximating the frequency moments, Journal of
     Computer and System Sciences 58(1), 137–147.
     """
-    return Located(np.asarray(np.median(random_bucket_means(X, contamination, rng), axis=0)))
+    return LocationEstimate(np.asarray(np.median(random_bucket_means(X, contamination, rng), axis=0)))
 
 
 # The geometric median of the rows.
@@ -139,7 +139,9 @@ def median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np
     cost="n d an iteration",
     reference="Weiszfeld 1937, Tôhoku Math. J. 43; Vardi and Zhang 2000, PNAS 97",
 )
-def geometric_median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def geometric_median(
+    X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator
+) -> LocationEstimate:
     """Minimise the sum of Euclidean distances to all rows.
 
     Weiszfeld's reweighted means with Vardi and Zhang's step where an iterate meets a row, from the coordinate-wise
@@ -166,7 +168,9 @@ def geometric_median(X: FloatArray, _contamination: float, _k: int | None, _rng:
     cost="n d, then J d an iteration",
     reference="Minsker 2015, Bernoulli 21",
 )
-def geometric_median_of_means(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> Located:
+def geometric_median_of_means(
+    X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator
+) -> LocationEstimate:
     """Average random buckets and take the geometric median of their means.
 
     J = 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ buckets of a random permutation with δ = 0.05, as equal as possible. Where n is too small

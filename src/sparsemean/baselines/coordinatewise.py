@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemean._stats.covariance import deviations
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.baselines._baseline import baseline
 
 __all__ = ["catoni", "huber", "mean", "median", "trimmed_mean"]
@@ -18,7 +18,7 @@ TOLERANCE = 1e-12
 LIMIT = 200
 
 
-def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], *, width: float) -> Located:
+def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], *, width: float) -> LocationEstimate:
     """Solve Σᵢ ψ((xᵢ − θ) / (b s)) = 0 in every coordinate, s the scaled MAD and b the ``width``.
 
     ψ is odd and rises with slopes from 0 to 1. From the median, θ ← θ + b s · mean ψ: it never steps past the root,
@@ -37,7 +37,7 @@ def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], 
     stuck = int(np.count_nonzero(~free & np.any(X[0] != X, axis=0)))
     notes = [f"kept the median in {stuck} coordinates in which half of the rows are equal"] if stuck else []
     if not free.any():
-        return Located(theta, notes=tuple(notes))
+        return LocationEstimate(theta, notes=tuple(notes))
     rows, step = X[:, free], width * scale[free]
     found, steps = theta[free], 0
     moved = np.inf
@@ -47,14 +47,14 @@ def locate_by_influence(X: FloatArray, psi: Callable[[FloatArray], FloatArray], 
     theta[free] = found
     if moved > TOLERANCE:
         notes.append(f"still moving by {moved:.1e} of its scale after {LIMIT} steps")
-    return Located(theta, iterations=steps, converged=moved <= TOLERANCE, notes=tuple(notes))
+    return LocationEstimate(theta, iterations=steps, converged=moved <= TOLERANCE, notes=tuple(notes))
 
 
 # The sample mean: best for Gaussian rows, worthless once one row is far away.
 
 
 @baseline(assumes="finite mean, no corrupted row", reference="Gauss 1809, Theoria motus")
-def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Average all rows: one corrupted row moves it as far as it likes.
 
     References
@@ -62,7 +62,7 @@ def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.G
     C. F. Gauss (1809), Theoria motus corporum coelestium in sectionibus conicis solem ambientium, Perthes and Besser
     (the mean as the likeliest value under Gaussian errors).
     """
-    return Located(X.mean(axis=0))
+    return LocationEstimate(X.mean(axis=0))
 
 
 # The coordinate-wise median.
@@ -71,7 +71,7 @@ def mean(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.G
 @baseline(
     assumes="median equal to the mean in every coordinate", cost="n d", reference="Huber 1964, Ann. Math. Stat. 35"
 )
-def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Take the median of every coordinate: error of order ε√d under corruption.
 
     References
@@ -79,7 +79,7 @@ def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random
     P. J. Huber (1964), Robust estimation of a location parameter, Annals of Mathematical Statistics 35(1), 73–101
     (no translation-equivariant estimate has a smaller worst bias under contamination of symmetric unimodal noise).
     """
-    return Located(np.asarray(np.median(X, axis=0)))
+    return LocationEstimate(np.asarray(np.median(X, axis=0)))
 
 
 # The coordinate-wise trimmed mean.
@@ -91,7 +91,7 @@ def median(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random
     cost="n d",
     reference="Tukey and McLaughlin 1963, Sankhyā A 25",
 )
-def trimmed_mean(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def trimmed_mean(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Drop the ⌈εn⌉ smallest and largest values of every coordinate and average the rest.
 
     θ = (x₍g+1₎ + … + x₍n−g₎) / (n − 2g) with g = ⌈εn⌉, but never so many that nothing is left: then it is the median.
@@ -108,7 +108,7 @@ def trimmed_mean(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
     n = X.shape[0]
     cut = min(bad_rows(n, contamination), (n - 1) // 2)
     ordered = np.partition(X, (cut, n - 1 - cut), axis=0)
-    return Located(np.asarray(ordered[cut : n - cut].mean(axis=0)))
+    return LocationEstimate(np.asarray(ordered[cut : n - cut].mean(axis=0)))
 
 
 # Huber's M-estimate of every coordinate.
@@ -122,7 +122,7 @@ BEND = 1.345
     cost="n d",
     reference="Huber 1964, Ann. Math. Stat. 35",
 )
-def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def huber(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Solve Σ clip((xᵢ − θ)/s, ±1.345) = 0 in every coordinate, s = 1.4826 MAD.
 
     The scale is fixed beforehand, the start is the median, and no coordinate moves by more than 1e-12 s at the end.
@@ -146,7 +146,7 @@ FAILURE = 0.05
     cost="n d",
     reference="Catoni 2012, Ann. Inst. H. Poincaré Probab. Stat. 48",
 )
-def catoni(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def catoni(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Solve Σ ψ(α(xᵢ − θ)) = 0 in every coordinate with Catoni's narrowest influence function.
 
     ψ(r) = −ln(1 − r + r²/2) for 0 ≤ r ≤ 1, ln 2 beyond, odd: of the functions his bound allows the one that a far row

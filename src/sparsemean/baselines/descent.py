@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean._stats.descent import LargestBlock, descend, largest_weight, scale_of, spectral_descent, weighted_mean
-from sparsemean._util.records import FloatArray, Located
+from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.baselines._baseline import baseline
 
 __all__ = ["dense_gd", "sparse_gd"]
@@ -17,7 +17,7 @@ __all__ = ["dense_gd", "sparse_gd"]
     cost="100 moves of n d × (products for the top eigenvector)",
     reference="Cheng, Diakonikolas, Ge, Soltanolkotabi 2020, ICML",
 )
-def dense_gd(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def dense_gd(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Weigh rows so that the top eigenvalue of the weighted covariance is small, and take the weighted mean.
 
     Minimise λ₁(Σ_w), Σ_w = Σ w_i x_i x_iᵀ − (Σ w_i x_i)(Σ w_i x_i)ᵀ, over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} by
@@ -50,7 +50,7 @@ LEAST_FALL = 0.01
     cost="moves (200 at most) × n d²",
     reference="Cheng, Diakonikolas, Ge, Gupta, Kane, Soltanolkotabi 2021, arXiv 2109.11515",
 )
-def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> Located:
+def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Weigh rows so that the largest k×k part of (weighted covariance − identity) is small, and take the mean.
 
     The objective is the squared F,k,k-norm of Σ_w − I: in every row the k largest entries (by value) are squared and
@@ -74,4 +74,4 @@ def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.rando
     block = LargestBlock(rows, d if k is None else k, unit=scale**-2)
     found = descend(block, n, largest_weight(n, contamination), n_iter=MOVES, least_fall=LEAST_FALL)
     notes = () if found.converged else (f"the objective was still falling after {MOVES} moves",)
-    return Located(weighted_mean(X, found.weights), found.iterations, found.converged, notes, found.weights)
+    return LocationEstimate(weighted_mean(X, found.weights), found.iterations, found.converged, notes, found.weights)

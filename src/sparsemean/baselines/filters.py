@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import FloatArray, IntArray, Located
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines._baseline import baseline
 
 __all__ = ["agnostic_filter", "dense_filter", "quantum_entropy"]
@@ -57,12 +57,12 @@ class Start:
     budget: float
 
 
-def begin(X: FloatArray, contamination: float) -> Start | Located:
+def begin(X: FloatArray, contamination: float) -> Start | LocationEstimate:
     """Return where a filter starts, or the answer where there is nothing to filter."""
     n = X.shape[0]
     bad = bad_rows(n, contamination)
     if bad == 0:
-        return Located(X.mean(axis=0), weights=np.full(n, 1 / n))
+        return LocationEstimate(X.mean(axis=0), weights=np.full(n, 1 / n))
     found = near(X, REACH * math.sqrt(n / bad))
     if found is None:
         return at_median(X)
@@ -70,17 +70,21 @@ def begin(X: FloatArray, contamination: float) -> Start | Located:
     return Start(found, budget=float(max(min(2 * bad, n - 1) - dropped, 0)))
 
 
-def at_median(X: FloatArray, why: str = "half of the rows are equal, so no scale can be had from them") -> Located:
+def at_median(
+    X: FloatArray, why: str = "half of the rows are equal, so no scale can be had from them"
+) -> LocationEstimate:
     """Return the coordinate-wise median and say why; if all rows are equal there is nothing to say."""
     notes = (f"{why}: took the coordinate-wise median",) if np.any(X[0] != X) else ()
-    return Located(np.asarray(np.median(X, axis=0)), notes=notes)
+    return LocationEstimate(np.asarray(np.median(X, axis=0)), notes=notes)
 
 
-def finish(X: FloatArray, start: Near, w: FloatArray, *, rounds: int, note: str = "") -> Located:
+def finish(X: FloatArray, start: Near, w: FloatArray, *, rounds: int, note: str = "") -> LocationEstimate:
     """Return the weighted mean of all rows."""
     weights = np.zeros(X.shape[0])
     weights[start.kept] = w / w.sum()
-    return Located(weights @ X, iterations=rounds, converged=not note, notes=(note,) if note else (), weights=weights)
+    return LocationEstimate(
+        weights @ X, iterations=rounds, converged=not note, notes=(note,) if note else (), weights=weights
+    )
 
 
 def centred(rows: FloatArray, w: FloatArray) -> FloatArray:
@@ -199,7 +203,7 @@ def _forms(z: FloatArray, P: FloatArray) -> FloatArray:
     cost="(n d² + d³) for each of up to 2εn rounds",
     reference="Diakonikolas, Kamath, Kane, Li, Moitra and Stewart 2017, ICML",
 )
-def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Take weight from rows that lie far out along the direction of largest variance until no variance is too large.
 
     1. Drop rows beyond 4/√ε median distances from the coordinate-wise median; all others have weight 1.
@@ -219,7 +223,7 @@ def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
     can be practical, Proceedings of the 34th International Conference on Machine Learning, 999–1008.
     """
     start = begin(X, contamination)
-    if isinstance(start, Located):
+    if isinstance(start, LocationEstimate):
         return start
     rows = start.near.rows
     w = np.ones(rows.shape[0])
@@ -244,7 +248,9 @@ LIMIT = 20
     cost="(n d² + d³) for each of a few hundred steps",
     reference="Deshmukh, Liu and Veeravalli 2023, IEEE Trans. Inf. Theory 69",
 )
-def agnostic_filter(X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def agnostic_filter(
+    X: FloatArray, _contamination: float, _k: int | None, _rng: np.random.Generator
+) -> LocationEstimate:
     """Keep as many rows as a bound on the covariance about the current centre allows, and move the centre there.
 
     From the coordinate-wise median x, repeat: maximise Σwᵢ over 0 ≤ wᵢ ≤ 1 with Σ wᵢ (yᵢ − x)(yᵢ − x)ᵀ ⪯ c n I (that
@@ -314,7 +320,7 @@ MOST_STEPS = 2**40
     cost="(n d² + d³) for each of about log κ · log d rounds",
     reference="Dong, Hopkins and Li 2019, NeurIPS 32",
 )
-def quantum_entropy(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> Located:
+def quantum_entropy(X: FloatArray, contamination: float, _k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Score rows along all directions of large variance at once, weighted by a matrix exponential, and filter by that.
 
     1. Drop rows beyond 4/√ε median distances from the coordinate-wise median; all others have weight 1.
@@ -335,7 +341,7 @@ def quantum_entropy(X: FloatArray, contamination: float, _k: int | None, _rng: n
     outlier detection, Advances in Neural Information Processing Systems 32.
     """
     start = begin(X, contamination)
-    if isinstance(start, Located):
+    if isinstance(start, LocationEstimate):
         return start
     rows, budget = start.near.rows, start.budget
     w, rounds = np.ones(rows.shape[0]), 0

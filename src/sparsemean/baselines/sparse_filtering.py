@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._util.records import FloatArray, IntArray, Located
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines._baseline import baseline
 
 __all__ = ["sparse_filter"]
@@ -261,7 +261,7 @@ def light(tail: FloatArray | None) -> BoolArray | None:
     cost="rounds × n d²",
     reference="Diakonikolas, Kane, Karmalkar, Price, Stewart 2019, NeurIPS",
 )
-def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> Located:
+def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.random.Generator) -> LocationEstimate:
     """Remove rows whose tails are too heavy along the largest k×k part of the covariance, and average the rest.
 
     1. Prune rows with max_j |x_j − med_j| ≥ √(2 ln(nd/τ)), τ = 0.2.
@@ -287,7 +287,7 @@ def sparse_filter(X: FloatArray, contamination: float, k: int | None, _rng: np.r
     kept, rounds = filter_rows(X, contamination, d if k is None else k)
     if kept.size < min(2, n):
         note = f"{n - kept.size} of {n} rows were removed, so the mean is the zero vector and says nothing"
-        return Located(np.zeros(d), rounds, converged=False, notes=(note,))
+        return LocationEstimate(np.zeros(d), rounds, converged=False, notes=(note,))
     weights = np.zeros(n)
     weights[kept] = 1 / kept.size
-    return Located(X[kept].mean(axis=0), rounds, weights=weights)
+    return LocationEstimate(X[kept].mean(axis=0), rounds, weights=weights)

@@ -120,7 +120,7 @@ def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
     return features[np.lexsort((-np.abs(estimate.beta[features]), estimate.p_values[features]))]
 
 
-def some(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     """Return a number with its noun.
 
     Examples

@@ -16,9 +16,9 @@ from sparsemean.plots._style import (
     axes_for,
     entitle,
     letters,
+    pluralize,
     say,
     shown,
-    some,
     strongest_first,
 )
 
@@ -149,7 +149,7 @@ def _units(estimate: Estimate) -> str:
 
 def _title(estimate: Estimate, features: IntArray) -> str:
     number, plan = estimate.support.size, estimate.plan
-    said = f"{number:,} of {some(estimate.mean.size, 'feature')} selected"
+    said = f"{number:,} of {pluralize(estimate.mean.size, 'feature')} selected"
     if number > features.size:
         said += f", the {features.size} strongest shown and {number - features.size:,} left out"
     ends = estimate.intervals[features]

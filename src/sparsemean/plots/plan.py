@@ -12,7 +12,7 @@ from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError, require
-from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle, some
+from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle, pluralize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def plot_plan(
     _tick(ax)
     ax.set_xlabel("number of rows")
     ax.set_ylabel("smallest mean found, in standard deviations of Gaussian noise")
-    what = f"{some(plan.n_features, 'feature')}, level {plan.level:g}, power {power:g}"
+    what = f"{pluralize(plan.n_features, 'feature')}, level {plan.level:g}, power {power:g}"
     entitle(ax, f"What can be found among {what}, if bad rows do not vote against it")
     return ax
 

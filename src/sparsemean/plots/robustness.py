@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean.errors import require
-from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, say, shown, some
+from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, pluralize, say, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
     planned = int(np.sum(slack >= plan.bad_rows))
     share = plan.bad_rows / plan.n_units
     ax.axvline(share, color=GUIDE, linewidth=1.0, linestyle="--", zorder=1)
-    at_plan = f"as planned: {some(plan.bad_rows, unit)}, {some(planned, 'feature')}"
+    at_plan = f"as planned: {pluralize(plan.bad_rows, unit)}, {pluralize(planned, 'feature')}"
     ax.plot([share], [planned], "D", color=ALARM, markersize=7, zorder=3, clip_on=False, label=at_plan)
     far = max(float(rows[-1]), plan.bad_rows + 1.0) / plan.n_units
     ax.set(xlim=(0, far), ylim=(0, 1.12 * float(left[0])))
@@ -95,7 +95,7 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
 
 def _title(estimate: Estimate, last: int, unit: str) -> str:
     plan = estimate.plan
-    said = f"features are left up to {some(last, f'bad {unit}')} of {plan.n_units:,}"
+    said = f"features are left up to {pluralize(last, f'bad {unit}')} of {plan.n_units:,}"
     if plan.selection == "paper":
         return f"{said}, judged by Holm rather than the paper's rule"
     return f"{said} ({RULES[plan.selection]}, level {plan.level:g})"

@@ -9,12 +9,12 @@ import numpy as np
 
 from sparsemean._stats.row_scores import limit
 from sparsemean.errors import InputError
-from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, rim, say, some
+from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, pluralize, rim, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import Rows
+    from sparsemean._util.records import RowScores
     from sparsemean.result import Estimate
 
 
@@ -70,7 +70,7 @@ def plot_rows(
     return ax
 
 
-def _draw(ax: Axes, estimate: Estimate, judged: Rows, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+def _draw(ax: Axes, estimate: Estimate, judged: RowScores, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = judged.scores, judged.scores.size
     line = limit(estimate.plan.n_units) if estimate.labels is None else 0.0
@@ -81,12 +81,12 @@ def _draw(ax: Axes, estimate: Estimate, judged: Rows, place: np.ndarray[tuple[in
     ax.xaxis.set_major_formatter("{x:,.0f}")
     rest = np.ones(n, dtype=bool)
     rest[judged.suspects] = False
-    draw_mass(ax, place[rest], scores[rest], box, some(int(rest.sum()), "other row"))
+    draw_mass(ax, place[rest], scores[rest], box, pluralize(int(rest.sum()), "other row"))
     if judged.suspects.size:
         ax.plot(
             place[judged.suspects], scores[judged.suspects], "^", markersize=6.5, color=ALARM, zorder=3,
             markeredgecolor="white", markeredgewidth=rim(judged.suspects.size),
-            label=some(judged.suspects.size, "suspect row"),
+            label=pluralize(judged.suspects.size, "suspect row"),
         )  # fmt: skip
     what = "limit for suspicion" if estimate.labels is None else "nearer to the other group above"
     ax.axhline(line, color=GUIDE, linewidth=1.0, linestyle="--", zorder=2, label=what)
@@ -99,7 +99,7 @@ def _check_names(names: Sequence[object] | None, n: int) -> None:
         raise InputError("names", f"have one name for each of the {n} rows", received)
 
 
-def _not_judged(estimate: Estimate, judged: Rows) -> str:
+def _not_judged(estimate: Estimate, judged: RowScores) -> str:
     """Say why there are no scores; empty where there are."""
     if judged.scores.any():
         return ""
@@ -116,10 +116,12 @@ def _meaning(estimate: Estimate) -> str:
     return "how far a row contradicts the rest, in robust deviations"
 
 
-def _title(estimate: Estimate, judged: Rows) -> str:
+def _title(estimate: Estimate, judged: RowScores) -> str:
     n, bad = judged.scores.size, estimate.plan.bad_rows
     if estimate.labels is not None:
-        return f"how far each of {some(n, 'row')} looks like the other group; none is called suspect"
+        return f"how far each of {pluralize(n, 'row')} looks like the other group; none is called suspect"
     rows = "row" if estimate.units is None else "subject"
     what = "contradicts the rest" if judged.suspects.size == 1 else "contradict the rest"
-    return f"{judged.suspects.size:,} of {some(n, 'row')} {what} (at most {some(bad, rows)} could be suspected)"
+    return (
+        f"{judged.suspects.size:,} of {pluralize(n, 'row')} {what} (at most {pluralize(bad, rows)} could be suspected)"
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._stats import path
 from sparsemean._stats.selection import harmonic
-from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, rim, some, strongest_first
+from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, pluralize, rim, strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     top = 1.12 * max(float(height.max()), 1.0 if line is None else -float(np.log10(line)))
     wide = 1.08 * max(0.05, float(np.abs(estimate.beta).max()))
     ax.set(xlim=(-wide, wide), ylim=(-0.02 * top, top))
-    others = some(int(rest.sum()), "other feature")
+    others = pluralize(int(rest.sum()), "other feature")
     draw_mass(ax, estimate.beta[rest], height[rest], (-wide, wide, -0.02 * top, top), others)
     for beyond, marker, label in ((False, "o", "selected"), (True, "^", "selected, p below 1e-300")):
         at = selected[(height[selected] >= HIGHEST) == beyond]
@@ -63,7 +63,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     _draw_rule(ax, estimate, line)
     ax.set_xlabel(_lean(estimate))
     ax.set_ylabel("−log10 of the p-value")
-    entitle(ax, f"{selected.size:,} of {some(height.size, 'feature')} selected")
+    entitle(ax, f"{selected.size:,} of {pluralize(height.size, 'feature')} selected")
     named = estimate.names(selected[: 10 * labels])
     label_points(ax, estimate.beta[selected], height[selected], named, most=labels, colour=CHOSEN)
     return ax

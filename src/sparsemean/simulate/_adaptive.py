@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from sparsemean._stats import selection
-from sparsemean._stats.buckets import deal_blocks
+from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.nulls import contrast_bases, contrast_sizes, of_contrasts, of_signs
 from sparsemean._util.checks import integer
 from sparsemean._util.records import Counts, Evidence, Partition
@@ -46,7 +46,7 @@ def poll(X: FloatArray, budget: int, *, seed: int, skewed: bool) -> Votes:
     """Count the votes as a fit with this seed does that allows for ``budget`` bad rows."""
     bases = contrast_bases(max(1, budget))  # their smallest size is one row, which the partition then names
     sizes = contrast_sizes(bases) if skewed else SIZES
-    partition = deal_blocks(X.shape[0], sizes, seed)
+    partition = assign_block_buckets(X.shape[0], sizes, seed)
     from sparsemean._kernels import cpu  # compiled: only this attack needs it
 
     counts = cpu.count_signs(X, partition)

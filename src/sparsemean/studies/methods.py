@@ -13,7 +13,7 @@ from sparsemean import baselines
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._stats.planning import PRESET, paper_buckets
 from sparsemean._util.checks import Bunch
-from sparsemean._util.records import FloatArray, IntArray, Located
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
 from sparsemean.simulate._protocols import Attack
 from sparsemean.studies.settings import Setting
@@ -33,7 +33,7 @@ def oracle(data: Bunch, k: int, groups: tuple[int, ...] = GROUPS) -> FloatArray:
     for count in groups:
         parts = np.array_split(clean, min(count, clean.shape[0]))
         candidates.append(np.median([part.mean(axis=0) for part in parts], axis=0))
-    cut = [Located(np.asarray(candidate)).cut(k).mean for candidate in candidates]
+    cut = [LocationEstimate(np.asarray(candidate)).cut(k).mean for candidate in candidates]
     return min(cut, key=lambda estimate: float(np.linalg.norm(estimate - data.mean)))
 
 
@@ -125,14 +125,14 @@ def _filtered(X: FloatArray, setting: Setting, n_buckets: int, seed: int, k: int
     At ε = 0.1 that is so from n = 3000 rows on, and for the old number of buckets always.
     """
     from sparsemean._kernels import cpu
-    from sparsemean._stats.buckets import deal_paper
+    from sparsemean._stats.buckets import assign_paper_buckets
     from sparsemean.baselines.sparse_filtering import filter_rows
 
     share = math.ceil(setting.contamination * setting.n) / n_buckets
-    means = cpu.bucket_means(np.ascontiguousarray(X), deal_paper(setting.n, n_buckets, seed))
+    means = cpu.bucket_means(np.ascontiguousarray(X), assign_paper_buckets(setting.n, n_buckets, seed))
     kept, _ = filter_rows(means, share, k)
     mean = means[kept].mean(axis=0) if kept.size > 1 else np.zeros(X.shape[1])
-    return Located(mean).cut(k).mean
+    return LocationEstimate(mean).cut(k).mean
 
 
 def _oracle(data: Bunch, _setting: Setting, _seed: int, **options: Any) -> FloatArray:

@@ -249,7 +249,7 @@ def reproduce(
     Parameters
     ----------
     names
-        Names of `figure.available`.
+        Names of `figures.available`.
     options
         How they are made, and where they go.
     starting, made

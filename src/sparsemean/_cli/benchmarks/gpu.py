@@ -53,22 +53,22 @@ def _drawn(kind: str, n: int, d: int) -> Any:
 
 def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iterator[Row]:
     from sparsemean._data import as_table
-    from sparsemean._fit.data import Reading
-    from sparsemean._fit.one_sample import ask, decided_by
+    from sparsemean._fit.data import FitData
+    from sparsemean._fit.one_sample import decided_by, validate_request
     from sparsemean._kernels import gpu
-    from sparsemean._stats.buckets import deal_blocks
+    from sparsemean._stats.buckets import assign_block_buckets
 
     X = _drawn(kind, n, d)
     values = as_table(X).source.values  # type: ignore[attr-defined]
-    partition = deal_blocks(n, SIZES, 0)
-    dealt = gpu.Dealt(partition)
+    partition = assign_block_buckets(n, SIZES, 0)
+    dealt = gpu.DeviceBuckets(partition)
 
     def count() -> None:
         total, bad = gpu.no_counts(partition, d), gpu.cupy().zeros(1, dtype=np.int32)
         gpu.add_counts(values, dealt, total, bad, kind=kind)
 
-    plan = ask(n, d, refine=None, screen_rows=False).plan
-    data = Reading(as_table(X), partition, plan, None, None, None)
+    plan = validate_request(n, d, refine=None, screen_rows=False).plan
+    data = FitData(as_table(X), partition, plan, None, None, None)
     passed, plain, decided = _device_times(count, partial(X.mean, 0), partial(decided_by, data, 0), repeat=5 * repeat)
     rate = n * d * X.element_size() / 1e12
     detail = f"{1e3 * passed:.2f} ms, {rate / passed:.2f} TB/s; the mean {1e3 * plain:.2f} ms, {rate / plain:.2f} TB/s"
@@ -104,7 +104,7 @@ def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
     from sparsemean._counts import engines
     from sparsemean._data import as_table
     from sparsemean._data.gpu import sent
-    from sparsemean._stats.buckets import deal_blocks
+    from sparsemean._stats.buckets import assign_block_buckets
 
     X = np.empty((n, d), dtype=np.float32)
     for first in range(0, n, 100):
@@ -114,7 +114,7 @@ def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
     before = pool.get_limit()
     pool.set_limit(size=max(X.nbytes // 4, 100_000_000))
     try:
-        table, dealt = sent(as_table(X), "gpu"), deal_blocks(n, SIZES, 0)
+        table, dealt = sent(as_table(X), "gpu"), assign_block_buckets(n, SIZES, 0)
         send = partial(engines.count, table, dealt)
         send()
         sending, copying = best_times(send, _copying(X.nbytes), repeat=min(repeat, 5))

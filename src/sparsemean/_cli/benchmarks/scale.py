@@ -26,10 +26,10 @@ from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
 from sparsemean._fit import inference
-from sparsemean._fit.one_sample import ask, fit
+from sparsemean._fit.one_sample import fit, validate_request
 from sparsemean._stats import selection
-from sparsemean._util.cluster import working
-from sparsemean._util.records import Counts, Told
+from sparsemean._util.cluster import cluster_client
+from sparsemean._util.records import Counts, SketchState
 from sparsemean.result import Estimate
 
 WORKERS = 2
@@ -59,7 +59,7 @@ def times(path: Path, repeat: int) -> tuple[float, float, float, float]:
         expected = here(path)
         alone.append(time.perf_counter() - began)
         began = time.perf_counter()
-        with working("local", workers=WORKERS, memory=MEMORY) as client:
+        with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
             started.append(time.perf_counter() - began)
             found = there(path)
             spread_out.append(time.perf_counter() - began)
@@ -72,7 +72,7 @@ def killed(path: Path, kills: int) -> tuple[int, int]:
     """Kill one worker at a random moment of each of ``kills`` fits; return how many were hit, and gave the same."""
     expected, rng = here(path), np.random.default_rng(0)
     hit = right = 0
-    with working("local", workers=WORKERS, memory=MEMORY) as client:
+    with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
         began = time.perf_counter()
         there(path)
         takes = time.perf_counter() - began
@@ -202,7 +202,7 @@ def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
         yield from _workers(min(repeat, 3))
 
 
-def counted(X: data.FloatMatrix, first_row: int = 0) -> Told:
+def counted(X: data.FloatMatrix, first_row: int = 0) -> SketchState:
     """Count a chunk as one thread of a worker does."""
     return partial_counts.sketch(as_table(X), first_row, seed=0, sizes=SIZES, n_jobs=1)
 
@@ -225,7 +225,7 @@ def _growing(quick: bool, repeat: int) -> Iterator[Row]:
         yield Row(name, took / once, "×", detail=against(took, once))
 
 
-def made(d: int, n_rows: int, first_row: int = 0) -> Told:
+def made(d: int, n_rows: int, first_row: int = 0) -> SketchState:
     """Make up a sketch: fair signs, but for every thousandth feature, which has a mean."""
     rng = np.random.default_rng(0)
     buckets = tuple(n_rows // far_reckoning for far_reckoning in SIZES)
@@ -233,10 +233,10 @@ def made(d: int, n_rows: int, first_row: int = 0) -> Told:
     positive[:, ::1000] = np.array(buckets)[:, np.newaxis] * 9 // 10
     negative = np.array(buckets, dtype=np.int32)[:, np.newaxis] - positive
     counts = Counts(positive, negative, rng.random(d), buckets)
-    return Told(0, SIZES, False, None, counts, ((first_row, first_row + n_rows),))
+    return SketchState(0, SIZES, False, None, counts, ((first_row, first_row + n_rows),))
 
 
-def moved(sketch: Told, first_row: int) -> Told:
+def moved(sketch: SketchState, first_row: int) -> SketchState:
     """Return a copy as if it were of other rows."""
     counts = sketch.counts
     copied = replace(
@@ -257,7 +257,7 @@ def _merging(d: int, repeat: int) -> Iterator[Row]:
 def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
     """Yield the time of every level of a tree, all its merges one after the other."""
     one = made(d, 640)
-    level: Sequence[Told] = [moved(one, 640 * k) for k in range(leaves)]
+    level: Sequence[SketchState] = [moved(one, 640 * k) for k in range(leaves)]
     depth = 0
     while len(level) > 1:
         depth += 1
@@ -275,8 +275,8 @@ def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
 
 def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
-    plan = ask(n_rows, counts.nearest.size, refine=None, screen_rows=False).plan
-    evidence, chosen = inference.by_counts(plan, counts)
+    plan = validate_request(n_rows, counts.nearest.size, refine=None, screen_rows=False).plan
+    evidence, chosen = inference.infer(plan, counts)
     rule = selection.rule_of(plan.selection, plan.level, plan.n_features)
     selection.radius(evidence, chosen, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units)
     assert chosen.support.size >= counts.nearest.size // 1000
@@ -296,10 +296,10 @@ def concluding(n_rows: int, d: int) -> tuple[float, float]:
 def dealing(n_rows: int) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to deal rows; for a process of its own."""
     from sparsemean._cli.benchmarks.timing import peak_above
-    from sparsemean._stats.buckets import deal_blocks
+    from sparsemean._stats.buckets import assign_block_buckets
 
     began = time.perf_counter()
-    above = peak_above(lambda: deal_blocks(n_rows, SIZES, 0))
+    above = peak_above(lambda: assign_block_buckets(n_rows, SIZES, 0))
     return time.perf_counter() - began, above
 
 
@@ -335,7 +335,7 @@ def _workers(repeat: int) -> Iterator[Row]:
         shutil.rmtree(folder)
 
 
-def _sketched(path: Path) -> Told:
+def _sketched(path: Path) -> SketchState:
     return partial_counts.sketch(open_file(path), seed=0, sizes=SIZES, n_jobs=1)
 
 

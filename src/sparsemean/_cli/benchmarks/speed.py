@@ -15,7 +15,7 @@ from sparsemean._cli.benchmarks import data, plain_baselines, timing
 from sparsemean._cli.benchmarks.data import N_SIGNALS, SIGNAL, FloatMatrix
 from sparsemean._cli.benchmarks.timing import Row, at_least, best_times, measure
 from sparsemean._kernels import reference
-from sparsemean._stats.buckets import deal, deal_blocks
+from sparsemean._stats.buckets import assign_block_buckets, assign_buckets
 from sparsemean._stats.planning import PAPER_ITERATIONS, STAGE_1, plan_fit
 from sparsemean._util.records import Counts, FloatArray
 from sparsemean.simulate import make_contaminated
@@ -51,7 +51,7 @@ def counting_pass(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield the ratio for every shape and precision."""
 
     def subject(X: FloatMatrix) -> Callable[[], Counts]:
-        return partial(timing.counting_pass, X, deal_blocks(X.shape[0], SIZES, 0))
+        return partial(timing.counting_pass, X, assign_block_buckets(X.shape[0], SIZES, 0))
 
     return data.rows("counting pass, sizes 1, 2, 4", subject, COUNTING_BARS, quick=quick, repeat=repeat)
 
@@ -141,7 +141,7 @@ def plain_iteration(*, quick: bool, repeat: int) -> Iterator[Row]:
 def iterate(X: data.FloatMatrix) -> FloatArray:
     """Take bucket means and walk every feature, step by step, with the readable kernels."""
     plan = plan_fit(*X.shape, contamination=timing.CONTAMINATION, **STAGE_1)
-    means = reference.bucket_means(X, deal(plan, 0))
+    means = reference.bucket_means(X, assign_buckets(plan, 0))
     return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
 
 
@@ -187,7 +187,7 @@ def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     X = data.draw(*SMALL_SHAPE, "float64")
     estimator = SparseMean.paper(contamination=timing.CONTAMINATION, random_state=0)
     plan = plan_fit(*SMALL_SHAPE, contamination=timing.CONTAMINATION, **STAGE_1)
-    partition, support = deal(plan, 0), estimator.fit(X).support_
+    partition, support = assign_buckets(plan, 0), estimator.fit(X).support_
 
     def kernels() -> None:
         cpu.count_signs(X, partition)

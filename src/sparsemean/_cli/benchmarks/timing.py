@@ -187,13 +187,13 @@ def counting_pass(X: FloatMatrix, partition: Partition) -> Counts:
 
 def warm(dtype: str) -> None:
     """Have the kernels for ``dtype`` compiled before anything is timed."""
-    from sparsemean._stats.buckets import deal_blocks
+    from sparsemean._stats.buckets import assign_block_buckets
 
     small = np.random.default_rng(0).standard_normal((640, 40)).astype(dtype)
     paper_fit(small)
     certified_fit(small)
     default_fit(small)
-    counting_pass(small, deal_blocks(640, (1, 2, 4), 0))
+    counting_pass(small, assign_block_buckets(640, (1, 2, 4), 0))
 
 
 # Python code run in a process of its own.

@@ -21,7 +21,7 @@ def count(
 ) -> tuple[Counts, FloatArray | None]:
     """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came by.
 
-    Options are those of `passes.memory.count`: ``shift``, ``missing``, ``n_jobs`` and ``progress``.
+    Options are those of `engines.host.count`: ``shift``, ``missing``, ``n_jobs`` and ``progress``.
     """
     counted: tuple[Counts, FloatArray | None] = _road(table).count(table, partition, keep=keep, **options)
     return counted
@@ -30,7 +30,7 @@ def count(
 def map_means(table: Table, partition: Partition, columns: IntArray, work: Work, **options: Any) -> FloatArray:
     """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
 
-    Options are those of `passes.memory.map_means`: ``depth``, ``shift``, ``missing`` and ``n_jobs``.
+    Options are those of `engines.host.map_means`: ``depth``, ``shift``, ``missing`` and ``n_jobs``.
     """
     made: FloatArray = _road(table).map_means(table, partition, columns, work, **options)
     return made

@@ -16,11 +16,11 @@ from sparsemean._counts import engines, partial_counts
 from sparsemean._counts.engines.host import map_means, not_finite
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import Held, as_dense
+from sparsemean._data.source import ColumnCache, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._util.cluster import run
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition, Told
+from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition, SketchState
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NonFiniteValue:
     """A value that is not finite, and where among all rows and columns it was found."""
 
     row: int
@@ -59,14 +59,14 @@ class Place:
     value: float
 
 
-Bad = Place | InputError
+Bad = NonFiniteValue | InputError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class ChunkResult:
     """What a chunk, or several, told: a sketch or counts, kept columns; or what is wrong with it."""
 
-    told: Told | Counts | None
+    told: SketchState | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
 
@@ -110,7 +110,7 @@ def rehearse() -> None:
 
 def _source(table: Table) -> Dask:
     source = table.source
-    while isinstance(source, Held):
+    while isinstance(source, ColumnCache):
         source = source.source
     assert isinstance(source, Dask)
     return source
@@ -138,16 +138,16 @@ def _job(array: Any, partition: Partition, keep: IntArray | None, shift: FloatAr
     )
 
 
-def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Found:
+def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> ChunkResult:
     """Count one chunk; what is wrong with it is returned: it is bad input, and no reason to try again."""
     if isinstance(block, InputError):
-        return Found(None, bad=block)
+        return ChunkResult(None, bad=block)
     first_row, last_row = job.rows[block_id[0] : block_id[0] + 2]
     first_column, last_column = job.columns[block_id[1] : block_id[1] + 2]
     promised = (last_row - first_row, last_column - first_column)
     if block.shape != promised:
         received = f"{block.shape} in place of {promised} in the chunk at row {first_row}, column {first_column}"
-        return Found(None, bad=InputError("X", "have chunks of the size they say", received))
+        return ChunkResult(None, bad=InputError("X", "have chunks of the size they say", received))
     try:
         table = as_table(block)
         low, high = np.searchsorted(job.keep, (first_column, last_column))
@@ -155,14 +155,14 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Fo
         shift = None if job.shift is None else job.shift[first_column:last_column]
         if job.partition is not None:
             counts, _ = engines.count(table, job.partition, shift=shift, missing=job.missing, n_jobs=1)
-            return Found(counts, kept)
-        return Found(_sketch(block, table, first_row, shift, job), kept)
+            return ChunkResult(counts, kept)
+        return ChunkResult(_sketch(block, table, first_row, shift, job), kept)
     except InputError as error:
-        return Found(None, bad=_place(block, first_row, first_column, job.missing) or error)
+        return ChunkResult(None, bad=_place(block, first_row, first_column, job.missing) or error)
 
 
-def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> Told | None:
-    """Told the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
+def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> SketchState | None:
+    """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
     before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
     if behind > before:
         inside = np.ones(table.shape[0], dtype=bool)
@@ -175,7 +175,7 @@ def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None
     )
 
 
-def _place(block: Block, first_row: int, first_column: int, missing: bool) -> Place | None:
+def _place(block: Block, first_row: int, first_column: int, missing: bool) -> NonFiniteValue | None:
     """Find the first column of a chunk that holds a value that is not finite, and the first such row in it."""
     n, d = block.shape
     width = max(1, SCANNED_AT_ONCE // max(n, 1))
@@ -185,11 +185,11 @@ def _place(block: Block, first_row: int, first_column: int, missing: bool) -> Pl
         if bad.any():
             column = int(bad.any(axis=0).argmax())
             row = int(bad[:, column].argmax())
-            return Place(first_row + row, first_column + first + column, float(values[row, column]))
+            return NonFiniteValue(first_row + row, first_column + first + column, float(values[row, column]))
     return None
 
 
-def _travels(found: Found) -> tuple[FloatArray | None, Bad | None]:
+def _travels(found: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
     """Return what goes from every chunk straight to whoever asked."""
     return found.kept, found.bad
 
@@ -233,23 +233,23 @@ def _tree(found: Sequence[Any]) -> Any:
     return dask.delayed(_ended, pure=False)(level)
 
 
-def _merged(parts: list[Found]) -> Found:
+def _merged(parts: list[ChunkResult]) -> ChunkResult:
     """Return what several chunks told together."""
     for part in parts:
         if part.bad is not None:
             return part
-    sketches = [part.told for part in parts if isinstance(part.told, Told)]
-    return Found(partial_counts.merged(sketches) if sketches else None)
+    sketches = [part.told for part in parts if isinstance(part.told, SketchState)]
+    return ChunkResult(partial_counts.merged(sketches) if sketches else None)
 
 
-def _ended(parts: list[Found]) -> Counts | Bad:
+def _ended(parts: list[ChunkResult]) -> Counts | Bad:
     """Return the counts of some columns: nothing more comes."""
     if parts[0].bad is None and isinstance(parts[0].told, Counts):
         return parts[0].told
     together = _merged(parts)
     if together.bad is not None:
         return together.bad
-    assert isinstance(together.told, Told)
+    assert isinstance(together.told, SketchState)
     return partial_counts.closed(together.told).counts
 
 
@@ -278,7 +278,7 @@ def ranks(
     n_jobs: int | None = None,  # noqa: ARG001
     progress: cpu.Progress | None = None,
 ) -> IntArray:
-    """Compare two groups on whole columns, put together by whoever computes them; rows are those of `pairs.ranks`."""
+    """Compare two groups on whole columns, put together by whoever computes them; rows are those of `ranks.ranks`."""
     import dask
 
     array = _source(table).whole_columns()

@@ -17,8 +17,8 @@ import numpy as np
 
 from sparsemean._counts.engines import Work
 from sparsemean._counts.engines.host import Piece, dense_parts, keep_columns, pieces_of
-from sparsemean._data.gpu import Resident, Sent, device_errors
-from sparsemean._data.source import Array, Dense, Held, Source, cut
+from sparsemean._data.gpu import DeviceArray, SentToDevice, device_errors
+from sparsemean._data.source import Array, ColumnCache, Dense, Source, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, gpu, reference
 from sparsemean._kernels.memory_layout import count_threads
@@ -51,7 +51,7 @@ def count(
     source = table.source
     with device_errors():
         try:
-            if isinstance(source, Resident):
+            if isinstance(source, DeviceArray):
                 counts = _count_resident(source, partition, shift, missing)
                 return counts, None if keep is None else source.take(keep)
             return _count_sent(table, partition, keep, shift, missing, count_threads(n_jobs), progress)
@@ -79,7 +79,7 @@ def map_means(
     return np.concatenate(parts, axis=-1)
 
 
-def _count_resident(source: Resident, partition: Partition, shift: FloatArray | None, missing: bool) -> Counts:
+def _count_resident(source: DeviceArray, partition: Partition, shift: FloatArray | None, missing: bool) -> Counts:
     xp, values = gpu.cupy(), source.values
     with xp.cuda.Device(values.device.id):
         moved = None if shift is None else xp.asarray(shift)
@@ -97,13 +97,13 @@ class Adding:
     """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
 
     def __init__(self, partition: Partition, d: int, shift: Any, missing: bool) -> None:
-        self.partition, self.dealt = partition, gpu.Dealt(partition)
+        self.partition, self.dealt = partition, gpu.DeviceBuckets(partition)
         self.counts = gpu.no_counts(partition, d, missing=missing)
         self.shift, self.bad = shift, gpu.cupy().zeros(1, dtype=np.int32)
 
     def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
         """Queue the counting of a piece, dealt by ``partition`` if that is not the one of all rows."""
-        dealt = self.dealt if partition in (None, self.partition) else gpu.Dealt(partition)
+        dealt = self.dealt if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
         shift = None if self.shift is None else self.shift[first_column : first_column + X.shape[1]]
         gpu.add_counts(X, dealt, self.counts, self.bad, shift=shift, first_column=first_column)
 
@@ -125,7 +125,7 @@ def _count_sent(
 ) -> tuple[Counts, FloatArray | None]:
     """Send pieces to the device and count them there."""
     xp, source = gpu.cupy(), table.source
-    while isinstance(source, (Held, Sent)):
+    while isinstance(source, (ColumnCache, SentToDevice)):
         source = source.source
     n, d = source.shape
     adding = Adding(partition, d, None if shift is None else xp.asarray(shift), missing)

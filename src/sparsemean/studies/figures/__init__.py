@@ -106,9 +106,9 @@ class Record:
     settings
         What was run.
     agreement
-        Rows of `agreement.compare`, or None where nothing was compared.
+        Rows of `published.compare`, or None where nothing was compared.
     better
-        Rows of `agreement.better`.
+        Rows of `published.better`.
     table
         The measured table where it is short enough to be read.
     """

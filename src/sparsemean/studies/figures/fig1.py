@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._stats import path
-from sparsemean._stats.buckets import deal_paper
+from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.files import replacing
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
@@ -36,7 +36,7 @@ def means_of(X: FloatArray, n_buckets: int, *, seed: int, columns: IntArray) -> 
     """Return the (J, columns) means of the paper's buckets."""
     from sparsemean._kernels import cpu
 
-    return cpu.bucket_means(X, deal_paper(X.shape[0], n_buckets, seed), columns=columns)
+    return cpu.bucket_means(X, assign_paper_buckets(X.shape[0], n_buckets, seed), columns=columns)
 
 
 def nonconvex(means: FloatArray, n_iter: int, *, alpha: float, eta: float) -> FloatArray:

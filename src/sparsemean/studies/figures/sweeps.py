@@ -135,7 +135,7 @@ LEADING = [
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class PanelRow:
     """A row of panels, one for each distribution of a sweep.
 
     Attributes
@@ -156,11 +156,11 @@ class Strip:
 def strip(
     panel: str, methods: Mapping[str, str], over: str, grid: tuple[float, ...], *,
     distributions: tuple[str, ...] = tuple(DISTRIBUTIONS), shape: float = 3.1, **settings: Any,
-) -> Strip:  # fmt: skip
+) -> PanelRow:  # fmt: skip
     """Declare a row of panels; our default is run as one more estimator."""
     estimators = (*methods.values(), _published.OWN)
     drawn = tuple((name, shape) for name in distributions)
-    return Strip(panel, Sweep(over, grid, drawn, estimators, **settings), tuple(methods.items()))
+    return PanelRow(panel, Sweep(over, grid, drawn, estimators, **settings), tuple(methods.items()))
 
 
 def grid(start: float, stop: float, step: float) -> tuple[float, ...]:
@@ -190,7 +190,7 @@ class SweepFigure:
 
     name: str
     title: str
-    strips: tuple[Strip, ...]
+    strips: tuple[PanelRow, ...]
     quick_grid: tuple[float, ...]
     x_label: str
     y_label: str = "ℓ₂ error"
@@ -242,7 +242,7 @@ def trials_folder(out: Path) -> Path:
     return out / "trials"
 
 
-def _in_their_words(name: str, row: Strip, table: pd.DataFrame) -> pd.DataFrame:
+def _in_their_words(name: str, row: PanelRow, table: pd.DataFrame) -> pd.DataFrame:
     theirs = {ours: published for published, ours in row.methods}
     table = table.assign(
         figure=name,
