@@ -17,16 +17,16 @@ import psutil
 import pytest
 
 from sparsemean import simulate
-from sparsemean._util import cluster as _cluster
+from sparsemean._util import cluster as dask_cluster
 
 import kinds
 from command import expect
 
 WAITING = """
 import time
-from sparsemean._util.cluster import working
+from sparsemean._util.cluster import cluster_client
 if __name__ == "__main__":
-    with working("local", workers=1, memory="1GB"):
+    with cluster_client("local", workers=1, memory="1GB"):
         print("ready", flush=True)
         time.sleep(60)
 """
@@ -51,7 +51,7 @@ def address() -> Iterator[str]:
     """A scheduler that takes anyone."""
     from distributed import LocalCluster
 
-    with _cluster.quiet(), LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+    with dask_cluster.quiet(), LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         yield cluster.scheduler_address
 
 
@@ -117,7 +117,7 @@ def test_two_groups_and_names(address: str, tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_one_line(
     file: Path, arguments: Any, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_cluster, "PATIENCE", 1)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 1)
     began = time.monotonic()
     expect("fit", file, *arguments, status=2)
     assert time.monotonic() - began < 10
@@ -139,8 +139,8 @@ def test_a_scheduler_without_workers(
 ) -> None:
     from distributed import LocalCluster
 
-    monkeypatch.setattr(_cluster, "FOR_WORKERS", 1)
-    with _cluster.quiet(), LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
+    monkeypatch.setattr(dask_cluster, "FOR_WORKERS", 1)
+    with dask_cluster.quiet(), LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster:
         expect("fit", file, "--dask", cluster.scheduler_address, status=2)
     assert "--dask must name a scheduler with workers" in capfd.readouterr().err
 

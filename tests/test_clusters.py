@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster, Status
 from sparsemean import InputError, _cli, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.one_sample import fit
-from sparsemean._util import cluster as _cluster
+from sparsemean._util import cluster as dask_cluster
 
 X = np.random.default_rng(0).standard_normal((300, 20)) + 2.0 * (np.arange(20) < 2)
 
@@ -41,7 +41,7 @@ time.sleep(60)
 def client() -> Iterator[Any]:
     """A worker with one thread, in this process, that no limit of memory makes run again once it is paused."""
     settings: Any = {"n_workers": 1, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": "127.0.0.1:0"}
-    with _cluster.quiet(), LocalCluster(processes=False, **settings) as cluster, Client(cluster) as client:
+    with dask_cluster.quiet(), LocalCluster(processes=False, **settings) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -56,7 +56,7 @@ def test_a_fit_inside_a_task_leaves_its_place_to_the_tasks_it_waits_for(client: 
 
 
 def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster, "STALLED", 1)
+    monkeypatch.setattr(dask_cluster, "STALLED", 1)
     client.run(lambda dask_worker: setattr(dask_worker, "status", Status.paused))
     began = time.monotonic()
     with pytest.raises(InputError, match="workers must have memory left to work with: got none that did for 1 s"):
@@ -71,15 +71,15 @@ def test_workers_that_are_paused_are_given_up(client: Any, monkeypatch: pytest.M
 def test_a_paused_worker_may_end_what_it_is_at(status: str, tasks: dict[str, int], expected: bool) -> None:
     worker = {"status": status, "metrics": {"task_counts": tasks}}
     scheduler = SimpleNamespace(identity=lambda: {"workers": {"tcp://here": worker}})
-    assert _cluster._working(SimpleNamespace(sync=lambda ask: ask(), scheduler=scheduler)) is expected
+    assert dask_cluster._working(SimpleNamespace(sync=lambda ask: ask(), scheduler=scheduler)) is expected
 
 
 def test_a_scheduler_that_dies_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster, "PATIENCE", 2)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 2)
     command = [sys.executable, "-c", SCHEDULER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as scheduler:
         assert scheduler.stdout is not None
-        with _cluster.cluster_client(scheduler.stdout.readline().strip()):
+        with dask_cluster.cluster_client(scheduler.stdout.readline().strip()):
             table = as_table(da.from_array(X, chunks=(100, 20)))
             with pytest.raises(ConnectionError, match="the scheduler is gone"):
                 fit(table, progress=lambda _: scheduler.kill())
@@ -91,7 +91,7 @@ def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
     steps = list[str]()
 
     def start_and_close() -> None:
-        with _cluster._uninterrupted():
+        with dask_cluster._uninterrupted():
             os.kill(os.getpid(), signal.SIGTERM)
             steps.append("started")
         steps.append("not ended")
@@ -103,13 +103,13 @@ def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
 
 @pytest.mark.parametrize("version", ["'0.0.1'", "__import__('sparsemean.nowhere')"])
 def test_workers_of_another_version_are_refused(client: Any, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster, "VERSION", version)
+    monkeypatch.setattr(dask_cluster, "VERSION", version)
     with pytest.raises(InputError, match=r"workers must have sparsemean .* installed.*: got .* on inproc:.*the same"):
         fitted()
 
 
 def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    with _cluster.cluster_client("local", workers=1, memory="1GB") as client:
+    with dask_cluster.cluster_client("local", workers=1, memory="1GB") as client:
         address = client.scheduler.address
         assert address.startswith("tls://")
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no key, and takes anyone's
@@ -126,9 +126,9 @@ def test_workers_of_this_machine_answer_nobody_else(monkeypatch: pytest.MonkeyPa
             for page in ("health", "info/main/workers.html", "status"):
                 with pytest.raises(HTTPError, match="404"):
                     urlopen(f"http://127.0.0.1:{services['dashboard']}/{page}", timeout=10)
-        monkeypatch.setattr(_cluster, "_idle", lambda: (400e6, 0.8, 380e6))
+        monkeypatch.setattr(dask_cluster, "_idle", lambda: (400e6, 0.8, 380e6))
         with pytest.raises(InputError, match=r"must be at least 523MB: .*: got 400MB, the share of each"):
-            _cluster._check_memory(client, None)
-        monkeypatch.setattr(_cluster, "_idle", lambda: os.kill(os.getpid(), signal.SIGKILL))
+            dask_cluster._check_memory(client, None)
+        monkeypatch.setattr(dask_cluster, "_idle", lambda: os.kill(os.getpid(), signal.SIGKILL))
         with pytest.raises(InputError, match=r"--worker-memory must be at least 640MB: .*: got 330MB"):
-            _cluster._check_memory(client, "330MB")
+            dask_cluster._check_memory(client, "330MB")

@@ -60,10 +60,14 @@ def test_what_is_compiled_into_a_kernel_lies_beside_it() -> None:
     """Sources elsewhere are not covered by the seal."""
     for path in compiling.HERE.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        homes = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        if "sparsemean._kernels.compiling" in homes:
-            ours = {home for home in homes if home.startswith("sparsemean")}
-            assert all(home.startswith("sparsemean._kernels") for home in ours), path
+        imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module is not None]
+        foreign = [node for node in imports if node.module.partition(".")[0] == "sparsemean"]
+        foreign = [node for node in foreign if not node.module.startswith("sparsemean._kernels")]
+        elsewhere = {alias.asname or alias.name for node in foreign for alias in node.names}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and "compiled" in map(ast.unparse, node.decorator_list):
+                inside = {name.id for line in node.body for name in ast.walk(line) if isinstance(name, ast.Name)}
+                assert not inside & elsewhere, (path, node.name)
 
 
 def emptied(content: bytes) -> bytes:

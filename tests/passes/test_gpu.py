@@ -112,7 +112,7 @@ def test_pieces_of_rows_add_up(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
     """A source that lies by rows sends stripes of rows, each dealt by its own part of the partition."""
     from scipy import sparse
 
-    monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 64 * 20 * 8)
+    monkeypatch.setattr("sparsemean._counts.engines.host.AT_ONCE", 64 * 20 * 8)
     X = problem(n=500, d=20).round()
     table = as_table(sparse.csr_array(X))
     dealt = assign_block_buckets(500, (1, 2, 4), seed=0)

@@ -166,7 +166,7 @@ def test_files_that_workers_read(kind: str, X: Any, tmp_path: Path, pieces: bool
 @pytest.mark.parametrize("height", [64, 100])
 def test_pieces_are_whole_chunks_and_whole_blocks(height: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zarr = pytest.importorskip("zarr")
-    monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 400_000)
+    monkeypatch.setattr("sparsemean._data.chunked.AT_ONCE", 400_000)
     array = zarr.create_array(store=tmp_path / "x.zarr", shape=(9000, 600), dtype="f8", chunks=(height, 30))
     monkeypatch.setattr(files, "AT_ONCE", 400_000 if height == 64 else 500_000)
     rows, columns = files.grid(as_table(array).source)

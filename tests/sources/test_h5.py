@@ -86,7 +86,7 @@ def test_the_direction_that_reads_each_chunk_once(shape: Any, chunks: Any, way: 
 
 
 def test_columns_taken_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemean._data.source.AT_ONCE", 300 * 8 * 25)
+    monkeypatch.setattr("sparsemean._data.chunked.AT_ONCE", 300 * 8 * 25)
     source = open_file(written(tmp_path / "x.h5", chunks=(300, 10))).source
     read: list[int] = []
     block = source.block

@@ -208,7 +208,7 @@ def test_a_file_cut_short_after_it_was_opened_is_one_line(save: Any, tmp_path: P
 
 CUT = """
 import os, sys
-from sparsemean import cli
+from sparsemean import _cli
 from sparsemean._data.numpy_files import Npy
 block = Npy.block
 def cut(self, rows, columns):
@@ -217,7 +217,7 @@ def cut(self, rows, columns):
     return mapped
 Npy.block = cut
 sys.argv = ["sparsemean", "fit", sys.argv[1]]
-cli.main()
+_cli.main()
 """
 
 

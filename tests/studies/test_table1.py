@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sparsemean import studies
-from sparsemean.studies import methods
 from sparsemean.studies.figures import Options, lower_bound, table1
 from sparsemean.studies.figures.lower_bound import Worlds, affordable_weight
+from sparsemean.studies.methods import find_attack
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3])
@@ -72,13 +72,13 @@ def test_every_estimator_errs_in_one_of_the_worlds() -> None:
 def test_shifts_grow_as_the_contamination_falls() -> None:
     X, mean, rng = np.zeros((400, 5)), np.array([2.0, 0, 3.0, 0, 0]), np.random.default_rng(0)
     for count in (4, 100):
-        all_of, one = (methods.find_attack(name) for name in ("root_shift", "root_shift_one"))
+        all_of, one = (find_attack(name) for name in ("root_shift", "root_shift_one"))
         assert callable(all_of)
         assert callable(one)
         strength = math.sqrt(400 / count)
         np.testing.assert_allclose(all_of(X, mean, rng, np.arange(count)), [[-strength, 0, -strength, 0, 0]] * count)
         np.testing.assert_allclose(one(X, mean, rng, np.arange(count)), [[-strength, 0, 0, 0, 0]] * count)
-    assert methods.find_attack("constant_bias") == "constant_bias"
+    assert find_attack("constant_bias") == "constant_bias"
 
 
 def test_rates_are_read_off_trials() -> None:

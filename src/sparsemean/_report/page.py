@@ -172,7 +172,7 @@ def _null(estimate: Estimate) -> str:
 
 # One HTML file: the template, the style, the scripts and the data put together.
 
-HERE = Path(__file__).parent / "page"
+HERE = Path(__file__).parent / "template"
 ENDINGS = (".html", ".htm")
 SCRIPTS = (
     "base", "state", "numbers", "axes", "plot", "volcano", "path", "forest", "robustness", "rows", "table",
