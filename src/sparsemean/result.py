@@ -187,8 +187,7 @@ class Estimate:
         if not certified:
             return self._uncertified_table()
         features = np.arange(self.mean.size) if all else self.support
-        keys = (-np.abs(self.beta), self.p_values, ~np.isin(np.arange(self.mean.size), self.support))
-        features = features[np.lexsort([key[features] for key in keys])]
+        features = strongest_first(self, features)
         columns = {
             "feature": self.names(features),
             "estimate": self.mean[features],
@@ -209,13 +208,12 @@ class Estimate:
     def _uncertified_table(self) -> pd.DataFrame:
         import pandas as pd
 
-        found = self.uncertified or Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
-        order = np.lexsort((-np.abs(found.estimate), found.p_adjusted))
+        uncertified = sorted_uncertified(self)
         columns = {
-            "feature": self.names(found.features[order]),
-            "estimate": found.estimate[order],
-            "p_adjusted": found.p_adjusted[order],
-            "certified": np.zeros(order.size, dtype=bool),
+            "feature": self.names(uncertified.features),
+            "estimate": uncertified.estimate,
+            "p_adjusted": uncertified.p_adjusted,
+            "certified": np.zeros(uncertified.features.size, dtype=bool),
         }
         return pd.DataFrame(columns)
 
@@ -373,3 +371,21 @@ class Estimate:
             if found.size:
                 return int(found[0])
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
+
+
+# The one order of strength: tables, pictures and pages list features in it.
+
+
+def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
+    """Return ``features`` with the selected ones first, by p-value and then by |β|."""
+    keys = (-np.abs(estimate.beta[features]), estimate.p_values[features], ~np.isin(features, estimate.support))
+    return features[np.lexsort(keys)]
+
+
+def sorted_uncertified(estimate: Estimate) -> Uncertified:
+    """Return the features that only the rows left after screening show, by p-value and then by |estimate|."""
+    if estimate.uncertified is None:
+        return Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+    shown = estimate.uncertified
+    order = np.lexsort((-np.abs(shown.estimate), shown.p_adjusted))
+    return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])

@@ -7,37 +7,42 @@ import platform
 import numpy as np
 
 from sparsemean import __version__
-from sparsemean._data.table import Table
+from sparsemean._data.table import Names, Table
 from sparsemean._fit.inference import DRIFT_ALARMS, Values
 from sparsemean._fit.power import nothing_possible
+from sparsemean._util.checks import NAMED, list_names
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
 
-NAMED = 5
+MEDIANS_MISS = "medians of bucket means miss the mean by an unknown amount"
+"""Why there are no intervals under skewed noise."""
+AT_NULL = "as many of their values are exactly the null value"
+"""Why a selected feature may have no interval."""
 
 
-def of_fit(plan: Plan, counts: Counts, chosen: Selection, constant: IntArray, table: Table) -> tuple[str, ...]:
+def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray, table: Table) -> tuple[str, ...]:
     """Return the remarks on a one-sample fit."""
-    said = []
-    if chosen.filled_up:
-        said.append(
-            f"only {chosen.support.size - chosen.filled_up} feature(s) passed the rule; the {chosen.support.size} "
-            f"that moved farthest were taken (min_selected={plan.min_selected})"
+    messages, support, filled_up = [], selection.support, selection.filled_up
+    if filled_up:
+        messages.append(
+            f"only {support.size - filled_up} feature(s) passed the rule; the {support.size} that moved farthest were "
+            f"taken (min_selected={plan.min_selected})"
         )
-    if plan.selection != "paper" and not chosen.support.size:
-        said += nothing_possible(plan)
-    if plan.noise == "skewed" and chosen.support.size:
-        said.append("no intervals under skewed noise: medians of bucket means miss the mean by an unknown amount")
-    if constant.size and not chosen.skipped.size:
-        said.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
-    said += skipped(table, chosen.skipped)
+    if plan.selection != "paper" and not support.size:
+        messages += nothing_possible(plan)
+    if plan.noise == "skewed" and support.size:
+        messages.append(f"no intervals under skewed noise: {MEDIANS_MISS}")
+    if constant.size and not selection.skipped.size:
+        messages.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
+    messages += skipped(table, selection.skipped)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
-        said += of_missing(counts.missing, plan.n_rows, table)
+        messages += of_missing(counts.missing, plan.n_rows, table)
+        # A column without any value has been named above, and its buckets are not at the null value.
         silent &= counts.missing < plan.n_rows
     if silent.any():
         silent = np.flatnonzero(silent)
-        said.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
-    return tuple(said)
+        messages.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
+    return tuple(messages)
 
 
 def skipped(table: Table, constant: IntArray) -> list[str]:
@@ -60,46 +65,46 @@ def silenced(table: Table, features: IntArray) -> list[str]:
 def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     """Say how much is missing, and name columns that have nothing, or less than half of their values."""
     worst = np.argsort(-missing, kind="stable")[:NAMED]
-    shown = ", ".join(f"{_name(table, int(i))} ({missing[i] / n_rows:.0%})" for i in worst if missing[i])
+    shares = zip(_features(table, worst), missing[worst] / n_rows, strict=True)
+    shown = ", ".join(f"{name} ({share:.0%})" for name, share in shares if share)
     share = float(np.mean(missing, dtype=np.float64)) / n_rows
     much = f"{share:.2%}" if share >= 5e-5 else f"{int(missing.sum(dtype=np.int64)):,}"
-    said = [f"{much} of the values are missing and were left out, most of them in {shown}"]
+    messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]
     empty = np.flatnonzero(missing == n_rows)
     if empty.size:
-        said.append(f"{empty.size} column(s) have no value at all and were left out: {_names(table, empty)}")
+        messages.append(f"{empty.size} column(s) have no value at all and were left out: {_names(table, empty)}")
     few = np.flatnonzero((2 * missing > n_rows) & (missing < n_rows))
     if few.size:
-        said.append(f"{few.size} column(s) have fewer than half of their values: {_names(table, few)}")
-    return said
+        messages.append(f"{few.size} column(s) have fewer than half of their values: {_names(table, few)}")
+    return messages
 
 
 def of_values(values: Values, table: Table) -> list[str]:
     """Name selected features whose values say that their noise is not symmetric, or are mostly the null value."""
-    said, drifting = [], np.flatnonzero(~np.isnan(values.drifting[0]))
+    messages, drifting = [], np.flatnonzero(~np.isnan(values.drifting[0]))
     if drifting.size:
         first = ", ".join(f"{middle:.3g}" for middle in values.drifting[:, drifting[0]])
-        said.append(
+        messages.append(
             f"medians of buckets of 1, 2 and 4 rows drift beyond chance for {drifting.size} selected feature(s), which "
             "speaks of skewed noise or of bad rows to one side; where it is skewed neither selection nor estimate is "
             f"about the mean: {_names(table, drifting)} ({first} for the first; by chance in at most "
             f"{DRIFT_ALARMS:.0%} of fits)"
         )
     if values.at_null.size:
-        said.append(
-            f"{values.at_null.size} selected feature(s) have no interval, as many of their values are exactly the null "
-            "value: the test is of the other values, while the estimate is a centre of all and may be the null value: "
+        messages.append(
+            f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}: the test is of the other values, "
+            "while the estimate is a centre of all and may be the null value: "
             f"{_names(table, values.at_null)}"
         )
-    return said
-
-
-def _name(table: Table, column: int) -> str:
-    return str(column if table.feature_names is None else table.feature_names[column])
+    return messages
 
 
 def _names(table: Table, columns: IntArray) -> str:
-    names = columns if table.feature_names is None else table.feature_names[columns]
-    return ", ".join(str(name) for name in names[:NAMED]) + (", …" if columns.size > NAMED else "")
+    return list_names(_features(table, columns))
+
+
+def _features(table: Table, columns: IntArray) -> IntArray | Names:
+    return columns if table.feature_names is None else table.feature_names[columns]
 
 
 def versions() -> dict[str, str]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean._report.guarantees import COLUMNS, RULES
+from sparsemean._stats.planning import SELECTIONS
+from sparsemean._util.checks import unit_name
 from sparsemean._util.records import FloatArray, Plan
 from sparsemean.errors import InputError
 
@@ -72,7 +75,7 @@ def labels_of(
         first_group=first,
         second_group=second,
         pairs=pairs,
-        unit="rows" if estimate.units is None else "subjects",
+        unit=unit_name(estimate.units) + "s",
     )
 
 
@@ -89,7 +92,7 @@ class Column:
     key: str
     heading: str
     kind: str
-    """``name``, ``number``, ``p``, ``share``, ``rate``, ``count`` or ``flag``."""
+    """``name``, ``number``, ``p``, ``share``, ``rate`` or ``count``."""
     meaning: str
     digits: int | None = None
     """Decimals of a number; None: four significant digits."""
@@ -97,41 +100,41 @@ class Column:
 
 def columns_of(frame: pd.DataFrame, plan: Plan, labels: Labels) -> list[Column]:
     """Describe the columns of ``frame``, those not known here by their own names."""
-    known = {column.key: column for column in _known(plan, labels, _decimals(frame))}
+    known = {column.key: column for column in _known_columns(plan, labels, _decimals(frame))}
     return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
 
 
-def _known(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
+def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
     """Return what is known of the columns under this plan."""
-    unit, level = labels.unit, f"{plan.level:.2g}"
+    terms = {"units": labels.unit, "level": f"{plan.level:.2g}", "bad": plan.bad_rows, "n": plan.n_units}
+    meaning = {key: column.meaning.format(**terms) for key, column in COLUMNS.items()}
+    if plan.selection == "paper":  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
+        meaning["radius"] = (
+            f"So many {labels.unit} must be replaced, at least, before Holm would judge the feature differently"
+        )
     sizes = ", ".join(map(str, plan.bucket_sizes))
     rate = (
         "Cliff’s delta, from −1 to 1: how far one group lies above the other"
         if labels.pairs
         else "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
     )
-    q = "Benjamini–Yekutieli" if plan.selection == "fdr_by" else "Benjamini–Hochberg"
-    holds = f"with {plan.bad_rows} of {plan.n_units} {unit} replaced by anything"
+    by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
+    q_rule = "fdr_by" if plan.selection == "fdr_by" else "fdr"
+    q = f"q-value by {SELECTIONS[q_rule]}: {RULES[q_rule].error}"
     return [
         Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),
         Column("estimate", "Estimate", "number", f"{labels.effect}, in the units of the data", digits),
-        Column("ci_low", "From", "number", f"Lower end of the interval after selection, at level {level}", digits),
-        Column("ci_high", "To", "number", f"Upper end of the interval after selection, at level {level}", digits),
-        Column("p_value", "p", "p", f"p-value, valid {holds}; not adjusted for the number of features"),
-        Column("p_adjusted", "p adjusted", "p", "Adjusted for all features by Holm: family-wise error"),
-        Column("q_value", "q", "p", f"q-value by {q}: false discovery rate"),
-        Column("radius", "Radius", "count", _radius(plan, unit)),
-        Column("max_contamination", "Survives", "share", f"Largest share of bad {unit} at which it is still selected"),
+        Column("ci_low", "From", "number", f"Lower {meaning['interval']}", digits),
+        Column("ci_high", "To", "number", f"Upper {meaning['interval']}", digits),
+        Column("p_value", "p", "p", meaning["p_value"]),
+        Column("p_adjusted", "p adjusted", "p", by_holm),
+        Column("q_value", "q", "p", q),
+        Column("radius", "Radius", "count", meaning["radius"]),
+        Column("max_contamination", "Survives", "share", meaning["max_contamination"]),
         Column("beta", labels.beta, "rate", rate),
         Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
         Column("bucket_size", "Bucket", "count", f"Rows in a bucket where p is smallest, of {sizes}"),
     ]  # fmt: skip
-
-
-def _radius(plan: Plan, unit: str) -> str:
-    if plan.selection == "paper":
-        return f"So many {unit} must be replaced, at least, before Holm would judge the feature differently"
-    return f"So many {unit} beyond those allowed for must be replaced, at least, before the feature can drop out"
 
 
 def _decimals(frame: pd.DataFrame) -> int | None:
@@ -146,8 +149,6 @@ def _decimals(frame: pd.DataFrame) -> int | None:
 
 def plain(values: Any) -> list[Any]:
     """Return a column as JSON takes it: ``null`` for what is not known, words for what is infinite."""
-    if getattr(values, "dtype", None) == "boolean":
-        return [None if missing else bool(value) for value, missing in zip(values, values.isna(), strict=True)]
     listed = list(np.asarray(values).tolist())
     return [_infinite(value) if isinstance(value, float) and not np.isfinite(value) else value for value in listed]
 
@@ -181,9 +182,8 @@ def first_rows(content: dict[str, Any]) -> list[list[str]]:
 
 def uncertified_rows(content: dict[str, Any]) -> list[list[str]]:
     """Return the features that are not certified as text."""
-    found = content["uncertified"]
     kinds = {"feature": "name", "estimate": "number", "p_adjusted": "p"}
-    columns = [[text(value, kind) for value in found[key]] for key, kind in kinds.items()]
+    columns = [[text(value, kind) for value in content["uncertified"][key]] for key, kind in kinds.items()]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -194,15 +194,13 @@ def text(value: Any, kind: str, digits: int | None = None) -> str:
     --------
     >>> text(0.1234567, "number", 3), text(-2.5e-11, "number"), text(4.04e-8, "p"), text(0.0304, "share")
     ('0.123', '−2.500 × 10⁻¹¹', '4.0 × 10⁻⁸', '3.0 %')
-    >>> text("inf", "number"), text(None, "flag"), text(True, "flag"), text(1234.0, "count")
-    ('∞', '–', 'yes', '1,234')
+    >>> text("inf", "number"), text(None, "number"), text(1234.0, "count")
+    ('∞', '–', '1,234')
     """
     if value is None:
         return UNKNOWN
     if kind == "name":
         return str(value)
-    if kind == "flag":
-        return "yes" if value else "no"
     if isinstance(value, str):
         return "−∞" if value.startswith("-") else "∞"
     return _number(float(value), kind, digits).replace("-", "−")

@@ -1,4 +1,8 @@
-"""What is guaranteed in one very fit, what is assumed for it, and what is not guaranteed."""
+"""What is guaranteed, what is assumed for it and what is not guaranteed: of every rule, and in one very fit.
+
+The tables here are the one place where promises are worded. The summary, the page and its columns read them, pictures
+take the names of the rules from `SELECTIONS`, and docs/guarantees.md is checked against them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._fit.messages import AT_NULL, MEDIANS_MISS
+from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS
+from sparsemean._stats.selection import harmonic
+from sparsemean._util.checks import unit_name
 from sparsemean._util.records import Plan
 
 if TYPE_CHECKING:
@@ -14,6 +22,129 @@ if TYPE_CHECKING:
 
 SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGuarantee:
+    """What one rule of selection promises, in the lengths in which it is said."""
+
+    error: str
+    """The kind of error it bounds."""
+    promise: str
+    """In a summary, after the assumptions."""
+    caption: str
+    """Below the error rate, where that stands as a number."""
+    sentence: str = ""
+    """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
+    not_promised: str = ""
+    """On the page, with ``units`` and ``level``."""
+
+
+RULES = {
+    "fwer": RuleGuarantee(
+        error="family-wise error",
+        promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
+        caption="chance at most that any selected feature is false",
+        sentence="With probability at least {confidence} not a single selected feature is false, however the features "
+        "depend on each other, and {replaced}.",
+    ),
+    "fdr": RuleGuarantee(
+        error="false discovery rate",
+        promise="expected share of false features at most level, for independent or positively dependent features and "
+        "no adversary",
+        caption="of the selected features false at most, on average, without an adversary",
+        sentence="On average at most {level} of the selected features are false, for features that are independent or "
+        "positively dependent, as long as no one hides true signals.",
+        not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
+        "above {level}. The rules “fwer” and “fdr_by” withstand that.",
+    ),
+    "fdr_by": RuleGuarantee(
+        error="false discovery rate",
+        promise="expected share of false features at most level, whatever m rows were replaced",
+        caption="of the selected features false at most, on average",
+        sentence="On average at most {level} of the selected features are false, however the features depend on each "
+        "other, and {replaced}.",
+    ),
+    "paper": RuleGuarantee(
+        error="no error rate",
+        promise="no error rate",
+        caption="stated error rate: the paper’s rule",
+        not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
+        "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NullGuarantee:
+    """Which features count as false: in a summary, and as the assumptions that the page states."""
+
+    features: str
+    assumptions: tuple[str, ...]
+
+
+NULLS = {
+    "pairs": NullGuarantee(
+        "features that have the same distribution in both groups",
+        (
+            "A feature that does not differ has the same distribution in both groups, of any form. A difference in "
+            "spread alone breaks this too, and may be noticed.",
+            "For estimates and intervals, not for the selection: a feature that differs has the same distribution in "
+            "both groups but for a shift by a constant.",
+        ),
+    ),
+    "skewed": NullGuarantee(
+        "features without a mean, skewed noise allowed up to a stated bound",
+        (
+            "Noise may be skewed, up to a bound: what higher orders add to a contrast is at most "
+            f"{SKEW_BIAS[1]:g}, {SKEW_BIAS[2]:g} and {SKEW_BIAS[4]:g} for buckets of 1, 2 and 4, and its variance at "
+            f"most {16 * CONTRAST_VARIANCE:g}/16. These are assumptions, not theorems.",
+        ),
+    ),
+    "symmetric": NullGuarantee(
+        "features whose noise is symmetric about the null value",
+        (
+            "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they "
+            "like, and differ from row to row. Under skewed noise a feature is selected for its median.",
+        ),
+    ),
+}
+MISSING = (
+    "values missing for reasons of their own",
+    "A value is missing for reasons that have nothing to do with what it would have been.",
+)
+"""What is assumed of missing values: in a summary, and on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnGuarantee:
+    """What one column of the table means, and what is guaranteed of it."""
+
+    meaning: str
+    sentence: str
+
+
+COLUMNS = {
+    "p_value": ColumnGuarantee(
+        "p-value, valid with {bad} of {n} {units} replaced by anything; not adjusted for the number of features",
+        "Every p-value is the largest that bad {units} could have left: it holds {replaced}.",
+    ),
+    "interval": ColumnGuarantee(
+        "end of the interval after selection, at level {level}",
+        "Of the intervals of the selected features at most {level} are expected to miss, if features are independent "
+        "and no one chose by replacing {units} which of them are selected; else ",
+    ),
+    "max_contamination": ColumnGuarantee(
+        "Largest share of bad {units} at which it is still selected",
+        "With the same probability, for all features at once: a listed feature is real, or a larger share of the "
+        "{units} is bad than its column “Survives” says. This holds whatever share was planned for.",
+    ),
+    "radius": ColumnGuarantee(
+        "So many {units} beyond those allowed for must be replaced, at least, before the feature can drop out",
+        "Radius: a feature stays selected whatever is done to fewer than that many further {units}. It is a lower "
+        "bound.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +161,11 @@ def of_fit(estimate: Estimate) -> Guarantees:
     return Guarantees(_guaranteed(estimate), _assumed(estimate), _not_guaranteed(estimate))
 
 
+def of_null(plan: Plan) -> NullGuarantee:
+    """Return which features count as false under a plan."""
+    return NULLS["pairs" if plan.dealing == "pairs" else plan.noise]
+
+
 def percent(share: float) -> str:
     """Return a share in percent, without needless digits, that no line break parts from its sign.
 
@@ -41,157 +177,108 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
-def _unit(estimate: Estimate) -> str:
-    return "rows" if estimate.units is None else "subjects"
+def _terms(estimate: Estimate) -> dict[str, str]:
+    """Return what the sentences of the tables are filled in with."""
+    plan, units = estimate.plan, unit_name(estimate.units) + "s"
+    return {
+        "units": units,
+        "replaced": _replaced(plan, units),
+        "level": percent(plan.level),
+        "confidence": percent(1 - plan.level),
+    }
 
 
-def _replaced(plan: Plan, unit: str) -> str:
+def _replaced(plan: Plan, units: str) -> str:
     """Say what an adversary may have done."""
     if plan.bad_rows == 0:
-        return f"if none of the {plan.n_units:,} {unit} is bad"
+        return f"if none of the {plan.n_units:,} {units} is bad"
     which = f"any {plan.bad_rows:,}" if plan.bad_rows > 1 else "any one"
+    # Between two groups nothing is dealt, so there is no seed to know.
     who = "the data" if plan.dealing == "pairs" else "the data and the seed"
-    return f"even if someone who knows {who} replaced {which} of the {plan.n_units:,} {unit} by anything"
+    return f"even if someone who knows {who} replaced {which} of the {plan.n_units:,} {units} by anything"
 
 
 def _guaranteed(estimate: Estimate) -> list[str]:
-    plan, unit = estimate.plan, _unit(estimate)
-    replaced, k = _replaced(plan, unit), estimate.support.size
-    said = []
-    match plan.selection:
-        case "fwer":
-            said.append(
-                f"With probability at least {percent(1 - plan.level)} not a single selected feature is false, however "
-                f"the features depend on each other, and {replaced}."
-            )
-        case "fdr":
-            said.append(
-                f"On average at most {percent(plan.level)} of the selected features are false, for features that are "
-                f"independent or positively dependent, as long as no one hides true signals."
-            )
-        case "fdr_by":
-            said.append(
-                f"On average at most {percent(plan.level)} of the selected features are false, however the features "
-                f"depend on each other, and {replaced}."
-            )
-    said.append(f"Every p-value is the largest that bad {unit} could have left: it holds {replaced}.")
+    plan, k = estimate.plan, estimate.support.size
+    sentences = [RULES[plan.selection].sentence] if RULES[plan.selection].sentence else []
+    sentences.append(COLUMNS["p_value"].sentence)
     if k and plan.noise != "skewed" and estimate.has_values:
-        said.append(_intervals(estimate))
-    if k and plan.selection == "fwer":
-        said.append(
-            f"With the same probability, for all features at once: a listed feature is real, or a larger share of the "
-            f"{unit} is bad than its column “Survives” says. This holds whatever share was planned for."
-        )
+        sentences.append(COLUMNS["interval"].sentence + _intervals(estimate))
+    if k and plan.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
+        sentences.append(COLUMNS["max_contamination"].sentence)
     if k and plan.selection != "paper":
-        said.append(
-            f"Radius: a feature stays selected whatever is done to fewer than that many further {unit}. It is a lower "
-            "bound."
-        )
+        sentences.append(COLUMNS["radius"].sentence)
     if k and plan.screen_rows:
-        made = "p-values and radius" if plan.noise == "skewed" else "p-values, radius and intervals"
-        said.append(f"Selection, {made} come from all rows: screening touches the values only.")
-    return said
+        columns = "p-values and radius" if plan.noise == "skewed" else "p-values, radius and intervals"
+        sentences.append(f"Selection, {columns} come from all rows: screening touches the values only.")
+    terms = _terms(estimate)
+    return [sentence.format(**terms) for sentence in sentences]
 
 
 def _intervals(estimate: Estimate) -> str:
-    plan = estimate.plan
-    infinite = int(np.sum(np.isinf(estimate.intervals[estimate.support]).any(axis=1)))
-    worst = plan.level * float(np.sum(1.0 / np.arange(1, plan.n_features + 1)))
-    said = (
-        f"Of the intervals of the selected features at most {percent(plan.level)} are expected to miss, if features "
-        f"are independent and no one chose by replacing {_unit(estimate)} which of them are selected; else "
-    )
-    said += f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
-    if unknown := int(np.sum(np.isnan(estimate.intervals[estimate.support, 0]))):
-        said += f" {unknown:,} of them have none, as many of their values are exactly the null value."
-    if infinite:
-        said += (
-            f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {_unit(estimate)}."
-        )
-    return said
+    """Say what share may miss under dependence or attack, and which intervals have no ends."""
+    ends = estimate.intervals[estimate.support]
+    worst = estimate.plan.level * harmonic(estimate.plan.n_features)
+    sentence = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
+    if unknown := int(np.sum(np.isnan(ends[:, 0]))):
+        sentence += f" {unknown:,} of them have none, {AT_NULL}."
+    if infinite := int(np.sum(np.isinf(ends).any(axis=1))):
+        sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
+    return sentence
 
 
 def _assumed(estimate: Estimate) -> list[str]:
-    plan, unit = estimate.plan, _unit(estimate)
-    said = [f"{unit.capitalize()} are independent of each other. Several rows of one subject are not."]
+    plan, units = estimate.plan, unit_name(estimate.units) + "s"
+    sentences = [f"{units.capitalize()} are independent of each other. Several rows of one subject are not."]
     if plan.bad_rows:
-        said.append(
-            f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit} are bad ({percent(plan.contamination)})."
+        sentences.append(
+            f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {units} are bad ({percent(plan.contamination)})."
         )
-    if plan.dealing == "pairs":
-        said.append(
-            "A feature that does not differ has the same distribution in both groups, of any form. A difference in "
-            "spread alone breaks this too, and may be noticed."
-        )
-        said.append(
-            "For estimates and intervals, not for the selection: a feature that differs has the same distribution in "
-            "both groups but for a shift by a constant."
-        )
-    elif plan.noise == "skewed":
-        said.append(
-            "Noise may be skewed, up to a bound: what higher orders add to a contrast is at most 0.07, 0.053 and 0.042 "
-            "for buckets of 1, 2 and 4, and its variance at most 13/16. These are assumptions, not theorems."
-        )
-    else:
-        said.append(
-            "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they "
-            "like, and differ from row to row. Under skewed noise a feature is selected for its median."
-        )
+    sentences += of_null(plan).assumptions
     if plan.dealing != "pairs":
-        said.append(
+        sentences.append(
             "The seed, which deals rows into buckets, was not chosen after seeing what it selects: at a level of "
             f"{percent(0.05)} the best of 20 seeds selects a false feature with probability {SHOPPED:g}."
         )
     if plan.missing == "omit":
-        said.append("A value is missing for reasons that have nothing to do with what it would have been.")
-    return said
+        sentences.append(MISSING[1])
+    return sentences
 
 
 def _not_guaranteed(estimate: Estimate) -> list[str]:
-    plan, unit, said = estimate.plan, _unit(estimate), []
-    if plan.selection == "paper":
-        said.append(
-            "How many selected features are false: the paper’s rule has no error rate, and far rows on one side can "
-            "hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected."
-        )
-        if estimate.selection.filled_up:
-            said.append(
-                f"{estimate.selection.filled_up} feature(s) did not pass the rule and only fill the support up."
-            )
-    if plan.selection == "fdr":
-        said.append(
-            f"The share of false features once {unit} have been replaced: hiding true signals can raise it above "
-            f"{percent(plan.level)}. The rules “fwer” and “fdr_by” withstand that."
-        )
+    plan, terms, sentences = estimate.plan, _terms(estimate), []
+    units, not_promised = terms["units"], RULES[plan.selection].not_promised
+    if not_promised:
+        sentences.append(not_promised.format(**terms))
+    if filled_up := estimate.selection.filled_up:
+        sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
     if plan.noise == "skewed":
-        said.append("Intervals: medians of bucket means miss the mean by an unknown amount, so there are none.")
-    has = "differ" if plan.dealing == "pairs" else "have a mean"
-    said.append(f"That all is found: a feature not listed may {has}, too little to be told from noise and bad {unit}.")
+        sentences.append(f"Intervals: {MEDIANS_MISS}, so there are none.")
+    verb = "differ" if plan.dealing == "pairs" else "have a mean"
+    sentences.append(
+        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {units}."
+    )
     if estimate.support.size:
-        said.append(_values(estimate))
+        sentences.append(_values(estimate))
     if estimate.rows is not None and estimate.rows.suspects.size:
-        said.append(f"Which {unit} are bad: the list of suspects may hold a good one and miss a bad one.")
-    found = estimate.uncertified
-    if found is not None and found.features.size:
-        said.append(
-            f"The {found.features.size:,} feature(s) listed apart, which only the rows left after screening show: "
-            "their p-values treat those rows as if nobody had chosen them by looking."
+        sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
+    uncertified = estimate.uncertified
+    if uncertified is not None and uncertified.features.size:
+        sentences.append(
+            f"The {uncertified.features.size:,} feature(s) listed apart, which only the rows left after screening "
+            "show: their p-values treat those rows as if nobody had chosen them by looking."
         )
-    said.append(f"Anything, once more {unit} are bad than a feature survives.")
-    return said
+    sentences.append(f"Anything, once more {units} are bad than a feature survives.")
+    return sentences
 
 
 def _values(estimate: Estimate) -> str:
     plan = estimate.plan
     if not estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if plan.dealing == "pairs":
-        return "The estimate itself, the median of all differences, is robust, but only its interval has a bound."
-    if not plan.refine:
-        return "The estimate itself, a median of bucket means, is robust, but only its interval has a bound."
-    held = (
-        ", but it is kept inside its interval, which has one"
-        if plan.refine == "auto" and plan.noise != "skewed"
-        else ""
-    )
-    return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{held}."
+    if plan.dealing == "pairs" or not plan.refine:
+        which = "the median of all differences" if plan.dealing == "pairs" else "a median of bucket means"
+        return f"The estimate itself, {which}, is robust, but only its interval has a bound."
+    bounded = plan.refine == "auto" and plan.noise != "skewed"
+    but = ", but it is kept inside its interval, which has one" if bounded else ""
+    return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

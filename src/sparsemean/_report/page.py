@@ -13,11 +13,12 @@ import numpy as np
 
 from sparsemean._report import columns, guarantees, plot_data
 from sparsemean._report.columns import Labels, labels_of
-from sparsemean._report.guarantees import percent
+from sparsemean._report.guarantees import RULES, percent
+from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
-from sparsemean.plots._style import strongest_first
+from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,41 +79,23 @@ def _uncertified(estimate: Estimate) -> dict[str, list[Any]]:
 
 # The fit in four numbers, and all of its settings.
 
-RULES = {
-    "fwer": "Holm, family-wise error",
-    "fdr": "Benjamini–Hochberg, false discovery rate",
-    "fdr_by": "Benjamini–Yekutieli, false discovery rate",
-    "paper": "the paper’s rule, no error rate",
-}
-
 
 def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     """Return four numbers with what they are."""
     plan, k = estimate.plan, int(estimate.support.size)
     selected = (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected")
     rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} may be bad")
-    error = {
-        "fwer": (percent(plan.level), "chance at most that any selected feature is false"),
-        "fdr": (percent(plan.level), "of the selected features false at most, on average, without an adversary"),
-        "fdr_by": (percent(plan.level), "of the selected features false at most, on average"),
-        "paper": ("none", "stated error rate: the paper’s rule"),
-    }[plan.selection]
+    error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
     slack = estimate.selection.last_slack
     if k and plan.selection != "paper":
         least = int(slack[estimate.support].min())
-        return [
-            selected,
-            rows,
-            error,
-            (percent(least / plan.n_units), f"bad {labels.unit} survived by every one of them"),
-        ]
-    certified = int(np.sum(slack[estimate.support] >= plan.bad_rows))
-    last = (
-        (f"{certified:,} of {k:,}", "would be selected by Holm too")
-        if k
-        else ("–", "nothing selected that could survive")
-    )
-    return [selected, rows, error, last]
+        survival = (percent(least / plan.n_units), f"bad {labels.unit} survived by every one of them")
+    elif k:
+        certified = int(np.sum(slack[estimate.support] >= plan.bad_rows))
+        survival = (f"{certified:,} of {k:,}", f"would be selected by {SELECTIONS['fwer']} too")
+    else:
+        survival = ("–", "nothing selected that could survive")
+    return [selected, rows, error, survival]
 
 
 def of_fit(estimate: Estimate) -> list[tuple[str, str]]:
@@ -121,7 +104,7 @@ def of_fit(estimate: Estimate) -> list[tuple[str, str]]:
     said = [
         ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
         ("Contamination", f"{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"),
-        ("Selection", f"{plan.selection}: {RULES[plan.selection]}"),
+        ("Selection", f"{plan.selection}: {SELECTIONS[plan.selection]}, {RULES[plan.selection].error}"),
         ("Level", f"{plan.level:g}"),
         ("Missing values", "left out" if plan.missing == "omit" else "refused"),
     ]

@@ -138,23 +138,23 @@ MOST_SUSPECTS = 2_000
 
 def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
     """Return scores of rows drawn one by one, the suspects first and of them the worst, and a grid of the others."""
-    judged = estimate.rows
-    if judged is None or not judged.scores.any():
+    rows = estimate.rows
+    if rows is None or not rows.scores.any():
         nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {**nothing, "names": None, "groups": None, "limit": None, "why_not": _why_not(estimate)}
-    suspects, n = judged.suspects, judged.scores.size
+    suspects, n = rows.suspects, rows.scores.size
     shown = suspects[:MOST_SUSPECTS]
     others = np.setdiff1d(np.arange(n), shown)
     single = np.concatenate((shown, others)) if n <= MOST_POINTS else shown
     rest = others if n > MOST_POINTS else others[:0]
     return {
         "index": single.tolist(),
-        "scores": rounded(judged.scores[single]),
+        "scores": rounded(rows.scores[single]),
         "names": None if labels.row_names is None else [labels.row(int(row)) for row in single],
         "groups": None if estimate.labels is None else estimate.labels[single].tolist(),
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
-        "mass": counts(rest.astype(np.float64), judged.scores[rest]) if rest.size else None,
+        "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
         "limit": round(limit(estimate.plan.n_units), 3) if estimate.labels is None else 0,
         "why_not": "",
     }

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._report.guarantees import MISSING, RULES, of_null
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
+from sparsemean._util.checks import count_of, list_names, unit_name
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
-
-NAMED = 5
 
 
 def summary(estimate: Estimate) -> str:
     """Say what was done, found and promised."""
     plan, k = estimate.plan, estimate.support.size
-    found = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
+    features = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
     rows = f"{plan.n_rows} rows" if estimate.units is None else f"{plan.n_rows} rows of {plan.n_units} subjects"
-    unit = "rows" if estimate.units is None else "subjects"
     sentences = [
-        f"{found} selected out of {plan.n_features}, from {rows} of which {plan.bad_rows} may be bad.",
+        f"{features} selected out of {plan.n_features}, from {rows} of which {plan.bad_rows} may be bad.",
         _paper(estimate) if plan.selection == "paper" else _promise(estimate),
     ]
     if k == 0 and plan.selection != "paper":
         sentences.append(_nothing(estimate))
     if k and plan.selection != "paper":
         least = int(np.min(estimate.selection.last_slack[estimate.support]))
-        sentences.append(f"Every one of them survives at least {least} bad {unit} ({least / plan.n_units:.2%} of all).")
+        bad = f"{least} bad {unit_name(estimate.units)}s"
+        sentences.append(f"Every one of them survives at least {bad} ({least / plan.n_units:.2%} of all).")
     if k and estimate.class_names is not None:
         sentences.append("Estimates are shifts from {} to {}.".format(*estimate.class_names))
     sentences += _rows_and_values(estimate)
@@ -39,26 +39,24 @@ def summary(estimate: Estimate) -> str:
 
 def _rows_and_values(estimate: Estimate) -> list[str]:
     """Say which rows were left out, how the values were made, and what shows only without those rows."""
-    status, said = estimate.status, []
+    status, sentences = estimate.status, []
     if status.screening:
-        said.append(f"{_capital(status.screening)}{_worst(estimate)}.")
+        sentences.append(f"{_capital(status.screening)}{_worst(estimate)}.")
     if status.refinement:
-        said.append(f"Values on the support: {status.refinement}.")
-    found = estimate.uncertified
-    if found is not None and found.features.size:
-        names = ", ".join(map(str, estimate.names(found.features[:NAMED])))
-        names += ", …" if found.features.size > NAMED else ""
-        said.append(f"Only without those rows, and so not certified: {names}.")
-    return said
+        sentences.append(f"Values on the support: {status.refinement}.")
+    uncertified = estimate.uncertified
+    if uncertified is not None and uncertified.features.size:
+        names = list_names(estimate.names(uncertified.features))
+        sentences.append(f"Only without those rows, and so not certified: {names}.")
+    return sentences
 
 
 def _worst(estimate: Estimate) -> str:
     """Name the worst suspects, by number where they have no names."""
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
-    names = estimate.row_names(suspects[:NAMED])
-    shown = ", ".join(map(str, names)) + (", …" if len(suspects) > NAMED else "")
+    names = estimate.row_names(suspects)
     counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
-    return f" (worst rows first{counted}: {shown})" if suspects else ""
+    return f" (worst rows first{counted}: {list_names(names)})" if suspects else ""
 
 
 def _capital(sentence: str) -> str:
@@ -77,15 +75,10 @@ def _paper(estimate: Estimate) -> str:
 
 def _promise(estimate: Estimate) -> str:
     plan = estimate.plan
-    if plan.dealing == "pairs":
-        null = "features that have the same distribution in both groups"
-    elif plan.noise == "skewed":
-        null = "features without a mean, skewed noise allowed up to a stated bound"
-    else:
-        null = "features whose noise is symmetric about the null value"
-    gaps = ", values missing for reasons of their own" if plan.missing == "omit" else ""
-    what = f"for {null} and independent rows{gaps}: {SELECTIONS[plan.selection]}"
-    return f"What is promised at level {plan.level:g}, {what}."
+    gaps = f", {MISSING[0]}" if plan.missing == "omit" else ""
+    promise = f"{SELECTIONS[plan.selection]}: {RULES[plan.selection].promise}"
+    null = of_null(plan).features
+    return f"What is promised at level {plan.level:g}, for {null} and independent rows{gaps}: {promise}."
 
 
 def _nothing(estimate: Estimate) -> str:
@@ -109,7 +102,7 @@ COLUMNS = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "
 def fragment(estimate: Estimate) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
     plan = estimate.plan
-    title = f"{estimate.support.size:,} of {plan.n_features:,} features selected from {plan.n_rows:,} rows"
+    title = f"{count_of(estimate.support.size, plan.n_features, 'feature')} selected from {plan.n_rows:,} rows"
     parts = [f"<div><p><strong>{title}</strong></p>"]
     selected = estimate.table()[list(COLUMNS)]
     if len(selected):

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._stats.nulls import MOST_SKEWED, contrast_bases, contrast_sizes
-from sparsemean._util.checks import fraction_of_rows, integer, real
+from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real, unit_name
 from sparsemean._util.records import Plan
 from sparsemean.errors import InputError
 
@@ -82,12 +82,12 @@ AUTO_SIZES = (1, 2, 4)
 """No one size is best: single rows are blind where the noise has no mass near its centre, large buckets let few bad
 rows spoil many. Three nested ones come out of the same pass."""
 SELECTIONS = {
-    "fwer": "Holm: with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
-    "fdr": "Benjamini–Hochberg: expected share of false features at most level, for independent or positively "
-    "dependent features and no adversary",
-    "fdr_by": "Benjamini–Yekutieli: expected share of false features at most level, whatever m rows were replaced",
-    "paper": "the paper's rule: no error rate",
+    "fwer": "Holm",
+    "fdr": "Benjamini–Hochberg",
+    "fdr_by": "Benjamini–Yekutieli",
+    "paper": "the paper’s rule",
 }
+"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.guarantees`."""
 NOISES = ("symmetric", "skewed")
 MISSING = ("raise", "omit")
 
@@ -155,9 +155,9 @@ def plan_fit(
         raise InputError("missing", "be 'raise' with noise='skewed'", repr(missing), advice)
     units = n if n_units is None else n_units
     if noise_name == "skewed" and units > MOST_SKEWED:
-        what = "rows" if n_units is None else "subjects"
         advice = "what is left of skewness then shows as if it were a mean"
-        raise InputError("noise", f"be 'symmetric' beyond {MOST_SKEWED:,} {what}", f"'skewed' for {units:,}", advice)
+        most = pluralize(MOST_SKEWED, unit_name(n_units))
+        raise InputError("noise", f"be 'symmetric' beyond {most}", f"'skewed' for {units:,}", advice)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)

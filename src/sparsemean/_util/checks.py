@@ -1,9 +1,9 @@
-"""Rules that arguments of several rooms share, each refused in one line; seeds, named functions and bunches."""
+"""Rules that arguments of several rooms share, each refused in one line; shared words, seeds, functions by name."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -62,6 +62,50 @@ def one_number_each(value: object, d: int, *, argument: str) -> npt.NDArray[np.f
     if not np.isfinite(numbers).all():
         raise InputError(argument, rule, "NaN or infinity")
     return np.broadcast_to(numbers + 0.0, (d,)).copy() if numbers.any() else None  # no −0.0, which is the same
+
+
+# Words that errors, notes, pictures and pages share.
+
+NAMED = 5
+"""Names that a sentence lists before it says that there are more."""
+
+
+def pluralize(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> pluralize(1, "feature"), pluralize(12_000, "row")
+    ('1 feature', '12,000 rows')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def count_of(number: int, total: int, noun: str) -> str:
+    """Return a number with that of all there are.
+
+    Examples
+    --------
+    >>> count_of(3, 1200, "feature")
+    '3 of 1,200 features'
+    """
+    return f"{number:,} of {pluralize(total, noun)}"
+
+
+def unit_name(subjects: object | None) -> str:
+    """Return what is counted as one observation, of which a share may be bad: a subject where there are subjects."""
+    return "row" if subjects is None else "subject"
+
+
+def list_names(names: Sequence[Any] | npt.NDArray[Any], most: int = NAMED) -> str:
+    """Return the first few names in one line.
+
+    Examples
+    --------
+    >>> list_names(["a", "b", "c"], 2)
+    'a, b, …'
+    """
+    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
 
 
 # From what users call a random state to one integer that is stored with the result.

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.text import Annotation
 
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+    from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
 
 CHOSEN, ALARM, REST, GUIDE = "#0072b2", "#d55e00", "0.6", "0.35"
 """Selected features, suspect rows and plans; what asks for attention; the rest; lines to read by."""
@@ -115,22 +113,6 @@ def rim(marks: int) -> float:
     return 0.5 if marks <= FEW else 0.0
 
 
-def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
-    """Return ``features`` by p-value and then |β|, as the table has them."""
-    return features[np.lexsort((-np.abs(estimate.beta[features]), estimate.p_values[features]))]
-
-
-def pluralize(number: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> some(1, "feature"), some(12_000, "row")
-    ('1 feature', '12,000 rows')
-    """
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 # Names beside points: as many as have room, the first ones first, none over another.
 
 PLACES = ((7, 0), (-7, 0), (0, 8), (0, -8), (6, 7), (-6, 7), (6, -7), (-6, -7))
@@ -158,30 +140,32 @@ def label_points(
         ax.annotate(shown(name), at, (0, 0), textcoords="offset points", fontsize=SMALL, color=colour, in_layout=False)
         for at, name in zip(zip(x, y, strict=True), names[: TRIED * most], strict=False)
     ]
-    placing = Placing(texts, np.column_stack((x, y))[:MARKS], most, places)
-    ax.add_artist(placing)
+    labels = PointLabels(ax, texts, np.column_stack((x, y))[:MARKS], most=most, places=places)
+    artist = require("matplotlib.artist", extra="plots", purpose="plotting").Artist()
+    artist.draw = labels.draw  # not a subclass, which would load matplotlib with this file
+    artist.set_zorder(-1)  # before the texts, whose places it decides
+    artist.set_in_layout(False)
+    ax.add_artist(artist)
     settle(ax)
-    placing.place()
+    labels.draw()
 
 
-class Placing(Artist):
-    """Places names anew whenever the axes are drawn, as their room changes with the size of the figure."""
+class PointLabels:
+    """Names that are placed anew whenever the axes are drawn, as their room changes with the size of the figure."""
 
     def __init__(
-        self, texts: Sequence[Annotation], marks: FloatArray, most: int, places: Sequence[tuple[int, int]]
+        self,
+        axes: Axes,
+        texts: Sequence[Annotation],
+        marks: FloatArray,
+        *,
+        most: int,
+        places: Sequence[tuple[int, int]],
     ) -> None:
-        super().__init__()
-        self.texts, self.marks, self.most, self.places = texts, marks, most, places
-        self.set_zorder(-1)  # before the texts
-        self.set_in_layout(False)
+        self.axes, self.texts, self.marks, self.most, self.places = axes, texts, marks, most, places
 
-    def draw(self, renderer: Any) -> None:  # noqa: ARG002
-        """Place the names; they draw themselves."""
-        self.place()
-
-    def place(self) -> None:
-        """Show as many names as are wanted and have room."""
-        assert self.axes is not None
+    def draw(self, renderer: Any = None) -> None:  # noqa: ARG002
+        """Show as many names as are wanted and have room; they draw themselves."""
         near = NEARBY * self.axes.figure.dpi / 72
         marks = self.axes.transData.transform(self.marks)
         taken = np.hstack((marks - near, marks + near))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._util.checks import integer
+from sparsemean._util.checks import count_of, integer
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.plots._style import (
     ALARM,
@@ -16,11 +16,10 @@ from sparsemean.plots._style import (
     axes_for,
     entitle,
     letters,
-    pluralize,
     say,
     shown,
-    strongest_first,
 )
+from sparsemean.result import sorted_uncertified, strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,11 +81,8 @@ def plot_forest(
 
 def _uncertified(estimate: Estimate, most: int) -> tuple[IntArray, FloatArray]:
     """Return the features seen only without the suspect rows and their estimates, as the table has them."""
-    found = estimate.uncertified
-    if found is None or not most:
-        return np.empty(0, dtype=np.intp), np.empty(0)
-    order = np.lexsort((-np.abs(found.estimate), found.p_adjusted))[:most]
-    return found.features[order], found.estimate[order]
+    uncertified = sorted_uncertified(estimate)
+    return uncertified.features[:most], uncertified.estimate[:most]
 
 
 def _null(estimate: Estimate, features: IntArray) -> FloatArray:
@@ -149,15 +145,15 @@ def _units(estimate: Estimate) -> str:
 
 def _title(estimate: Estimate, features: IntArray) -> str:
     number, plan = estimate.support.size, estimate.plan
-    said = f"{number:,} of {pluralize(estimate.mean.size, 'feature')} selected"
+    title = f"{count_of(number, plan.n_features, 'feature')} selected"
     if number > features.size:
-        said += f", the {features.size} strongest shown and {number - features.size:,} left out"
+        title += f", the {features.size} strongest shown and {number - features.size:,} left out"
     ends = estimate.intervals[features]
     if not features.size:
-        return said
+        return title
     if not estimate.has_values:
-        return f"{said}; estimates and intervals need the rows"
+        return f"{title}; estimates and intervals need the rows"
     if np.isnan(ends).all():
-        return f"{said}; no intervals under {plan.noise} noise" if plan.noise == "skewed" else f"{said}; no intervals"
-    said += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"
-    return f"{said} (arrow: no end)" if np.isinf(ends).any() else said
+        return f"{title}; no intervals under skewed noise" if plan.noise == "skewed" else f"{title}; no intervals"
+    title += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"
+    return f"{title} (arrow: no end)" if np.isinf(ends).any() else title

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
+from sparsemean._util.checks import count_of
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots._style import CYCLE, SMALL, axes_for, entitle, settle, shown
@@ -61,7 +62,8 @@ def plot_path(
         )  # fmt: skip
     ax.set_xlabel("iteration t")
     ax.set_ylabel("|μ̂|, units of the data")
-    title = f"{estimate.support.size} of {plan.n_features:,} features selected; grey: the nearest of the rest"
+    selection = count_of(estimate.support.size, plan.n_features, "feature")
+    title = f"{selection} selected; grey: the nearest of the rest"
     title += f"; the {k} strongest are drawn" if k < estimate.support.size else ""
     entitle(ax, title)
     _draw_selected(ax, estimate, selected, size[:, features.size - k :])

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._stats.planning import SELECTIONS
+from sparsemean._util.checks import pluralize, unit_name
 from sparsemean.errors import require
-from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, pluralize, say, shown
+from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, label_points, letters, say, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import IntArray
+    from sparsemean._util.records import IntArray, Plan
     from sparsemean.result import Estimate
 
 OVER = ((4, 2), (4, 9))
 """To the right of where a falling curve ends and above it: it never passes there."""
-RULES = {"fwer": "Holm", "paper": "Holm", "fdr": "Benjamini–Hochberg", "fdr_by": "Benjamini–Yekutieli"}
 
 
 def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int = 6) -> Axes:
@@ -36,14 +37,14 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
         How many of the features that last longest to name, where there is room.
     """
     plan = estimate.plan
-    unit = "row" if estimate.units is None else "subject"
+    unit = unit_name(estimate.units)
     ax = axes_for(ax)
     ax.set_xlabel(f"share of bad {unit}s allowed for")
     ax.set_ylabel("features selected")
     slack = np.delete(estimate.selection.last_slack, estimate.selection.skipped)
     rows, left = steps(slack)
     if not left[0]:
-        entitle(ax, f"no feature is selected at any contamination ({RULES[plan.selection]})")
+        entitle(ax, f"no feature is selected at any contamination ({_rule(plan)})")
         say(ax, f"not even without bad {unit}s is a feature selected")
         return ax
     ax.step(rows / plan.n_units, left, where="post", color=CHOSEN, linewidth=2.0, zorder=2)
@@ -78,8 +79,6 @@ def steps(slack: IntArray) -> tuple[IntArray, IntArray]:
 
 def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
     """Name the features that last longest where each is lost."""
-    from sparsemean.plots._style import label_points
-
     slack = estimate.selection.last_slack.copy()
     slack[estimate.selection.skipped] = -1
     last = np.flatnonzero(slack >= 0)
@@ -95,7 +94,12 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
 
 def _title(estimate: Estimate, last: int, unit: str) -> str:
     plan = estimate.plan
-    said = f"features are left up to {pluralize(last, f'bad {unit}')} of {plan.n_units:,}"
+    title = f"features are left up to {pluralize(last, f'bad {unit}')} of {plan.n_units:,}"
     if plan.selection == "paper":
-        return f"{said}, judged by Holm rather than the paper's rule"
-    return f"{said} ({RULES[plan.selection]}, level {plan.level:g})"
+        return f"{title}, judged by {_rule(plan)} rather than the paper's rule"
+    return f"{title} ({_rule(plan)}, level {plan.level:g})"
+
+
+def _rule(plan: Plan) -> str:
+    """Return the rule that says what is left; the paper's has no answer for other numbers of bad rows."""
+    return SELECTIONS["fwer" if plan.selection == "paper" else plan.selection]

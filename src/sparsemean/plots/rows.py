@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._stats.row_scores import limit
+from sparsemean._util.checks import count_of, pluralize, unit_name
 from sparsemean.errors import InputError
-from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, pluralize, rim, say
+from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, label_points, rim, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,32 +48,30 @@ def plot_rows(
         raise InputError("order", "be 'rows' or 'scores'", repr(order))
     _check_names(names, estimate.plan.n_rows)
     ax = axes_for(ax)
-    from sparsemean.plots._style import label_points
-
     in_order = "row, in the order of the data" if order == "rows" else "rank of the row, worst first"
     ax.set_xlabel(in_order)
     ax.set_ylabel(_meaning(estimate))
-    judged = estimate.rows
-    if judged is None or (reason := _not_judged(estimate, judged)):
+    rows = estimate.rows
+    if rows is None or (reason := _why_no_scores(estimate, rows)):
         entitle(ax, "rows were not judged")
-        say(ax, f"rows were not judged: {'no scores were kept' if judged is None else reason}")
+        say(ax, f"rows were not judged: {'no scores were kept' if rows is None else reason}")
         return ax
-    n = judged.scores.size
+    n = rows.scores.size
     place = np.arange(n, dtype=np.float64)
     if order == "scores":
-        place[np.argsort(-judged.scores, kind="stable")] = np.arange(n)
-    _draw(ax, estimate, judged, place)
-    entitle(ax, _title(estimate, judged))
-    worst = judged.suspects
+        place[np.argsort(-rows.scores, kind="stable")] = np.arange(n)
+    _draw(ax, estimate, rows, place)
+    entitle(ax, _title(estimate, rows))
+    worst = rows.suspects
     first = worst[: 10 * labels].tolist()
-    said = estimate.row_names(first) if names is None else [names[row] for row in first]
-    label_points(ax, place[worst], judged.scores[worst], said, most=labels, colour=ALARM)
+    row_names = estimate.row_names(first) if names is None else [names[row] for row in first]
+    label_points(ax, place[worst], rows.scores[worst], row_names, most=labels, colour=ALARM)
     return ax
 
 
-def _draw(ax: Axes, estimate: Estimate, judged: RowScores, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     """Draw the suspects, the rest, and what was held against them."""
-    scores, n = judged.scores, judged.scores.size
+    scores, n = rows.scores, rows.scores.size
     line = limit(estimate.plan.n_units) if estimate.labels is None else 0.0
     low, high = min(0.0, float(scores.min())), max(line, float(scores.max()))
     room = 0.06 * (high - low)
@@ -80,13 +79,13 @@ def _draw(ax: Axes, estimate: Estimate, judged: RowScores, place: np.ndarray[tup
     ax.set(xlim=box[:2], ylim=box[2:])
     ax.xaxis.set_major_formatter("{x:,.0f}")
     rest = np.ones(n, dtype=bool)
-    rest[judged.suspects] = False
+    rest[rows.suspects] = False
     draw_mass(ax, place[rest], scores[rest], box, pluralize(int(rest.sum()), "other row"))
-    if judged.suspects.size:
+    if rows.suspects.size:
         ax.plot(
-            place[judged.suspects], scores[judged.suspects], "^", markersize=6.5, color=ALARM, zorder=3,
-            markeredgecolor="white", markeredgewidth=rim(judged.suspects.size),
-            label=pluralize(judged.suspects.size, "suspect row"),
+            place[rows.suspects], scores[rows.suspects], "^", markersize=6.5, color=ALARM, zorder=3,
+            markeredgecolor="white", markeredgewidth=rim(rows.suspects.size),
+            label=pluralize(rows.suspects.size, "suspect row"),
         )  # fmt: skip
     what = "limit for suspicion" if estimate.labels is None else "nearer to the other group above"
     ax.axhline(line, color=GUIDE, linewidth=1.0, linestyle="--", zorder=2, label=what)
@@ -99,9 +98,9 @@ def _check_names(names: Sequence[object] | None, n: int) -> None:
         raise InputError("names", f"have one name for each of the {n} rows", received)
 
 
-def _not_judged(estimate: Estimate, judged: RowScores) -> str:
+def _why_no_scores(estimate: Estimate, rows: RowScores) -> str:
     """Say why there are no scores; empty where there are."""
-    if judged.scores.any():
+    if rows.scores.any():
         return ""
     if estimate.labels is not None:
         return "no selected feature tells the groups apart"
@@ -116,12 +115,10 @@ def _meaning(estimate: Estimate) -> str:
     return "how far a row contradicts the rest, in robust deviations"
 
 
-def _title(estimate: Estimate, judged: RowScores) -> str:
-    n, bad = judged.scores.size, estimate.plan.bad_rows
+def _title(estimate: Estimate, rows: RowScores) -> str:
+    n, bad = rows.scores.size, estimate.plan.bad_rows
     if estimate.labels is not None:
         return f"how far each of {pluralize(n, 'row')} looks like the other group; none is called suspect"
-    rows = "row" if estimate.units is None else "subject"
-    what = "contradicts the rest" if judged.suspects.size == 1 else "contradict the rest"
-    return (
-        f"{judged.suspects.size:,} of {pluralize(n, 'row')} {what} (at most {pluralize(bad, rows)} could be suspected)"
-    )
+    verb = "contradicts" if rows.suspects.size == 1 else "contradict"
+    most = pluralize(bad, unit_name(estimate.units))
+    return f"{count_of(rows.suspects.size, n, 'row')} {verb} the rest (at most {most} could be suspected)"

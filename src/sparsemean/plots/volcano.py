@@ -8,7 +8,9 @@ import numpy as np
 
 from sparsemean._stats import path
 from sparsemean._stats.selection import harmonic
-from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, pluralize, rim, strongest_first
+from sparsemean._util.checks import count_of, pluralize
+from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, label_points, rim
+from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +38,6 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
         How many of the strongest selected features to name, where there is room.
     """
     ax = axes_for(ax)
-    from sparsemean.plots._style import label_points
-
     height = heights(estimate.p_values)
     selected = strongest_first(estimate, estimate.support)
     rest = np.ones(height.size, dtype=bool)
@@ -63,7 +63,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     _draw_rule(ax, estimate, line)
     ax.set_xlabel(_lean(estimate))
     ax.set_ylabel("−log10 of the p-value")
-    entitle(ax, f"{selected.size:,} of {pluralize(height.size, 'feature')} selected")
+    entitle(ax, f"{count_of(selected.size, height.size, 'feature')} selected")
     named = estimate.names(selected[: 10 * labels])
     label_points(ax, estimate.beta[selected], height[selected], named, most=labels, colour=CHOSEN)
     return ax

@@ -19,7 +19,7 @@ const svg = (tag, attributes, ...children) => make(document.createElementNS(SVG,
 
 // null is not known; "inf" and "-inf" are infinite.
 function decoded(values, kind) {
-  if (kind === "name" || kind === "flag") return values;
+  if (kind === "name") return values;
   return values.map((value) => (value === null ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value));
 }
 

@@ -1,4 +1,4 @@
-// Numbers as they are shown, in the same way as in report/shown.py.
+// Numbers as they are shown, in the same way as in columns.py.
 const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 const raised = (power) => String(power).replace(/./g, (letter) => RAISED[letter]);
 const withCommas = (text) => text.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
@@ -15,7 +15,6 @@ function significant(value, digits) {
 function shown(value, kind, digits) {
   if (value === null || (typeof value === "number" && Number.isNaN(value))) return "–";
   if (kind === "name") return String(value);
-  if (kind === "flag") return value ? "yes" : "no";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   switch (kind) {
     case "share": return minus(`${(100 * value).toFixed(1)} %`);
