@@ -33,24 +33,6 @@ def test_bucket_means_are_means_of_the_rows_of_each_bucket() -> None:
         np.testing.assert_allclose(fine, expected, rtol=1e-12)
 
 
-def test_convex_subgradient_reaches_the_median_and_moves_everything() -> None:
-    means = np.random.default_rng(2).standard_normal((31, 6)) + np.array([4.0, 0, 0, 0, 0, 0])
-    values = reference.convex_subgradient(means, eta=0.01, times=(0, 4000))
-    np.testing.assert_array_equal(values[0], 0.0)
-    np.testing.assert_allclose(values[1], np.median(means, axis=0), atol=0.02)
-
-
-def test_incremental_learning_against_the_convex_method() -> None:
-    """Fig 1: the signals rise while the rest stays at α; the convex method fits noise everywhere."""
-    rng = np.random.default_rng(3)
-    means = 0.5 * rng.standard_normal((300, 8)) + np.array([5, -2, -1.5, 2, 0, 0, 0, 0])
-    steep = np.abs(reference.subgm(means, alpha=1e-10, eta=0.07, times=(1000,))[0])
-    flat = np.abs(reference.convex_subgradient(means, eta=0.07, times=(1000,))[0])
-    assert steep[:4].min() > 1.0
-    assert steep[4:].max() < 1e-8
-    assert flat[4:].max() > 1e-3
-
-
 @pytest.mark.parametrize("alpha", [1e-5, 1e-2])
 def test_entry_time_is_the_first_time_at_alpha(alpha: float) -> None:
     means = np.random.default_rng(4).standard_normal((60, 12)) + np.linspace(-1, 1, 12)

@@ -19,11 +19,45 @@ def bucket_means(J: int = 31, d: int = 5) -> np.ndarray[tuple[int, ...], np.dtyp
     return means
 
 
+def convex_subgradient(
+    means: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    *,
+    eta: float,
+    times: range | tuple[int, ...],
+    start: float = 0.0,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The subgradient method on the convex l1 problem of Fig 1, μ ← μ + ηβ(μ): values at ``times``."""
+    J, d = means.shape
+    values = [np.full(d, start)]
+    for _ in range(max(times)):
+        mu = values[-1]
+        values.append(mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J)
+    return np.array(values)[list(times)]
+
+
 @pytest.mark.parametrize("start", [0.0, 1e-10])
 def test_convex_walk_is_the_specification_to_the_last_bit(start: float) -> None:
     means = bucket_means()
-    expected = np.abs(reference.convex_subgradient(means, eta=0.07, times=range(1, 301), start=start))
+    expected = np.abs(convex_subgradient(means, eta=0.07, times=range(1, 301), start=start))
     np.testing.assert_array_equal(fig1.convex(means, 300, eta=0.07, start=start), expected)
+
+
+def test_convex_subgradient_reaches_the_median_and_moves_everything() -> None:
+    means = np.random.default_rng(2).standard_normal((31, 6)) + np.array([4.0, 0, 0, 0, 0, 0])
+    values = convex_subgradient(means, eta=0.01, times=(0, 4000))
+    np.testing.assert_array_equal(values[0], 0.0)
+    np.testing.assert_allclose(values[1], np.median(means, axis=0), atol=0.02)
+
+
+def test_incremental_learning_against_the_convex_method() -> None:
+    """Fig 1: the signals rise while the rest stays at α; the convex method fits noise everywhere."""
+    rng = np.random.default_rng(3)
+    means = 0.5 * rng.standard_normal((300, 8)) + np.array([5, -2, -1.5, 2, 0, 0, 0, 0])
+    steep = np.abs(reference.subgm(means, alpha=1e-10, eta=0.07, times=(1000,))[0])
+    flat = np.abs(convex_subgradient(means, eta=0.07, times=(1000,))[0])
+    assert steep[:4].min() > 1.0
+    assert steep[4:].max() < 1e-8
+    assert flat[4:].max() > 1e-3
 
 
 def test_nonconvex_walk_is_the_specification() -> None:

@@ -119,19 +119,6 @@ def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> f
     return np.inf
 
 
-def convex_subgradient(means: FloatArray, *, eta: float, times: Iterable[int], start: float = 0.0) -> FloatArray:
-    """Run the subgradient method on the convex l1 problem of Fig 1: μ ← μ + ηβ(μ), values at rising ``times``."""
-    return _at(times, _convex_steps(means, eta, start))
-
-
-def _convex_steps(means: FloatArray, eta: float, start: float) -> Iterator[FloatArray]:
-    J, d = means.shape
-    mu = np.full(d, start)
-    while True:
-        yield mu
-        mu = mu + eta * (np.sum(means > mu, axis=0) - np.sum(means < mu, axis=0)) / J
-
-
 def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
     """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
     pairs = first[:, np.newaxis] - second[np.newaxis]

@@ -47,7 +47,7 @@ def nonconvex(means: FloatArray, n_iter: int, *, alpha: float, eta: float) -> Fl
 def convex(means: FloatArray, n_iter: int, *, eta: float, start: float = 0.0) -> FloatArray:
     """Return |μ| after steps 1 … ``n_iter`` of μ ← μ + ηβ(μ), a row for each step.
 
-    The same numbers as `kernels.reference.convex_subgradient`, to the last bit: β is read off the sorted bucket means.
+    β is read off the sorted bucket means; the numbers are those of counting them at every step, to the last bit.
     """
     walks = [_convex_walk(sorted(column), n_iter, eta, start) for column in means.T.tolist()]
     return np.abs(np.array(walks, dtype=np.float64).T)

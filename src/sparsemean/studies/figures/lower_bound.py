@@ -172,18 +172,6 @@ class Worlds:
         common = self.noise * self.sigma**2
         return common, common + self.weight * (1 - self.weight) * self.jump**2
 
-    @property
-    def third_moment(self) -> float:
-        """E|X − μ|³ of the first coordinate under P₂ without common noise; at most σ³/√ε."""
-        w = self.weight
-        return self.jump**3 * ((1 - w) * w**3 + w * (1 - w) ** 3)
-
-    @property
-    def total_variation(self) -> float:
-        """Total variation between P₁ and P₂: the share of rows that an adversary must change."""
-        spread = math.sqrt(self.noise) * self.sigma
-        return self.weight * (math.erf(self.jump / (2 * math.sqrt(2) * spread)) if spread else 1.0)
-
     def draw(self, n: int, d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return rows of P₁ and rows of P₂ that differ in as few rows as possible, and which these are."""
         first = math.sqrt(self.noise) * self.sigma * rng.standard_normal((n, d))
