@@ -9,23 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats import planning
 from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, mann_whitney, two_sided
-from sparsemean._stats.planning import (
-    MIN_ROWS,
-    PAPER_ALPHA,
-    PAPER_ETA,
-    check_share,
-    one_of,
-    pairs_plan,
-    plan_fit,
-    theory_buckets,
-)
+from sparsemean._stats.planning import MIN_ROWS, PAPER_ALPHA, PAPER_ETA, bad_rows, check_share, plan_fit, theory_buckets
+from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import integer, real
 from sparsemean._util.records import Plan, PowerAnalysis
 from sparsemean.errors import InputError
-
-__all__ = ["MIN_ROWS", "one_of", "pairs_plan", "plan", "plan_fit"]
 
 # What is beyond reach at n, d and ε, whatever the data are.
 
@@ -36,7 +25,7 @@ def n_tests(plan: Plan) -> float:
     if plan.selection == "fdr":
         return sizes
     if plan.selection == "fdr_by":
-        return sizes * float(np.sum(1.0 / np.arange(1, plan.n_features + 1)))
+        return sizes * harmonic(plan.n_features)
     return sizes * plan.n_features
 
 
@@ -236,16 +225,16 @@ def plan(
         integer(value, argument=name, least=1, rule="be a positive integer")
         integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
     n, d = int(n), int(d)
-    power = planning.check_share("power", power)
-    made = planning.plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
+    power = check_share("power", power)
+    fit_plan = plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
         raise InputError("effect", "be a positive number", effect)
-    survivable = survivable_rows(made)
-    if made.bad_rows > survivable:
-        raise _impossible(made, survivable)
-    table = tuple(_row(made, size, power) for size in made.bucket_sizes)
+    survivable = survivable_rows(fit_plan)
+    if fit_plan.bad_rows > survivable:
+        raise _impossible(fit_plan, survivable)
+    table = tuple(_row(fit_plan, size, power) for size in fit_plan.bucket_sizes)
     best, opposed = (min(row[kind] for row in table) for kind in ("effect", "effect_opposed"))
-    needed = None if effect is None else _rows_needed(made, effect, power)
+    needed = None if effect is None else _rows_needed(fit_plan, effect, power)
     outlook = PowerAnalysis(
         detectable_effect=best,
         survivable_contamination=survivable / n,
@@ -253,25 +242,23 @@ def plan(
         effect=effect,
         power=power,
         table=table,
-        theorems=numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta),
-        text=_text(made, (best, opposed), survivable, needed, effect, power),
+        theorems=numbers(n, d, contamination=fit_plan.contamination, k=k, sigma=sigma, delta=delta),
+        text=_text(fit_plan, (best, opposed), survivable, needed, effect, power),
     )
-    return replace(made, outlook=outlook)
+    return replace(fit_plan, outlook=outlook)
 
 
-def smallest_effect(made: Plan, n: int, contamination: float, power: float) -> float:
+def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
     """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
-    other = replace(
-        made, n_rows=n, n_units=n, bad_rows=planning.bad_rows(n, contamination), contamination=contamination
-    )
-    return min(_row(other, size, power)["effect"] for size in made.bucket_sizes)
+    other = replace(plan, n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination)
+    return min(_row(other, size, power)["effect"] for size in plan.bucket_sizes)
 
 
-def _row(made: Plan, size: int, power: float) -> dict[str, float]:
+def _row(plan: Plan, size: int, power: float) -> dict[str, float]:
     """Return what one size needs and finds, with bad rows that say nothing and with such as all vote against a mean."""
-    J, k = majority(made, size)
-    found, opposed = (_effect(votes, k, size, power) for votes in (J, J - made.bad_rows))
-    return {"size": size, "buckets": J, "majority": k, "effect": found, "effect_opposed": opposed}
+    J, k = majority(plan, size)
+    effect, opposed = (_effect(votes, k, size, power) for votes in (J, J - plan.bad_rows))
+    return {"size": size, "buckets": J, "majority": k, "effect": effect, "effect_opposed": opposed}
 
 
 def _effect(J: int, k: int, size: int, power: float) -> float:
@@ -284,77 +271,77 @@ def _effect(J: int, k: int, size: int, power: float) -> float:
     return float(ndtri(share)) / math.sqrt(size)
 
 
-def _rows_needed(made: Plan, effect: float, power: float) -> int:
+def _rows_needed(plan: Plan, effect: float, power: float) -> int:
     """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
 
-    def found(n: int) -> bool:
-        return smallest_effect(made, n, made.contamination, power) <= effect
+    def suffices(n: int) -> bool:
+        return smallest_effect(plan, n, plan.contamination, power) <= effect
 
-    low, high = planning.MIN_ROWS, planning.MIN_ROWS
-    while not found(high):
+    low, high = MIN_ROWS, MIN_ROWS
+    while not suffices(high):
         low, high = high, 2 * high
         if high > MOST_ROWS:
             return 0
     while high - low > max(1, high // 100):
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
-def _impossible(made: Plan, survivable: int) -> InputError:
+def _impossible(plan: Plan, survivable: int) -> InputError:
     """Say which inequality fails, with its numbers, and what is the nearest plan that exists."""
-    n, size = made.n_rows, min(made.bucket_sizes)
+    n, size = plan.n_rows, min(plan.bucket_sizes)
     if survivable < 0:
         J = -(-n // size)
         return InputError(
             "n",
-            f"be large enough that 2^(1−J) ≤ level/(d·sizes) = {made.level / n_tests(made):.2g}, J = ⌈n/{size}⌉",
+            f"be large enough that 2^(1−J) ≤ level/(d·sizes) = {plan.level / n_tests(plan):.2g}, J = ⌈n/{size}⌉",
             f"n = {n}, 2^(1−J) = {2.0 ** (1 - J):.2g}",
-            f"take at least {rows_for_any(made)} rows",
+            f"take at least {rows_for_any(plan)} rows",
         )
     return InputError(
         "contamination",
-        f"leave enough buckets: at n = {n}, d = {made.n_features} a unanimous feature survives {survivable} bad rows",
-        f"{made.contamination} ({made.bad_rows} rows)",
+        f"leave enough buckets: at n = {n}, d = {plan.n_features} a unanimous feature survives {survivable} bad rows",
+        f"{plan.contamination} ({plan.bad_rows} rows)",
         f"the largest feasible contamination is {survivable / n:.4g}",
     )
 
 
 def _text(
-    made: Plan, found: tuple[float, float], survivable: int, needed: int | None, effect: float | None, power: float
+    plan: Plan, effects: tuple[float, float], survivable: int, needed: int | None, effect: float | None, power: float
 ) -> str:
-    best, opposed = found
-    sizes = ", ".join(map(str, made.bucket_sizes))
+    best, opposed = effects
+    sizes = ", ".join(map(str, plan.bucket_sizes))
     sentences = [
-        f"With {made.n_rows:,} rows of {made.n_features:,} features, {made.bad_rows} of which may be bad, buckets of "
+        f"With {plan.n_rows:,} rows of {plan.n_features:,} features, {plan.bad_rows} of which may be bad, buckets of "
         f"{sizes} rows find a mean of {best:.3g} standard deviations with probability {power:g} (Gaussian noise), at a "
-        f"family-wise error of {made.level:g}.",
-        *_if_opposed(made, best, opposed, power),
-        f"A feature on which all rows agree survives {survivable} bad rows ({survivable / made.n_rows:.3g} of all).",
+        f"family-wise error of {plan.level:g}.",
+        *_if_opposed(plan, best, opposed, power),
+        f"A feature on which all rows agree survives {survivable} bad rows ({survivable / plan.n_rows:.3g} of all).",
     ]
     if effect is not None and needed:
-        silent = ", if no bad row votes against it" if made.bad_rows else ""
+        silent = ", if no bad row votes against it" if plan.bad_rows else ""
         sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows{silent}.")
     elif effect is not None:
         sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
     return " ".join(sentences)
 
 
-def _if_opposed(made: Plan, best: float, opposed: float, power: float) -> list[str]:
+def _if_opposed(plan: Plan, best: float, opposed: float, power: float) -> list[str]:
     """Say that bad rows may do more than stay silent, and what is then found."""
-    if not made.bad_rows:
+    if not plan.bad_rows:
         return []
     silent = "That holds if the bad rows behave like the others; if all of them vote against it"
     if math.isinf(opposed):
         return [f"{silent}, no mean is found with that probability."]
-    left = max(_power(made, size, best) for size in made.bucket_sizes)
+    left = max(_power(plan, size, best) for size in plan.bucket_sizes)
     chance = f"{left:.2g}" if left >= NEVER else f"below {NEVER:g}"
     return [f"{silent}, such a mean is found with probability {chance}, and {power:g} takes one of {opposed:.3g}."]
 
 
-def _power(made: Plan, size: int, effect: float) -> float:
+def _power(plan: Plan, size: int, effect: float) -> float:
     """Return the chance that buckets of ``size`` find a mean against which every bad row votes in one of them."""
     from scipy.special import bdtrc, ndtr
 
-    J, k = majority(made, size)
-    return float(bdtrc(k - 1, J - made.bad_rows, ndtr(effect * math.sqrt(size))))
+    J, k = majority(plan, size)
+    return float(bdtrc(k - 1, J - plan.bad_rows, ndtr(effect * math.sqrt(size))))
