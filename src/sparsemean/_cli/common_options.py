@@ -64,7 +64,7 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
 
 def visible(text: object) -> str:
     """Return a text with its control characters written out, so that no name can speak to the terminal."""
-    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    return CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), str(text))
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -181,7 +181,7 @@ Function = Callable[..., Any]
 Option = Callable[[Function], Function]
 
 
-def together(*options: Option) -> Option:
+def combine_options(*options: Option) -> Option:
     """Return several options as one decorator, in the order in which help lists them."""
 
     def decorate(command: Function) -> Function:
@@ -192,7 +192,7 @@ def together(*options: Option) -> Option:
     return decorate
 
 
-in_file = together(
+file_options = combine_options(
     click.option("--id", metavar="COLUMN", help="Column with the names of the rows."),
     click.option("--select", multiple=True, metavar="NAME", help="Look at this column only; *, ? and repeats allowed."),
     click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
@@ -202,16 +202,16 @@ in_file = together(
 )
 """What of a file is meant."""
 IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
-deciding = together(
+selection_options = combine_options(
     click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
     click.option("--noise", default="symmetric", show_default=True, help="symmetric, or skewed: up to 2,500 rows."),
 )
-refining = together(
+refinement_options = combine_options(
     click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),
     click.option("--screen/--no-screen", "screen_rows", default=None, help="Leave suspect rows out of the estimates."),
 )
-showing = together(
+output_options = combine_options(
     click.option(
         "--json", "json_file", is_flag=False, flag_value="-", default=None, metavar="[FILE.json]",
         help="Write JSON to FILE.json, or in place of the table if no file is named.",

@@ -27,10 +27,10 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 
 @click.command(short_help="Which features of a file have a mean or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
-@common_options.in_file
+@common_options.file_options
 @click.option("--group", metavar="COLUMN", help="Compare the two groups of rows that this column names.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
-@common_options.deciding
+@common_options.selection_options
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
@@ -38,7 +38,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
     "--refine", default=None, metavar="NAME",
     help="auto, none, gd, filter or a compared method  [default: auto; none with --paper].",
 )  # fmt: skip
-@common_options.refining
+@common_options.refinement_options
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; not to be shopped for.")
 @common_options.jobs
@@ -54,7 +54,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
-@common_options.showing
+@common_options.output_options
 @click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
 @click.pass_context
 def fit(

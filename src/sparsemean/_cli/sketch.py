@@ -24,7 +24,7 @@ ENDING = ".sketch"
 @click.option("--first-row", type=int, default=0, show_default=True, help="Number of the first row among all rows.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write  [default: beside FILE, .sketch].")
 @click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; the same for all.")
-@common_options.in_file
+@common_options.file_options
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--noise", default="symmetric", show_default=True, help="skewed counts larger buckets as well.")
@@ -134,18 +134,18 @@ RESULTS = (".csv", ".json", ".parquet")
     "--rows", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
     help="Rows again, for estimates; repeated, in order.",
 )  # fmt: skip
-@common_options.in_file
-@common_options.deciding
+@common_options.file_options
+@common_options.selection_options
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr or fdr_by.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Some of those counted  [default: all].")
 @click.option("--refine", default=None, metavar="NAME", help="auto, none or a compared method  [default: auto].")
-@common_options.refining
+@common_options.refinement_options
 @common_options.jobs
 @click.option(
     "--out", multiple=True, type=click.Path(path_type=Path),
     help="Write the merged sketch (.sketch) or the result (.csv, .json, .parquet); repeats allowed.",
 )  # fmt: skip
-@common_options.showing
+@common_options.output_options
 def merge(
     files: tuple[Path, ...],
     rows: tuple[Path, ...],

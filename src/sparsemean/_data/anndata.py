@@ -15,7 +15,8 @@ from sparsemean._data.chunked import is_group, text
 from sparsemean._data.hdf5 import hdf5_source, open_hdf5
 from sparsemean._data.source import ColumnSubset, Source
 from sparsemean._data.sparse import Compressed, check_compressed
-from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen, shown
+from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen
+from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
 Labels = npt.NDArray[Any]
@@ -160,7 +161,7 @@ def gene_names(names: Names) -> Names:
 
 def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
     layers = sorted(root["layers"].keys()) if "layers" in root else []
-    listed = f"it has the layers {shown(layers)}" if layers else "it has no layers"
+    listed = f"it has the layers {list_names(layers)}" if layers else "it has no layers"
     if layer is not None:
         if layer not in layers:
             raise InputError("--layer", "name a layer of the file", repr(layer), listed)
@@ -176,7 +177,9 @@ def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
 
 def _column(obs: Frame, name: str, argument: str) -> Labels:
     if name not in obs.columns:
-        raise InputError(argument, "name a column of obs", repr(name), f"it has {shown(obs.columns, 20) or 'none'}")
+        raise InputError(
+            argument, "name a column of obs", repr(name), f"it has {list_names(obs.columns, 20) or 'none'}"
+        )
     return obs.column(name)
 
 

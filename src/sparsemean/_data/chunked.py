@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, check_names, shown
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, check_names
+from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
@@ -65,8 +66,10 @@ def pick(root: Any, name: str | None, listing: Callable[[], Members], opened: Fi
         received = f"{opened.name} with {', '.join(kinds[:3]) or 'no arrays'}"
         raise InputError(opened.argument, "hold a matrix of numbers", received)
     if name is None:
-        raise InputError("--dataset", "name one of several arrays", "none", f"{opened.name} has {shown(sorted(found))}")
-    advice = f"{opened.name} has {shown(sorted(found))}"
+        raise InputError(
+            "--dataset", "name one of several arrays", "none", f"{opened.name} has {list_names(sorted(found))}"
+        )
+    advice = f"{opened.name} has {list_names(sorted(found))}"
     raise InputError("--dataset", "name a matrix of numbers in the file", repr(name), advice)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from sparsemean._data.source import Array, Dense, Source
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, shown
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix
+from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
 WHOLE = "stay as it is while it is read"
@@ -106,7 +107,7 @@ def read_npz(path: Path, wanted: ReadOptions) -> Table:
 def _name(members: dict[str, Any], name: str | None, opened: FileContext) -> str:
     """Return the member that is meant."""
     arrays = [member for member in members if member.endswith(".npy")]
-    has = f"{opened.name} has {shown([member.removesuffix('.npy') for member in arrays])}"
+    has = f"{opened.name} has {list_names([member.removesuffix('.npy') for member in arrays])}"
     if not arrays:
         raise opened.broken("no arrays")
     if name is None and len(arrays) > 1:

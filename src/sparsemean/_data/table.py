@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Array, Dense, Source
+from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
@@ -152,7 +153,7 @@ def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
     for name in apart - {None}:
         if name not in names:
             which = "--id" if name == wanted.id else "--group"
-            raise InputError(which, "name a column of the file", repr(name), f"it has {shown(names)}")
+            raise InputError(which, "name a column of the file", repr(name), f"it has {list_names(names)}")
     keep = np.array([name not in apart for name in names], dtype=bool)
     if wanted.select:
         keep &= _matching(names, wanted.select, "--select")
@@ -171,14 +172,9 @@ def _matching(
         exact = np.array([name == pattern for name in names], dtype=bool)
         these = exact if exact.any() else np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
         if not these.any():
-            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {shown(names)}")
+            raise InputError(argument, "name columns of the file", repr(pattern), f"it has {list_names(names)}")
         found |= these
     return found
-
-
-def shown(names: Sequence[str], most: int = 5) -> str:
-    """List a few names."""
-    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
 
 
 # Columns that hold no numbers, refused in one line that says what can be done.

@@ -22,6 +22,8 @@ from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sparsemean.result import Estimate
 
 ENDINGS = (".csv", ".json", ".parquet", ".h5ad")
@@ -43,9 +45,6 @@ def as_json(estimate: Estimate) -> str:
     """Return the selected features and the settings; what is infinite or not known is null."""
     plan = estimate.plan
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
-    selected = [
-        {key: _plain(value) for key, value in row.items()} for row in estimate.table().to_dict(orient="records")
-    ]
     content = {
         "format": FORMAT,
         "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
@@ -62,17 +61,18 @@ def as_json(estimate: Estimate) -> str:
         "refine_on": plan.refine_on,
         "missing": plan.missing,
         "seed": estimate.seed,
-        "selected": selected,
-        "not_certified": [
-            {key: _plain(value) for key, value in row.items()}
-            for row in estimate.table(certified=False).to_dict(orient="records")
-        ],
+        "selected": _records(estimate.table()),
+        "not_certified": _records(estimate.table(certified=False)),
         "suspects": suspects,
         "suspect_names": estimate.row_names(suspects),
         "summary": estimate.summary(),
         "notes": list(estimate.status.messages),
     }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    return [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict(orient="records")]
 
 
 def _plain(value: Any) -> Any:
@@ -135,7 +135,7 @@ def write_h5ad(
         raise InputError("output", "differ from the input", repr(str(target)), advice)
     if not key or "/" in key or key.startswith("."):
         raise InputError("key", "be a plain name", repr(key))
-    added = _found(estimate, source, key)
+    added = _additions(estimate, source, key)
     with replacing(target) as temporary:
         shutil.copyfile(source, temporary)
         _reserve(temporary, added.size + SLACK)
@@ -147,7 +147,7 @@ def write_h5ad(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Added:
+class _Additions:
     """Columns of var and obs by name, and the settings."""
 
     var: dict[str, Column]
@@ -161,7 +161,7 @@ class _Added:
         return columns + 4 * sum(len(str(value)) for value in self.settings.values())
 
 
-def _found(estimate: Estimate, source: Path, key: str) -> _Added:
+def _additions(estimate: Estimate, source: Path, key: str) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of a file."""
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
@@ -172,7 +172,7 @@ def _found(estimate: Estimate, source: Path, key: str) -> _Added:
     if n_cells != estimate.plan.n_rows:
         raise _another(opened, f"{n_cells} cells where the fit had {estimate.plan.n_rows} rows")
     columns = _of_genes(estimate, _places(names, estimate, opened), names.size)
-    return _Added(
+    return _Additions(
         var={f"{key}_{name}": column for name, column in columns.items()},
         obs={f"{key}_{name}": column for name, column in _of_cells(estimate).items()},
         settings={
@@ -243,11 +243,11 @@ def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Co
     }
     selected = np.zeros(n_genes, dtype=bool)
     selected[genes[estimate.support]] = True
-    made: dict[str, Column] = {"selected": selected}
+    of_genes: dict[str, Column] = {"selected": selected}
     for name, values in columns.items():
-        made[name] = np.full(n_genes, np.nan)
-        made[name][genes] = values
-    return made
+        of_genes[name] = np.full(n_genes, np.nan)
+        of_genes[name][genes] = values
+    return of_genes
 
 
 def _of_cells(estimate: Estimate) -> dict[str, Column]:

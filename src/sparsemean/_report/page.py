@@ -101,7 +101,7 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
 def of_fit(estimate: Estimate) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
     plan = estimate.plan
-    said = [
+    settings = [
         ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
         ("Contamination", f"{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"),
         ("Selection", f"{plan.selection}: {SELECTIONS[plan.selection]}, {RULES[plan.selection].error}"),
@@ -111,20 +111,20 @@ def of_fit(estimate: Estimate) -> list[tuple[str, str]]:
     if plan.dealing == "pairs":
         labels = estimate.labels
         sizes = "" if labels is None else f", of {int(np.sum(labels == 0)):,} and {int(np.sum(labels == 1)):,} rows"
-        said.append(("Comparison", f"two groups by ranks (Mann–Whitney){sizes}"))
+        settings.append(("Comparison", f"two groups by ranks (Mann–Whitney){sizes}"))
     else:
-        said += _one_sample(estimate)
+        settings += _one_sample(estimate)
     if estimate.units is not None:
-        said.append(("Subjects", f"{plan.n_units:,}, their rows dealt together"))
-    said.append(("Fitted in", f"{estimate.status.seconds:.2f} s"))
-    return said
+        settings.append(("Subjects", f"{plan.n_units:,}, their rows dealt together"))
+    settings.append(("Fitted in", f"{estimate.status.seconds:.2f} s"))
+    return settings
 
 
 def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
     plan = estimate.plan
     sizes = ", ".join(map(str, plan.bucket_sizes))
     buckets = f"rows in a bucket: {sizes}" if plan.n_buckets is None else f"{plan.n_buckets:,} of {sizes} rows"
-    said = [
+    settings = [
         ("Noise", plan.noise),
         ("Null value", _null(estimate)),
         ("Buckets", buckets),
@@ -134,9 +134,11 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
         ("Seed", str(estimate.seed)),
     ]
     if plan.selection == "paper":
-        said.append(("Iterations", f"support read at {plan.select_at}, values at {plan.estimate_at or 'the limit'}"))
-        said.append(("Fewest features", str(plan.min_selected)))
-    return said
+        settings.append(
+            ("Iterations", f"support read at {plan.select_at}, values at {plan.estimate_at or 'the limit'}")
+        )
+        settings.append(("Fewest features", str(plan.min_selected)))
+    return settings
 
 
 def _values(estimate: Estimate) -> str:
@@ -198,7 +200,7 @@ def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> 
     )  # fmt: skip
     content = page_data(estimate, labels)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
-    made = environment.get_template("page.html").render(
+    page = environment.get_template("page.html").render(
         labels=labels,
         content=content,
         first=columns.first_rows(content),
@@ -213,7 +215,7 @@ def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> 
         script=_script(),
         data=embed(content),
     )
-    return str(made)
+    return str(page)
 
 
 def embed(content: Any) -> str:

@@ -172,11 +172,11 @@ class TopEigenpair:
             return decompose(self.X, w)
         if self.covariance is not None:
             sigma = self.covariance.at(w)
-            found = iterate(lambda V: np.asarray(sigma @ V), start)
+            top = iterate(lambda V: np.asarray(sigma @ V), start)
         else:
             centred = self.X - w @ self.X
-            found = iterate(lambda V: np.asarray(centred.T @ (w[:, None] * (centred @ V))), start)
-        return decompose(self.X, w) if found is None else found
+            top = iterate(lambda V: np.asarray(centred.T @ (w[:, None] * (centred @ V))), start)
+        return decompose(self.X, w) if top is None else top
 
 
 def weighted_gram(Y: FloatArray, w: FloatArray) -> FloatArray:

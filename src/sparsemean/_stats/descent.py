@@ -171,7 +171,7 @@ STILL = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Descended:
+class Descent:
     """Weights at the end of a descent; ``converged`` says that it ended before the last iteration."""
 
     weights: FloatArray
@@ -179,7 +179,7 @@ class Descended:
     converged: bool
 
 
-def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: float = 0.0) -> Descended:
+def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: float = 0.0) -> Descent:
     """Minimise over {0 ≤ w ≤ cap, Σw = 1} from w = 1/n, with first step 1/n.
 
     A move is step·g/‖g‖ and a projection. It is accepted, and the step doubled, if the value fell; else the weights
@@ -199,27 +199,27 @@ def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: 
         Stop after an accepted move that lowers the value by less than this share of it; 0 never does.
     """
     w, step = np.full(n, 1 / n), 1 / n
-    found = evaluate(w, math.inf)
-    if found is None or n * cap <= 1:
-        return Descended(w, 0, True)
-    value, gradient = found
+    evaluation = evaluate(w, math.inf)
+    if evaluation is None or n * cap <= 1:
+        return Descent(w, 0, True)
+    value, gradient = evaluation
     for iteration in range(1, n_iter + 1):
         length = float(np.linalg.norm(gradient))
         if length == 0 or step < STILL * cap:
-            return Descended(w, iteration - 1, True)
+            return Descent(w, iteration - 1, True)
         moved = project_capped_simplex(w - (step / length) * gradient, cap)
         if np.array_equal(moved, w):
-            return Descended(w, iteration - 1, True)
-        found = evaluate(moved, value)
-        if found is None or not found[0] < value:
+            return Descent(w, iteration - 1, True)
+        evaluation = evaluate(moved, value)
+        if evaluation is None or not evaluation[0] < value:
             step /= 4
             continue
-        fall = value - found[0]
+        fall = value - evaluation[0]
         enough = fall >= least_fall * value
-        w, step, (value, gradient) = moved, 2 * step, found
+        w, step, (value, gradient) = moved, 2 * step, evaluation
         if not enough:
-            return Descended(w, iteration, True)
-    return Descended(w, n_iter, False)
+            return Descent(w, iteration, True)
+    return Descent(w, n_iter, False)
 
 
 def largest_weight(n: int, contamination: float) -> float:
@@ -256,11 +256,11 @@ def spectral_descent(X: FloatArray, contamination: float, n_iter: int = 100) -> 
 
     Returns
     -------
-    Located
+    LocationEstimate
         The weighted mean with its weights. ``converged`` is True: the number of moves is part of the method.
     """
     n = X.shape[0]
     scale = scale_of(X)
     rows = X if scale == 1 else X / scale
-    found = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
-    return LocationEstimate(weighted_mean(X, found.weights), iterations=found.iterations, weights=found.weights)
+    descent = descend(TopEigenpair(rows), n, largest_weight(n, contamination), n_iter=n_iter)
+    return LocationEstimate(weighted_mean(X, descent.weights), iterations=descent.iterations, weights=descent.weights)
