@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import matplotlib as mpl
@@ -77,3 +78,8 @@ def test_a_plot_that_fails_leaves_no_figure(groups: Estimate) -> None:
             getattr(groups, f"plot_{plot}")(**options)
     assert plt.get_fignums() == []
     assert mpl.get_backend().lower() == "agg"
+
+
+def test_pages_and_plots_are_imported_without_matplotlib() -> None:
+    code = "import sys, sparsemean.plots, sparsemean._report.page; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

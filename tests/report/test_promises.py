@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.columns import labels_of, text
-from sparsemean._report.guarantees import of_fit, percent
+from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit, percent
+from sparsemean._stats.nulls import CONTRAST_VARIANCE, MOST_SKEWED, SKEW_BIAS
+from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import Bunch
 
+DOCUMENTED = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text(encoding="utf-8").split())
 RATES = ("not a single selected feature is false", "of the selected features are false")
 
 
@@ -90,6 +95,21 @@ def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> N
     said = dict(page.of_fit(estimate))
     assert said["Seed"] == "0"
     assert said["Buckets"] == "rows in a bucket: 1, 2, 4"
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_the_documentation_promises_what_the_summary_does(selection: str) -> None:
+    assert f'| `"{selection}"`, {SELECTIONS[selection]} | {RULES[selection].promise} |' in DOCUMENTED
+
+
+def test_the_documentation_assumes_what_the_summary_does() -> None:
+    for words in (*(null.features for null in NULLS.values()), MISSING[0]):
+        assert words in DOCUMENTED
+    bounds = ", ".join(f"{SKEW_BIAS[size]:g}" for size in (1, 2, 4))
+    assert f"b₀ = {bounds} for B = 1, 2, 4" in DOCUMENTED
+    assert f"{16 * CONTRAST_VARIANCE:g}/16 bounds the variance" in DOCUMENTED
+    assert f"more than {MOST_SKEWED:,} rows are refused" in DOCUMENTED
+    assert f"family-wise error of {SHOPPED:.2f}".replace("0.", ".") in DOCUMENTED
 
 
 @pytest.mark.parametrize(
