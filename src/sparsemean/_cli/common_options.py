@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
 SHOWN = 20
+"""Features that are printed: what was asked for stays in view on a terminal."""
 PATIENCE = 2.0
 """Seconds after which a command shows how far it is."""
 WIDTH = 80
+"""Columns of the narrowest terminal in use, and of logs."""
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """Characters that move, hide or turn round what a terminal shows."""
 PLAIN = {

@@ -169,6 +169,7 @@ def _holds(contamination: float) -> str:
 # What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived.
 
 MOST_ROWS = 4_000_000
+"""Where the search for the rows that an effect needs ends: beyond, it is said to be out of reach."""
 NEVER = 0.001
 """Probabilities below it are not written out."""
 MOST = 10**15

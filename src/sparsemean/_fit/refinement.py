@@ -233,6 +233,7 @@ def choose(offered: list[list[Centre]]) -> list[int]:
     least = errors.min(axis=1, keepdims=True)
     ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
     ratio[errors == np.inf] = np.inf
+    # Ten stands for infinity: a kind that fails for one feature is bad there, but not out of the question for the rest.
     together = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
     return [int(kind) for kind in np.where(ratio[:, together] > WORTH, errors.argmin(axis=1), together)]
 

@@ -18,7 +18,9 @@ from sparsemean.errors import InputError
 MOST_COLUMNS = 1024
 """Columns off the support that rows are judged by, sampled where there are more."""
 MOST_VALUES = 8_000_000
+"""Values that are held for it at a time, 64 MB: of many rows fewer columns are read."""
 LEAST_COLUMNS = 32
+"""Columns that are read however many rows there are: `row_scores.FOR_SIZE` of them are needed to judge a row's size."""
 ON_SUPPORT = 6.0
 """Clip in median deviations on the support, where columns are few: wide, but with few rows narrower (`ALONE`)."""
 ALONE = 1.2

@@ -94,6 +94,7 @@ def write(estimate: Estimate, path: Path) -> None:
                 estimate.table().to_csv(temporary, index=False)
             case _:
                 table = estimate.table()
+                # Text also where features have no names but numbers: then all such files have one schema.
                 table["feature"] = table["feature"].astype(str)
                 table.to_parquet(temporary, index=False)
 
@@ -135,9 +136,10 @@ def write_h5ad(
         raise InputError("output", "differ from the input", repr(str(target)), advice)
     if not key or "/" in key or key.startswith("."):
         raise InputError("key", "be a plain name", repr(key))
-    added = _additions(estimate, source, key)
+    added = _additions(estimate, source, key)  # a file that is not the one of the fit is refused before any copy
     with replacing(target) as temporary:
         shutil.copyfile(source, temporary)
+        # Room first: HDF5 does not survive a disk that turns out full while it closes the file.
         _reserve(temporary, added.size + SLACK)
         with _writing(target), h5py.File(temporary, "r+", locking="best-effort") as file:
             root = Hdf5Group(file, FileContext(source.name, ".h5ad file"))
@@ -187,7 +189,7 @@ def _additions(estimate: Estimate, source: Path, key: str) -> _Additions:
 
 
 def _reserve(path: Path, size: int) -> None:
-    """Lengthen a file by zeros, which HDF5 cuts off again: it does not survive a disk that is full when it closes."""
+    """Lengthen a file by zeros, which HDF5 cuts off again."""
     with path.open("ab") as file:
         file.write(bytes(size))
 

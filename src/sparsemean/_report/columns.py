@@ -143,6 +143,7 @@ def _decimals(frame: pd.DataFrame) -> int | None:
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     if not sizes.size or sizes.max() > WIDE * sizes.min():
         return None
+    # By the median: one large estimate must not take the decimals of all others.
     digits = 2 - int(np.floor(np.log10(np.median(sizes))))
     return digits if 0 <= digits <= 6 else None
 

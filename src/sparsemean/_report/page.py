@@ -227,6 +227,7 @@ def embed(content: Any) -> str:
     ["\u003c/script\u003e","a \u0026 b"]
     """
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # U+2028 and U+2029 end a line in scripts, though not in JSON.
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text

@@ -18,6 +18,7 @@ from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
+# What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
 
 
@@ -51,6 +52,7 @@ MOST = 200
 """Selected features whose walk is drawn, the strongest; all of them have an entry time in the table."""
 REST = 30
 POINTS = 121
+"""Times at which walks are drawn: every fifth of the paper's 600 iterations."""
 MOST_MEANS = 20_000_000
 """Bucket means, or differences between two groups, that are walked for a picture."""
 
@@ -120,7 +122,7 @@ def robustness_data(estimate: Estimate) -> dict[str, Any]:
     """
     slack = np.delete(estimate.selection.last_slack, estimate.selection.skipped)
     rows, left = steps(slack)
-    if rows.size > MOST_STEPS:
+    if rows.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
         kept = np.unique(np.linspace(0, rows.size - 1, MOST_STEPS).round().astype(np.intp))
         rows, left = rows[kept], left[kept]
     n, m = estimate.plan.n_units, estimate.plan.bad_rows
@@ -145,6 +147,7 @@ def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
     suspects, n = rows.suspects, rows.scores.size
     shown = suspects[:MOST_SUSPECTS]
     others = np.setdiff1d(np.arange(n), shown)
+    # Suspects come first: `n_shown` says where they end, and marks are drawn by that.
     single = np.concatenate((shown, others)) if n <= MOST_POINTS else shown
     rest = others if n > MOST_POINTS else others[:0]
     return {

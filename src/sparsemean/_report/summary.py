@@ -96,6 +96,7 @@ def _nothing(estimate: Estimate) -> str:
 # An estimate as a notebook shows it: the strongest features and the paragraph in words.
 
 SHOWN = 12
+"""Rows of the table in a notebook: table and words stay on one screen."""
 COLUMNS = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "max_contamination")
 
 

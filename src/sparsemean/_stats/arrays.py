@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparsemean._util.records import FloatArray, IntArray
 
 DEVICE = "cupy"
+"""Told by the name of an array's module: asking CuPy itself would load it where there is no device."""
 MANY = 8
 Thing = TypeVar("Thing")
 

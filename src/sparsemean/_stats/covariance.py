@@ -97,6 +97,7 @@ class WeightedCovariance:
         self.matrix += (change[:, None] * moved).T @ moved
         self.w, self.mean = w, mean
         self.peak = np.maximum(self.peak, self.matrix.diagonal() + mean * mean)
+        # One rounding for each product of the update; ten stand for those of the means and of the sum itself.
         self.share += (changed.size + 10) * self.eps
 
     def _anew(self, w: FloatArray) -> None:
@@ -125,6 +126,7 @@ BLOCK = 8
 TOLERANCE = 1e-10
 """Largest residual ‖Σu − λu‖/λ; λ is then exact to the last digits, u to about this over the relative gap."""
 ROUNDS = 40
+"""Each may gain eight digits (`GROWTH`): where so many do not do, values lie so close that decomposing is cheaper."""
 GROWTH = 1e8
 """Most that one round may raise the top vector over the last of the block, which pays for it in digits."""
 STIR = 1e-6
@@ -148,6 +150,7 @@ class TopEigenpair:
         self.X = X
         self.small = min(n, d) <= SMALL
         self.covariance = WeightedCovariance(X) if d <= min(n, FORMED) else None
+        # Always the same directions: weights must not depend on anyone's random state.
         self.noise = np.random.default_rng(0).standard_normal((d, min(BLOCK, d)))
         self.along: FloatArray | None = None
         self.block = self.noise
@@ -213,6 +216,7 @@ def iterate(product: Product, block: FloatArray) -> tuple[float, FloatArray] | N
         residual = float(np.linalg.norm(image[:, 0] - top * block[:, 0])) / top
         if residual <= TOLERANCE:
             return top, block
+        # Away from both ends: at b = λ no degree parts the two, and near zero the first one would overflow.
         bottom = min(max(bottom, 1e-3 * top), 0.999 * top)
         block = chebyshev(product, block, image, bottom=bottom, degree=_degree(top / bottom, residual))
     return None

@@ -115,6 +115,7 @@ class LargestBlock:
 
     def _bounds(self, M: Matrix, error: FloatArray) -> FloatArray:
         """Return what the norm of the k largest entries of each row cannot exceed, from the largest other one."""
+        # Set aside and put back: with a copy of it the matrix would be there twice.
         diagonal = M.diagonal().copy()
         M.flat[:: M.shape[0] + 1] = 0
         largest = np.maximum(M.max(axis=0), -M.min(axis=0)).astype(np.float64)
@@ -135,6 +136,7 @@ class LargestBlock:
         """Return all columns that may hold one of the k largest entries of these rows, and the entries in double."""
         some = self._less_identity(M, rows)
         place = some.shape[1] - self.k
+        # Twice the error, as the entry and the one that it is compared with may both be off.
         least = np.partition(some, place, axis=1)[:, place] - 2 * error[rows]
         columns = np.flatnonzero((some >= least[:, None]).any(axis=0))
         return columns, self._exact(w, rows, columns)
@@ -200,7 +202,7 @@ def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: 
     """
     w, step = np.full(n, 1 / n), 1 / n
     evaluation = evaluate(w, math.inf)
-    if evaluation is None or n * cap <= 1:
+    if evaluation is None or n * cap <= 1:  # at cap = 1/n equal weights are all there is
         return Descent(w, 0, True)
     value, gradient = evaluation
     for iteration in range(1, n_iter + 1):
@@ -210,6 +212,7 @@ def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: 
         moved = project_capped_simplex(w - (step / length) * gradient, cap)
         if np.array_equal(moved, w):
             return Descent(w, iteration - 1, True)
+        # The value to be beaten goes along: most moves that fail are refused by a bound, without a full evaluation.
         evaluation = evaluate(moved, value)
         if evaluation is None or not evaluation[0] < value:
             step /= 4
@@ -231,6 +234,7 @@ def scale_of(X: FloatArray) -> float:
     """Return the power of two by which rows are divided so that nothing overflows; 1 for ordinary rows."""
     largest = max(float(X.max(initial=0.0)), -float(X.min(initial=0.0)))
     ordinary = largest == 0 or 1 / SAFE < largest < SAFE
+    # A power of two, by which division is exact.
     return 1.0 if ordinary else math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 

@@ -27,6 +27,7 @@ def order_statistic(n_buckets: int, error: float) -> int:
     """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
     from scipy.special import bdtr
 
+    # The probabilities rise with l: those that are small enough are the first ones.
     return int(np.sum(bdtr(np.arange(n_buckets + 1), n_buckets, 0.5) <= error / 2))
 
 
@@ -41,6 +42,7 @@ def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
     ordered = np.sort(means, axis=0)  # NaN goes to the end
     ends = np.stack((np.full(means.shape[1], -np.inf), np.full(means.shape[1], np.inf)))
     for J, at in group_indices(np.sum(~np.isnan(means), axis=0)):
+        # A replaced row moves one bucket mean past others, and so an order statistic by one rank at most.
         rank = order_statistic(J, error) - bad_rows
         if rank >= 1:
             ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]

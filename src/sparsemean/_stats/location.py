@@ -49,6 +49,7 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     up = np.sort(x)
     down, n = -up[::-1], up.size
     total = n * n  # ordered pairs: each average of two rows counts twice, each row once
+    # Twice Wilcoxon's deviation for the same reason; rounded up, so that the error is not said to be too small.
     reach = math.ceil(2 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     low, high = (
         0.5 * cpu.ordered_difference(up, down, min(max(rank, 1), total))
@@ -60,7 +61,10 @@ def hodges_lehmann(x: FloatArray) -> Centre:
 # Location and scale by the score of Student's t: the farther out a value, the less it counts.
 
 TOLERANCE = 1e-7
+"""In units of the scale: no standard error, 1/√n of it, is as small as that."""
 LIMIT = 300
+"""Iterations: each closes a share of the distance, and what has not settled then has a likelihood so flat, or with two
+humps, that its centre is not to be used."""
 COLLAPSED = 1e-9
 """In units of the first scale: a scale that falls below this falls to zero, as half of the values are equal."""
 BEYOND = 1e50
@@ -94,6 +98,7 @@ def _iterated(x: FloatArray, dof: float) -> tuple[float, float]:
         spread_now = math.sqrt(float(weight @ (x - moved) ** 2) / x.size)
         if spread_now < COLLAPSED:
             return moved, math.inf
+        # The centre knows the scale by its weights alone: three digits of it are enough.
         settled = abs(moved - centre) <= TOLERANCE * spread and abs(spread_now - spread) <= 1e-3 * spread
         centre, spread = moved, spread_now
         if settled:

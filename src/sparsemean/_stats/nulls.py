@@ -175,7 +175,7 @@ class Gaussian:
 
     bias: float
     sd: float
-    grid: float = 0.125
+    grid: float = 0.125  # a contrast is a sign less an eighth of a sum of four signs
 
     def of(self, features: IntArray) -> Gaussian:  # noqa: ARG002
         """Return the same: it is that of every feature."""
@@ -189,6 +189,7 @@ class Gaussian:
             return float(sizes * self._tail(np.array([step * self.grid]))[0])
 
         steps = int(np.ceil((self.bias - self.sd * float(ndtri(min(1.0, error / sizes) / 2))) / self.grid))
+        # Φ and its inverse agree up to rounding only: the p-values themselves decide which multiple is the first.
         while p(steps) > error:
             steps += 1
         while p(steps - 1) <= error:
@@ -338,6 +339,7 @@ def _exact_tails(small: int, large: int, wanted: set[tuple[int, int]]) -> Tables
     for row in rows:
         row[0] = 1.0
     for i in range(1, large + 1):
+        # i runs over the larger group: what is kept at a time is one array for each size of the smaller one.
         new = [rows[0]]
         for j in range(1, small + 1):
             mixed = j / (i + j) * new[j - 1]
@@ -346,6 +348,7 @@ def _exact_tails(small: int, large: int, wanted: set[tuple[int, int]]) -> Tables
         rows = new
         for j in range(1, small + 1):
             if (j, i) in wanted:
+                # Summed from the far end on, the smallest first, or their digits would be lost.
                 tails[j, i] = np.append(np.cumsum(rows[j][i * j :: -1])[::-1], 0.0)
     return tails
 
@@ -392,7 +395,7 @@ def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...])
     for base in bases:
         small, large = sizes.index(base), sizes.index(4 * base)
         groups = counts.n_buckets[large]
-        statistic.append(abs(net[large] - net[small] / 8))
+        statistic.append(abs(net[large] - net[small] / 8))  # half the mean of four signs is an eighth of their sum
         nulls.append(Gaussian(bias=groups * SKEW_BIAS[base], sd=float(np.sqrt(CONTRAST_VARIANCE * groups))))
     return Evidence(namespace(net).stack(statistic), tuple(nulls), (2.0,) * len(bases), bases)
 

@@ -137,6 +137,7 @@ def steps_to(level: FloatArray, u: FloatArray, v: FloatArray, beta: FloatArray, 
         return np.asarray((u * np.exp(up * s)) ** 2 - (v * np.exp(down * s)) ** 2)
 
     s = np.zeros(level.shape)
+    # (1 − η²β²)^s changes little with s: few steps come near, and the neighbours decide below.
     for _ in range(4):
         s = np.maximum(0.0, (np.arcsinh(level / (2 * u * v * np.exp((up + down) * s))) - np.log(u / v)) / (up - down))
     s = np.maximum(1.0, np.ceil(s))
@@ -212,12 +213,13 @@ def selection_threshold(t: int, *, alpha: float, eta: float) -> float:
 
     def reaches(beta: float) -> bool:
         up, down = 2 * t * math.log1p(eta * beta), 2 * t * math.log1p(-eta * beta)
+        # e⁷⁰⁰ is near the largest double, and far above any 1/α.
         return up > 700 or alpha * (math.exp(up) - math.exp(down)) >= 1
 
     low, high = 0.0, 1.0
     if not reaches(high):
         return np.inf
-    for _ in range(60):
+    for _ in range(60):  # a double has 53 bits: more halvings change nothing
         middle = (low + high) / 2
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high

@@ -13,6 +13,7 @@ from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real, 
 from sparsemean._util.records import Plan
 from sparsemean.errors import InputError
 
+# The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
 PAPER_ALPHA = 1e-5
 PAPER_ETA = 0.05
 PAPER_ITERATIONS = (200, 600)
@@ -77,7 +78,9 @@ def check_iterations(n_iter: object) -> tuple[int, int | None]:
 # The plan of one fit: every argument is checked here.
 
 MIN_ROWS = 4
+"""One bucket of the largest default size."""
 LEAST_LEVEL = 1e-100
+"""Over as many tests as there can be it is still far from the smallest double."""
 AUTO_SIZES = (1, 2, 4)
 """No one size is best: single rows are blind where the noise has no mass near its centre, large buckets let few bad
 rows spoil many. Three nested ones come out of the same pass."""
@@ -160,6 +163,7 @@ def plan_fit(
         raise InputError("noise", f"be 'symmetric' beyond {most}", f"'skewed' for {units:,}", advice)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
+    # As published the paper's rule takes the plain ceiling, rounding errors included.
     bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)
     J = None if buckets is None else count_buckets(buckets, n, epsilon)
     select_at, estimate_at = check_iterations(n_iter)

@@ -14,11 +14,14 @@ from sparsemean._util.records import FloatArray, IntArray, RowScores
 CLIP = 3.0
 """In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
 ROUNDS = 10
+"""Directions that are looked along one after another: bad rows may stand in the shadow of others that are farther off.
+It ends before where none is rejected, or as many as may be."""
 TURNS = 25
 """Steps of the power method; a direction worth rejecting rows for stands out after a few."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
 TINY = 1e-12
+"""In the place of zero, where a row has no value along a direction: its place is 0 and stays so."""
 FOR_SCALE = 500
 """Rows that tell the scale of a column, at least, and four times as many as may be bad."""
 MOSTLY = 0.5
@@ -54,6 +57,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     that having much or little makes no row suspect; one that has nothing scores 0.
     """
     n = values.shape[0]
+    # Were all bad rows among 4m that are looked at, a median would still lie between the thirds of the good values.
     scaled, has = _scaled(values, clip, max(FOR_SCALE, 4 * bad_rows))
     if scaled.shape[1] == 0:
         return trust_all(n)
@@ -62,6 +66,7 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     def reject(away: FloatArray) -> IntArray:
         beyond = np.flatnonzero(kept & (away > most))
         worst = beyond[np.argsort(-away[beyond], kind="stable")][: bad_rows - int(n - kept.sum())]
+        # Scores are raised before rows go: a row keeps the score that it was rejected for.
         np.maximum(scores, away, out=scores, where=kept)
         kept[worst] = False
         return worst
@@ -69,15 +74,18 @@ def screen(values: FloatArray, *, bad_rows: int, rng: np.random.Generator, clip:
     size, worth, any_value = _sizes(scaled, has)
     direction = np.asarray(rng.standard_normal((scaled.shape[1],)), dtype=np.float32)
     aligned = 0
+    # Directions come before sizes, or rows that are off together would go as large ones and not count as aligned. Rows
+    # that went for their size may have hidden a direction, so directions have a second turn.
     for _ in range(2):
         for _ in range(ROUNDS):
-            direction = _leading(scaled, kept, direction)
+            direction = _leading(scaled, kept, direction)  # from the last one: few rows have gone since
             places = np.asarray(_places(scaled, direction), dtype=np.float64)
             if has is not None:
+                # A sum of fewer terms is smaller by chance alone: in units of its own deviation it is not.
                 places /= np.sqrt(np.maximum(_places(has.astype(np.float32), direction**2), TINY))
             along = _away(places, kept, any_value)
             off = reject(np.abs(along))
-            aligned += _together(along[off])
+            aligned += _one_sided_excess(along[off])
             if not off.size or n - kept.sum() >= bad_rows:
                 break
         if scaled.shape[1] < FOR_SIZE or not reject(_away(size, kept, worth)).size:
@@ -94,13 +102,15 @@ def _sizes(scaled: Single, has: Flags | None) -> tuple[FloatArray, FloatArray | 
     if has is None:
         return np.cbrt(squares, dtype=np.float64), None, None
     count = has.sum(axis=1)
+    # The mean of c squares deviates by about 1/√c: times √c all rows are judged in the same units.
     worth = np.sqrt(np.where(count < FOR_SIZE, 0, count) / max(1, count.max()))
     return np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), worth, (count > 0).astype(np.float64)
 
 
-def _together(places: FloatArray) -> int:
+def _one_sided_excess(places: FloatArray) -> int:
     """Return how many more of the places lie on one side, if that is more than chance puts there, else 0."""
     excess = abs(int(np.sum(np.sign(places))))
+    # The sum of n fair signs has a standard deviation of √n; three of them happen once in 370 times.
     return excess if excess > 3 * math.sqrt(places.size) else 0
 
 
@@ -130,6 +140,7 @@ def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags
         values, unit = values[:, varied], unit[varied]
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
         clipped = np.clip(values / unit, -clip, clip).astype(np.float32)
+    # About the mean only once it is clipped: now no bad row moves a column's mean by more than 2·clip/n.
     clipped -= clipped.mean(axis=0)
     return clipped, None
 
@@ -200,7 +211,9 @@ def between_groups(values: FloatArray, labels: IntArray) -> RowScores:
     if not apart.any():
         return trust_all(n)
     values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
+    # Without spread the groups would be parted by infinitely many deviations, and one feature would say it all.
     weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
+    # Half a gap beyond a median a value has said to which group it belongs; farther out it speaks of its tail.
     place = fillna(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
     scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()
     return row_scores(scores, np.empty(0, dtype=np.intp))

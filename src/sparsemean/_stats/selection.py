@@ -23,6 +23,7 @@ AT_ONCE = 10_000
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""Features that do not reach it have p = 1: they need no look at their p-values."""
 LOOKS = 200
 """Holm's thresholds are followed so far; what they have not settled then is searched for. Sixty were enough for
 thousands of rows; with a million all were used."""

@@ -16,6 +16,7 @@ from sparsemean.baselines._baseline import baseline
 __all__ = ["geometric_median", "geometric_median_of_means", "median_of_means"]
 
 FAILURE = 0.05
+"""δ, the probability with which the bound may fail."""
 
 
 def n_buckets(n: int, contamination: float) -> int:
@@ -44,6 +45,8 @@ def random_bucket_means(X: FloatArray, contamination: float, rng: np.random.Gene
 
 # The point with the smallest sum of distances to all rows.
 
+# All in median distances: what the rows are measured in changes nothing. Weiszfeld's steps shrink slowly where the
+# answer lies near a row, hence so many of them; a row met closer than a step can tell apart is met.
 TOLERANCE = 1e-10
 LIMIT = 2000
 COINCIDES = 1e-12
@@ -100,6 +103,7 @@ def _at_row(X: FloatArray, y: FloatArray, scale: float) -> FloatArray:
     """Return the row next to y if that is the minimum: steps towards a row shrink before they reach it."""
     distance = lengths(X - y)
     nearest = X[distance.argmin()]
+    # Steps may end this far from the row that they shrink towards; whether it is the minimum the row itself says.
     if distance.min() > 1e-3 * scale or _step(X - nearest, COINCIDES * scale).any():
         return y
     return np.asarray(nearest.copy())

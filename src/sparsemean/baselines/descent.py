@@ -40,6 +40,7 @@ def dense_gd(X: FloatArray, contamination: float, _k: int | None, _rng: np.rando
 
 # Weights by gradient descent on the largest k×k part of the covariance less the identity.
 
+# Both as published.
 MOVES = 200
 LEAST_FALL = 0.01
 
@@ -69,9 +70,11 @@ def sparse_gd(X: FloatArray, contamination: float, k: int | None, _rng: np.rando
     via non-convex optimization. arXiv 2109.11515; Advances in Neural Information Processing Systems 35 (2022).
     """
     n, d = X.shape
+    # Rows are only ever made smaller: the unit variance that they are held against shrinks with them.
     scale = max(scale_of(X), 1.0)
     rows = X if scale == 1 else X / scale
     block = LargestBlock(rows, d if k is None else k, unit=scale**-2)
-    found = descend(block, n, largest_weight(n, contamination), n_iter=MOVES, least_fall=LEAST_FALL)
-    notes = () if found.converged else (f"the objective was still falling after {MOVES} moves",)
-    return LocationEstimate(weighted_mean(X, found.weights), found.iterations, found.converged, notes, found.weights)
+    descent = descend(block, n, largest_weight(n, contamination), n_iter=MOVES, least_fall=LEAST_FALL)
+    notes = () if descent.converged else (f"the objective was still falling after {MOVES} moves",)
+    mean = weighted_mean(X, descent.weights)
+    return LocationEstimate(mean, descent.iterations, descent.converged, notes, descent.weights)

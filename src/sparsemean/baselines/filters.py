@@ -63,11 +63,12 @@ def begin(X: FloatArray, contamination: float) -> Start | LocationEstimate:
     bad = bad_rows(n, contamination)
     if bad == 0:
         return LocationEstimate(X.mean(axis=0), weights=np.full(n, 1 / n))
-    found = near(X, REACH * math.sqrt(n / bad))
-    if found is None:
+    start = near(X, REACH * math.sqrt(n / bad))
+    if start is None:
         return at_median(X)
-    dropped = n - found.kept.size
-    return Start(found, budget=float(max(min(2 * bad, n - 1) - dropped, 0)))
+    dropped = n - start.kept.size
+    # Twice ε, as a filter that is right more often than not takes at most one good row for each bad one.
+    return Start(start, budget=float(max(min(2 * bad, n - 1) - dropped, 0)))
 
 
 def at_median(
@@ -123,8 +124,10 @@ def lighten(w: FloatArray, share: FloatArray, budget: float) -> FloatArray:
 # As much weight on some rows as a bound on their second moments allows: a packing semidefinite program.
 
 GAP = 0.01
+"""Share of the rows: weights are then cut at ½, and one row in a hundred more or less does not move the mean far."""
 PACKING_LIMIT = 100
 INNER = 15
+"""Steps before the multiplier is looked at again: with a wrong one an exact minimum is of no use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +158,12 @@ def most_weight(rows: FloatArray, bound: float, start: Packed | None = None) -> 
     """
     n, d = rows.shape
     scaled = rows / np.sqrt(bound)
-    found = Packed(np.ones(n), np.zeros((d, d)), np.inf) if start is None else start
+    packed = Packed(np.ones(n), np.zeros((d, d)), np.inf) if start is None else start
     for _ in range(PACKING_LIMIT):
-        found = _round(scaled, found.w, found.multiplier)
-        if found.solved:
+        packed = _round(scaled, packed.w, packed.multiplier)
+        if packed.solved:
             break
-    return found
+    return packed
 
 
 def _round(z: FloatArray, w: FloatArray, Y: FloatArray) -> Packed:
@@ -178,6 +181,7 @@ def _round(z: FloatArray, w: FloatArray, Y: FloatArray) -> Packed:
     w = minimize(lagrangian, w, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": INNER, "maxcor": 20}).x
     S = z.T @ (w[:, np.newaxis] * z)
     Y = _positive(Y + rho * (S - ones))[0]
+    # The weights may break the bound a little; scaled down by so much they keep it, and so does the gap.
     largest = max(1.0, float(np.linalg.eigvalsh(S)[-1]))
     dual = float(np.trace(Y) + np.maximum(1 - _forms(z, Y), 0).sum())
     return Packed(w, Y, (dual - float(w.sum()) / largest) / n)
@@ -233,7 +237,7 @@ def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
         left = start.budget - float(np.sum(1 - w))
         if variance <= EXCESS * expected:
             return finish(X, start.near, w, rounds=rounds)
-        if left <= 1e-9 * rows.shape[0]:
+        if left <= 1e-9 * rows.shape[0]:  # the rest of a sum of n weights is rounding
             return finish(X, start.near, w, rounds=rounds, note=still_heavy(variance, expected))
         w, rounds = lighten(w, outlying(w, along**2), left), rounds + 1
 
@@ -241,6 +245,7 @@ def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
 # The largest set of rows whose covariance is bounded: no contamination need be told.
 
 LIMIT = 20
+"""Centres: kept rows and their mean settle after a few, and a note says so where they do not."""
 
 
 @baseline(
@@ -309,9 +314,11 @@ def _wrong(same: bool, packed: Packed | None) -> str:
 # The filter that scores rows along many directions at once by a matrix exponential.
 
 ALPHA = 4.0
+"""What the paper's experiments use; its analysis asks for an order of one."""
 FALL = 2 / 3
 """An epoch ends when the top eigenvalue has fallen to this share."""
 MOST_STEPS = 2**40
+"""Powers of 1 − share that are tried: a row that has kept its weight until then has a score of nothing."""
 
 
 @baseline(
@@ -368,7 +375,7 @@ def entropy_scores(about: FloatArray, exponent: FloatArray) -> tuple[FloatArray,
     (array([0.25, 0.75]), array([0.25, 0.75]))
     """
     values, vectors = np.linalg.eigh(exponent)
-    u = np.exp(values - values[-1])
+    u = np.exp(values - values[-1])  # U is wanted up to its trace: less the largest exponent none overflows
     u /= u.sum()
     along = about @ vectors
     return np.asarray(along**2 @ u), np.asarray(u), np.asarray(along)

@@ -15,6 +15,7 @@ __all__ = ["sparse_filter"]
 
 BoolArray = npt.NDArray[np.bool_]
 
+# τ, the level and the largest share are those of the published method.
 TAU = 0.2
 LEVEL = 0.1
 """Sorted tail probabilities are compared with this times their position."""
@@ -25,6 +26,7 @@ FEATURES = 100
 FIRST = 48
 """Columns of largest variance that are looked at first for large covariances."""
 ROUNDING = 1e-9
+"""Share by which a variance and the covariances it bounds may differ for rounding alone."""
 
 
 def filter_rows(X: FloatArray, contamination: float, k: int) -> tuple[IntArray, int]:
@@ -68,7 +70,7 @@ def prune(X: FloatArray, radius: float) -> tuple[IntArray, FloatArray]:
         copy = by_feature[: some.shape[1]]
         np.copyto(copy, some.T)
         centre[first : first + FEATURES] = middle = medians(copy)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what is infinitely far is far
             away = (some if kept.size == n else some[kept]) - middle
         kept = kept[np.abs(away, out=away).max(axis=1) < radius]
     return kept, X[kept] - centre
@@ -197,7 +199,7 @@ def largest_pairs(scatter: Scatter, order: IntArray, count: int) -> tuple[float,
     first = order[: max(FIRST, 2 * math.isqrt(2 * count) + 2)]
     low = _top_pairs(scatter.covariance(first, first), count)[0]
     enough = np.count_nonzero(scatter.variances >= low * (1 - ROUNDING)) if low > 0 else d
-    if 2 * enough < d:
+    if 2 * enough < d:  # else the whole matrix, which is symmetric, costs no more
         sigma = scatter.covariance(order[:enough], order)
     else:
         order, sigma = np.arange(d), scatter.full_covariance()

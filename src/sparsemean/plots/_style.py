@@ -22,6 +22,7 @@ CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 TITLE, SMALL = 10, 9
 """Size of titles and of small print, in points: still legible at half size."""
 FEW = 60
+"""Marks that are drawn with a rim."""
 LETTER = 0.53
 """Width of a letter, about, in units of its size."""
 
@@ -53,7 +54,7 @@ def entitle(ax: Axes, title: str) -> None:
     To be called last, as room depends on all else. Below the axes a key covers nothing of what they show, and it
     leaves the place of the title free for another one.
     """
-    settle(ax)
+    settle(ax)  # before anything is measured: constrained layout gives axes their size when it is executed
     room, high = ax.get_window_extent().size
     for label, length in ((ax.xaxis.label, room), (ax.yaxis.label, high)):
         label.set_text(textwrap.fill(label.get_text(), letters(ax, length)))
@@ -199,6 +200,7 @@ AS_SHAPES = 2_000
 GRID = (120, 70)
 """Cells across and up."""
 GREYS = ("0.72", "0.15")
+"""Of cells with one point and with the most: the lightest is still seen on white, the darkest is not taken for ink."""
 
 
 def draw_mass(ax: Axes, x: FloatArray, y: FloatArray, box: tuple[float, float, float, float], label: str) -> None:

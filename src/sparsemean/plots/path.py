@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
 MAX_LABELLED = 10
+"""Names at the right end: more would stand far from their lines."""
 MOST_SELECTED = 200
 """Selected features that are drawn, the strongest: a path takes some hundredths of a second."""
 DASHES = ("-", "--", ":")

@@ -22,6 +22,7 @@ MARKERS = "osv^Dx"
 NUMBERS = 60
 """Numbers of rows that the curves are computed at."""
 DEFAULT_POWER = 0.8
+"""As `sparsemean.plan` has it, for plans of fits, which have none of their own."""
 
 
 def plot_plan(
