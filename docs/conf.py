@@ -41,7 +41,7 @@ add_module_names = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # fields of its own lose the underscore of mean_
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 

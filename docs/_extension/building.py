@@ -14,6 +14,8 @@ DOCS = Path(__file__).parents[1]
 PICTURES = DOCS / "gallery" / "pictures"
 MADE = DOCS / "gallery" / "made"
 """What examples write: pictures that pages show, and pages that go to the site as they are."""
+PROPERTIES: dict[str, list[str]] = {}
+"""Docstrings of properties while Napoleon looks at them."""
 ORDER = ("tutorial", "experiment", "expression", "clients", "how_it_works", "quickstart", "two_groups", "plots")
 
 
@@ -48,6 +50,18 @@ def read(_app: Any, name: str, source: list[str]) -> None:
 
 def _picture(found: re.Match[str]) -> str:
     return f"](gallery/pictures/{Path(found[1]).name})"
+
+
+def keep_property(_app: Any, what: str, name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Remember the docstring of a property: Napoleon takes what stands before its first colon for a type."""
+    if what in ("property", "attribute"):
+        PROPERTIES[name] = list(lines)
+
+
+def restore_property(_app: Any, _what: str, name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Undo what Napoleon did to the docstring of a property."""
+    if name in PROPERTIES:
+        lines[:] = PROPERTIES.pop(name)
 
 
 def escape_bars(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
@@ -100,7 +114,9 @@ class CommandHelp(Directive):
 def setup(app: Any) -> dict[str, Any]:
     """Add all that to Sphinx."""
     app.connect("source-read", read)
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", keep_property, priority=400)  # Napoleon has 500
+    app.connect("autodoc-process-docstring", restore_property, priority=600)
+    app.connect("autodoc-process-docstring", escape_bars, priority=700)
     app.add_directive("catalogue", Catalogue)
     app.add_directive("command-help", CommandHelp)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -78,6 +78,8 @@ def look_through(site: Path) -> list[str]:
         found = re.findall(r"(?:url\(|@import\s+)\s*['\"]?((?:https?:)?//[^'\")]+)", text)
         faults += [f"{style.relative_to(site)} loads {what}" for what in found]
     faults += [f"api.html lacks {name}" for name in _public() if name not in ids]
+    reference = (site / "api.html").read_text(encoding="utf-8")
+    faults += [f"api.html garbles {name}" for name in _fitted() if f"<strong>{name}</strong>" not in reference]
     print(f"{len(list(site.rglob('*.html')))} pages looked through")
     return faults
 
@@ -92,6 +94,17 @@ def _public() -> list[str]:
         inside = getattr(sparsemean, room).__all__
         names += [f"sparsemean.{room}.{name}" for name in inside if name not in ("attacks", "distributions")]
     return names
+
+
+def _fitted() -> list[str]:
+    """Return the attributes of fitted estimators, whose trailing underscore must not be lost."""
+    from sparsemean import SparseMean, SparseMeanDifference
+
+    return [
+        name
+        for kind in (SparseMean, SparseMeanDifference)
+        for name in re.findall(r"^    (\w+_) : ", str(kind.__doc__), re.M)
+    ]
 
 
 def main(what: str, *paths: str) -> None:

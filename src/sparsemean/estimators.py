@@ -1,4 +1,4 @@
-"""Thin scikit-learn classes around `sparsemean.fitting`."""
+"""The scikit-learn estimators: parameters and attributes around the pipeline of `sparsemean._fit`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_foreign(X: Any) -> bool:
 
 
 MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
-"""What `SparseMean.partial_fit` leaves to be made when it is asked for."""
+"""What `SparseMean.partial_fit` leaves to be computed when it is asked for."""
 
 
 class _Selector(SelectorMixin, BaseEstimator):
@@ -70,7 +70,18 @@ class _Selector(SelectorMixin, BaseEstimator):
         return tags
 
     def transform(self, X: Any) -> Any:
-        """Return the selected columns of ``X``, which may be of any kind that `fit` takes."""
+        """Return the selected columns of ``X``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Of any kind that ``fit`` takes, with the features of the fit.
+
+        Returns
+        -------
+        array of shape (n, number of selected features)
+            Of the kind of ``X`` where that is possible.
+        """
         if not _is_foreign(X):
             return super().transform(X)
         check_is_fitted(self)
@@ -114,22 +125,25 @@ class SparseMean(_Selector):
         Rising powers of two up to 64; "auto" is (1, 2, 4).
     n_buckets : None, "paper", "theory" or int, default=None
         One size, the paper's way: min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋), 100⌈εn⌉ (at most n), or a number of buckets.
-    step_size, init_scale : float, default=0.05, 1e-5
-        η and α of the subgradient method, for paths and for the paper's rule.
+    step_size : float, default=0.05
+        Step size η of the subgradient method, for paths and for the paper's rule.
+    init_scale : float, default=1e-5
+        Initial scale α of the subgradient method, for paths and for the paper's rule.
     n_iter : None, int or pair of int, default=None
         Iterations after which the paper's rule reads the support and after which values are read; None: 200, and the
-        walk's limit, the median of the bucket means.
+        limit of the iteration, the median of the bucket means.
     min_selected : int, default=0
         The paper's rule takes this many features with the largest |μ̂| where fewer pass.
     refine : "auto", None, name or callable, default="auto"
-        How values on the support are made from the rows that are left: by rows that agree and the centre with the
-        smallest standard error; not at all (the walk's limit); by a method of ``baselines.names()``, "gd" and "filter"
-        among them; or by a function ``(X_support, contamination) -> mean``. These are told the share of the rows left
-        that may still be wrong: a rejected row is counted as a bad one that is gone.
+        How values on the support are computed from the rows that screening leaves. "auto": from rows that agree, by the
+        location estimator with the smallest standard error. None: the limit of the iteration. A name: a method of
+        ``baselines.names()``, "gd" and "filter" among them. A callable: ``(X_support, contamination) -> mean``. Methods
+        and callables are given the share of the rows left that may still be wrong: a rejected row is counted as a bad
+        one that is gone.
     refine_on : {"rows", "buckets"}, default="rows"
         What the refinement works on.
     screen_rows : bool, default=True
-        Judge rows by the features off the support and leave out of the refinement those that contradict the rest, no
+        Score rows by the features off the support and leave out of the refinement those that contradict the rest, no
         more than the contamination explains. Support, p-values, intervals and radius are those of all rows either
         way, and so are values that are not refined or are refined on buckets.
     null : float or array of d numbers, default=0.0
@@ -138,7 +152,7 @@ class SparseMean(_Selector):
         What to do about NaN: refuse it, or take a bucket's mean over the values that are there and leave out, for each
         feature, buckets that have none. The page on guarantees says what is then assumed about why they are missing.
     random_state : int, Generator, RandomState or None, default=0
-        Deals the rows into buckets. It may be known to anyone, but must not be chosen after seeing what it selects: the
+        Assigns the rows to buckets. It may be known to anyone, but must not be chosen after seeing what it selects: the
         best of 20 seeds has a family-wise error of .23 at level .05. None draws one; ``result_.seed`` has it.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
@@ -147,17 +161,26 @@ class SparseMean(_Selector):
 
     Attributes
     ----------
-    mean_ : (d,) array
-        Estimated means in original units, ``null`` (zero) off the support.
-    support_ : array of int
+    mean_ : ndarray of shape (d,)
+        Estimated means in original units; ``null`` (zero) off the support.
+    support_ : ndarray of int
         Selected features, sorted.
-    row_scores_, row_weights_, suspects_
-        How far each row contradicts the rest (larger is worse), 1 trusted or 0 rejected, and the rejected rows, worst
-        first.
+    suspects_ : ndarray of int
+        Rejected rows, worst first.
+    row_scores_ : ndarray of shape (n,)
+        How far each row contradicts the rest; larger is worse.
+    row_weights_ : ndarray of shape (n,)
+        1 for a row that is trusted, 0 for one that was rejected.
     result_ : Estimate
         Everything else: table, summary, p-values, intervals, radius, paths.
-    sketch_, n_samples_seen_
-        After `partial_fit`: what was counted, to be saved or merged with others, and the number of rows.
+    sketch_ : Sketch
+        After `partial_fit`: what was counted, to be saved or merged with others.
+    n_samples_seen_ : int
+        After `partial_fit`: the number of rows counted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the input has any.
 
     Examples
     --------
@@ -217,13 +240,43 @@ class SparseMean(_Selector):
     def paper(cls, contamination: float = 0.1, refine: Any = None, refine_on: str = "rows", **params: Any) -> Self:
         """Return the estimator of Algorithm 1 exactly as published.
 
-        ``refine=None`` is Stage 1, "gd" is full_GD (dense_gd), "sparse_gd" the full_GD of the figures on k and ε, and
-        "filter" is full_filter (sparse_filter); ``refine_on="buckets"`` is the full method of Fig 2c.
+        Parameters
+        ----------
+        contamination : float in [0, 0.5), default=0.1
+            Share ε of rows that may be arbitrary.
+        refine : None, "gd", "sparse_gd", "filter", name or callable, default=None
+            None is Stage 1, "gd" is full_GD (dense_gd), "sparse_gd" the full_GD of the figures on k and ε, and "filter"
+            is full_filter (sparse_filter).
+        refine_on : {"rows", "buckets"}, default="rows"
+            "buckets" is the full method of Fig 2c.
+        **params
+            Any other parameter of `SparseMean`, in place of the published value.
+
+        Returns
+        -------
+        SparseMean
+            Not fitted yet. Its selection has no error rate.
         """
         return cls(contamination, **{**planning.PRESET, "refine": refine, "refine_on": refine_on, **params})
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
-        """Fit rows of observations; rows with one label in ``groups`` are one subject. ``y`` is ignored."""
+        """Fit rows of observations.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Rows are observations. Objects of NumPy, pandas, polars, pyarrow, scipy.sparse, AnnData, zarr, h5py and dask
+            and arrays on a GPU are read where they lie.
+        y : None
+            Ignored; scikit-learn's convention.
+        groups : sequence of n labels, optional
+            Rows with one label belong to one subject: they share a bucket and count once for the contamination.
+
+        Returns
+        -------
+        SparseMean
+            The fitted estimator itself.
+        """
         result = sparse_mean(X, groups=groups, **self.get_params(deep=False))
         self._forget("sketch_", "n_samples_seen_")
         return self._read(X, result)
@@ -233,8 +286,20 @@ class SparseMean(_Selector):
         """Count some more rows, at least one, which come after those of earlier calls; nothing else of them is kept.
 
         The first call starts a stream and fixes features, seed, bucket sizes, null value and missing values; `fit`
-        ends it. Support, p-values and all else that rests on counts are those of one fit of all rows, and are made
+        ends it. Support, p-values and all else that rests on counts are those of one fit of all rows, and are computed
         when they are first asked for. ``mean_`` is NaN on the support until `complete` has read the rows again.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The next rows, of any kind that `fit` takes.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        SparseMean
+            The estimator itself.
         """
         table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
@@ -256,8 +321,17 @@ class SparseMean(_Selector):
     def complete(self, X: Any) -> Self:
         """Read all rows of the calls of `partial_fit` again, in order, for estimates, intervals and suspect rows.
 
-        ``X`` is all rows or an iterable of chunks. Only the selected columns are read, and those by which rows are
-        judged.
+        Only the selected columns are read, and those by which rows are scored.
+
+        Parameters
+        ----------
+        X : array, data frame or iterable of chunks
+            All rows, in the order in which they were counted.
+
+        Returns
+        -------
+        SparseMean
+            The estimator itself.
         """
         if "sketch_" not in self.__dict__:
             raise NotFittedError("complete must come after partial_fit: no rows have been counted yet")
@@ -266,7 +340,7 @@ class SparseMean(_Selector):
         return self._take(self.sketch_.estimate(X, n_jobs=self.n_jobs, **self._deciding()))
 
     def __getattr__(self, name: str) -> Any:
-        """Conclude what was counted the first time that it is asked for."""
+        """Infer from what was counted the first time that it is asked for."""
         if name in MADE_OF_ROWS and "sketch_" in self.__dict__:
             if "result_" not in self.__dict__:
                 self._conclude()
@@ -294,7 +368,7 @@ class SparseMean(_Selector):
         return {name: value for name, value in self.get_params(deep=False).items() if name not in counting}
 
     def _check_unchanged(self, sketch: Sketch) -> None:
-        """Refuse parameters that would deal or count the rows to come in another way."""
+        """Refuse parameters that would assign or count the rows to come in another way."""
         null = one_number_each(self.null, sketch.n_features, argument="null")
         known = np.broadcast_to(sketch.null, sketch.n_features)
         drawn = isinstance(self.random_state, (int, np.integer))
@@ -336,13 +410,24 @@ class SparseMeanDifference(_Selector):
 
     Attributes
     ----------
-    classes_ : array of two labels
+    classes_ : ndarray of two labels
         Sorted; the shift is that from ``classes_[0]`` to ``classes_[1]``.
-    mean_, support_, result_
-        As in `SparseMean`; ``result_.beta`` is Cliff's delta.
-    row_scores_, row_weights_, suspects_
-        How far each row contradicts its label on the support (larger is worse); weights are 1 and no row is listed as
-        suspect: without one wrong label rows have high scores too.
+    mean_ : ndarray of shape (d,)
+        Estimated shifts in original units; zero off the support.
+    support_ : ndarray of int
+        Selected features, sorted.
+    row_scores_ : ndarray of shape (n,)
+        How far each row contradicts its label on the support; larger is worse.
+    row_weights_ : ndarray of shape (n,)
+        1 for every row.
+    suspects_ : ndarray of int
+        Empty: where groups overlap, rows have high scores although every label is right.
+    result_ : Estimate
+        Everything else, as in `SparseMean`; ``result_.beta`` is Cliff's delta.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the input has any.
 
     Examples
     --------
@@ -375,7 +460,20 @@ class SparseMeanDifference(_Selector):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Compare the two groups of rows that ``y`` names."""
+        """Compare two groups of rows.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Of any kind that `SparseMean.fit` takes.
+        y : sequence of n labels
+            The group of each row; there must be exactly two.
+
+        Returns
+        -------
+        SparseMeanDifference
+            The fitted estimator itself.
+        """
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         result, self.classes_ = compare(

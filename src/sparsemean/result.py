@@ -38,37 +38,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """What a fit found.
+    """The result of a fit: which features, how large, how sure, and what there is to say about it.
 
     Attributes
     ----------
-    mean : (d,) array
+    mean : ndarray of shape (d,)
         Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
-        NaN on it where the estimate is made of a `Sketch` without the rows; ``has_values`` tells.
-    support : array of int
+        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
+    support : ndarray of int
         The selected features, sorted.
-    intervals : (d, 2) array
+    intervals : ndarray of shape (d, 2)
         Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
         many values are exactly the null value.
-    beta : (d,) array
+    beta : ndarray of shape (d,)
         β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
-    bucket_size : (d,) array of int
-        The size with the smallest p.
-    skew_safe : (d,) array of int
+    bucket_size : ndarray of int of shape (d,)
+        The bucket size with the smallest p-value.
+    skew_safe : ndarray of int of shape (d,)
         −1, not known: kept for files and tables of earlier versions.
     selection : Selection
-        p-values, adjusted ones, q-values and the slack each feature survives.
-    plan, seed, status
-        What was done, with which seed, and what there is to say about it.
-    bucket_of_row : (n,) array of int or None
+        p-values, adjusted ones, q-values and the number of bad rows that each feature survives.
+    feature_names : ndarray of str or None
+        Names of the features, where the input has any.
+    plan : Plan
+        What was done: settings and shapes.
+    seed : int
+        The seed that assigned rows to buckets.
+    status : Status
+        Notes in words (``status.messages``), what screening and refinement did, time and versions.
+    bucket_of_row : ndarray of int of shape (n,) or None
         The bucket of each row at the finest size; None for two groups.
-    rows : Rows or None
-        How far each row contradicts the rest, where that was looked at.
+    rows : RowScores or None
+        How far each row contradicts the rest, where rows were scored.
     uncertified : Uncertified or None
         Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
-    labels, class_names
-        The group, 0 or 1, of each row and the names of the two groups; None for one sample.
-    source
+    labels : ndarray of int of shape (n,) or None
+        The group, 0 or 1, of each row; None for one sample.
+    class_names : ndarray of str or None
+        The names of the two groups; None for one sample.
+    source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
 
@@ -109,12 +117,15 @@ class Estimate:
 
     @property
     def p_values(self) -> FloatArray:
-        """Combined over sizes, valid against any replacement of the planned number of rows, not adjusted for d."""
+        """p-values, valid against any replacement of the planned number of rows.
+
+        They are combined over bucket sizes and not adjusted for the number of features.
+        """
         return self.selection.p_values
 
     @property
     def p_adjusted(self) -> FloatArray:
-        """Holm-adjusted p-values: family-wise error, under any dependence and any such adversary."""
+        """Holm-adjusted p-values, for the family-wise error under any dependence and any such adversary."""
         return self.selection.p_adjusted
 
     @property
@@ -124,7 +135,7 @@ class Estimate:
 
     @property
     def has_values(self) -> bool:
-        """Whether there are estimates on the support: not where the rows were not at hand."""
+        """Whether there are estimates on the support; there are none where the rows were not at hand."""
         return not np.isnan(self.mean[self.support]).any()
 
     @property
@@ -138,7 +149,7 @@ class Estimate:
 
     @cached_property
     def radius(self) -> IntArray:
-        """Rows that must be replaced before a feature can change sides: a guaranteed lower bound."""
+        """Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
         assert self.evidence is not None
         rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
         return selection.radius(
@@ -177,10 +188,22 @@ class Estimate:
         return [int(row) if names is None else str(names[row]) for row in rows]
 
     def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
-        """Return one row for each selected feature (``all=True``: every feature), strongest first.
+        """Return one row for each selected feature, strongest first.
 
-        ``certified=False`` lists the features apart that only the rows left after screening show, with p-values from
-        those rows: worth a look, without any guarantee.
+        Parameters
+        ----------
+        all : bool, default=False
+            One row for every feature.
+        certified : bool, default=True
+            False lists instead the features that only the rows left after screening show, with p-values from those
+            rows: worth a look, without any guarantee.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, estimate, ci_low, ci_high, p_value, p_adjusted, q_value, radius, max_contamination, beta,
+            entry_time, bucket_size and skew_safe (always NA); of ``certified=False`` feature, estimate, p_adjusted and
+            certified.
         """
         import pandas as pd
 
@@ -218,7 +241,7 @@ class Estimate:
         return pd.DataFrame(columns)
 
     def summary(self) -> str:
-        """Say in a paragraph what was done, found and promised."""
+        """Return a paragraph that says what was done, what was found and what is guaranteed."""
         from sparsemean._report.summary import summary
 
         return summary(self)
@@ -226,7 +249,19 @@ class Estimate:
     def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
         """Return intervals that each cover with probability ``level``, for features named before seeing the data.
 
-        NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
+        Parameters
+        ----------
+        features : int, str or sequence of them
+            By number or by name.
+        level : float in (0, 1), default=0.95
+            Probability with which each interval covers.
+        X : array or data frame, optional
+            The data of the fit; needed after loading or unpickling.
+
+        Returns
+        -------
+        ndarray of shape (number of features, 2)
+            NaN where a selected feature is so often exactly the null value that its interval would hold nothing else.
         """
         columns = self._columns(features)
         if not columns.size:
@@ -255,16 +290,22 @@ class Estimate:
     def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
 
-        Of two groups with more than 500 rows the differences of 500 evenly spaced order statistics of each are walked.
+        For two groups with more than 500 rows the iteration runs on the differences of 500 evenly spaced order
+        statistics of each.
 
         Parameters
         ----------
         features : int, str or sequence of them
             By number or by name.
         n_iter : int, optional
-            Defaults to the number of iterations behind the values, 400 where they are the walk's limit.
+            Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
         X : array or data frame, optional
             The data of the fit; needed after loading or unpickling.
+
+        Returns
+        -------
+        ndarray of shape (n_iter + 1, number of features)
+            The path of each feature.
         """
         columns = self._columns(features)
         last = self.plan.estimate_at or DEFAULT_ITERATIONS
@@ -324,16 +365,27 @@ class Estimate:
         return plot_plan(self.plan, ax=ax, **options)
 
     def report(self, path: str | Path, **names: Any) -> None:
-        """Write a page that needs nothing but itself: words, table, linked plots and what is guaranteed in this fit.
+        """Write one HTML page that needs no network: summary, table, linked plots and what is guaranteed in this fit.
 
-        ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups) say what is shown.
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **names
+            ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups): what is shown.
         """
         from sparsemean._report.page import write
 
         write(self, path, **names)
 
     def save(self, path: str | Path) -> None:
-        """Write the estimate to one file, without the data; `sparsemean.load` reads it."""
+        """Write the estimate to one .npz file, without the data; `sparsemean.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        """
         from sparsemean._fit.storage import save
 
         save(self, path)

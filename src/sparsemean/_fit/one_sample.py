@@ -44,6 +44,11 @@ def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **para
     **params
         Those of `SparseMean`.
 
+    Returns
+    -------
+    Estimate
+        Table, summary, p-values, intervals, radius, paths.
+
     Examples
     --------
     >>> from sparsemean import simulate, sparse_mean
@@ -297,6 +302,31 @@ class Certified:
 
     The arrays are those of an `Estimate` of the same data and seed, NumPy's or, where the data lie on a device, CuPy's.
     Only the support may be larger: columns that hold one value only are not looked for.
+
+    Attributes
+    ----------
+    support : array of int
+        The selected features, sorted.
+    p_values : array of shape (d,)
+        Valid against any replacement of ⌈εn⌉ rows, not adjusted for the number of features.
+    p_adjusted : array of shape (d,)
+        Holm-adjusted p-values.
+    q_values : array of shape (d,)
+        Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``).
+    radius : array of int of shape (d,)
+        Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
+    max_contamination : array of shape (d,)
+        Largest share of bad rows at which a feature is still selected; NaN if it never is.
+    beta : array of shape (d,)
+        β₀ = (N₊ − N₋)/J at the best bucket size.
+    bucket_size : array of int of shape (d,)
+        The bucket size with the smallest p-value.
+    feature_names : ndarray of str or None
+        Names of the features, where the input has any.
+    plan : Plan
+        Settings and shapes.
+    seed : int
+        The seed that assigned rows to buckets.
     """
 
     support: IntArray
@@ -337,10 +367,21 @@ def certify(
     ----------
     X : array or data frame of shape (n, d)
         Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
-    contamination, selection, level, noise, bucket_sizes, null, missing, random_state, n_jobs, device
-        Those of `SparseMean`; ``selection="paper"`` needs a fit.
+    contamination : float in [0, 0.5), default=0.05
+        Share ε of rows that may be arbitrary.
+    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
+        As in `SparseMean`; the paper's rule needs a fit.
+    level : float in (0, 1), default=0.05
+        Error rate of the selection.
+    noise, bucket_sizes, null, missing, random_state, n_jobs, device
+        As in `SparseMean`.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
+
+    Returns
+    -------
+    Certified
+        Support, p-values, radius and ``max_contamination``.
 
     Examples
     --------

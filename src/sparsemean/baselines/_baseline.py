@@ -1,4 +1,4 @@
-"""What a baseline is: a function of the rows and of what it must be told, with the facts a reader compares by."""
+"""What a baseline is: a function of the rows and of what it must be given, with what a reader compares methods by."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ class MethodInfo:
 
     Attributes
     ----------
-    name, summary
-        The name it is called by and one line on what it does.
-    told
-        What it must be told: "ε" the contamination, "k" the sparsity, "σ" that the noise has unit variance.
-    assumes
+    name : str
+        The name it is called by.
+    summary : str
+        One line on what it does.
+    told : tuple of str
+        What it must be given: "ε" the contamination, "k" the sparsity, "σ" that the noise has unit variance.
+    assumes : str
         What it assumes of the rows that are not corrupted.
-    cost
+    cost : str
         Time in terms of rows n and features d.
-    reference
+    reference : str
         Where it is from.
-    least_rows
+    least_rows : int
         Fewest rows it can work with.
     """
 
@@ -56,7 +58,24 @@ class MethodInfo:
 
 
 class Baseline(Protocol):
-    """A compared method."""
+    """A method to compare with: a function of the rows that returns their mean.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, d)
+        Rows, of any kind that `SparseMean.fit` takes, without missing values.
+    contamination : float in [0, 0.5)
+        Share of rows that may be arbitrary; methods that need none ignore it.
+    k : int, optional
+        Sparsity: all but the ``k`` largest entries of the mean are set to zero. Some methods must be given it.
+    random_state : None, int or numpy Generator
+        For the methods that draw.
+
+    Attributes
+    ----------
+    facts : MethodInfo
+        What it must be given, assumes and costs, with its reference: a line of ``baselines.available()``.
+    """
 
     facts: MethodInfo
 
@@ -67,14 +86,14 @@ class Baseline(Protocol):
     def detailed(
         self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None
     ) -> LocationEstimate:
-        """Return the mean with iterations and notes, and warn of nothing."""
+        """Return the mean with iterations and notes, without warnings."""
         ...
 
 
 def baseline(
     *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d", least_rows: int = 1
 ) -> Callable[[Locate], Baseline]:
-    """Make a baseline of a ``locate`` function: its name and its docstring are those of the baseline."""
+    """Turn a ``locate`` function into a baseline, which has its name and its docstring."""
 
     def made(locate: Locate) -> Baseline:
         text = (locate.__doc__ or "").strip()

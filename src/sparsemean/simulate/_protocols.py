@@ -19,7 +19,7 @@ Noise: TypeAlias = Callable[[np.random.Generator, Size], FloatArray]
 """``noise(rng, (n, d))``: centred draws, one per entry. What a caller may pass."""
 
 NamedNoise: TypeAlias = Callable[[np.random.Generator, Size, float], FloatArray]
-"""``noise(rng, (n, d), shape)``: what a file under ``distributions/`` offers."""
+"""``noise(rng, (n, d), shape)``: what ``distributions`` offers by name."""
 
 
 class Replacement(NamedTuple):

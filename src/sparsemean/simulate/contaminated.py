@@ -65,8 +65,10 @@ def make_contaminated(
 
     Parameters
     ----------
-    n, d : int
-        Rows and features.
+    n : int
+        Rows.
+    d : int
+        Features.
     mean : sequence of at most d numbers
         The mean of the first coordinates; it is zero on the rest.
     distribution : str or callable
@@ -78,8 +80,8 @@ def make_contaminated(
         rows, unless the attack chooses others; clean rows are exchangeable, so nothing hangs on it.
     attack : str, callable or None
         One of ``simulate.attacks.available()``, a function ``(X, mean, rng, corrupted) -> rows`` that sees
-        all clean rows and the truth (`sparsemean.simulate._protocols.Attack`), or None for clean data. Options
-        are bound by ``functools.partial``.
+        all clean rows and the truth and returns what the corrupted ones become (or a `Replacement`), or None for
+        clean data. Options are bound by ``functools.partial``.
     random_state : None, int or numpy Generator
         The same integer gives the same data, and the same clean rows whatever the attack. A Generator is
         advanced.

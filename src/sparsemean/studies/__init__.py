@@ -1,4 +1,4 @@
-"""Studies of estimators on made data: sweeps that stop and resume, and the figures of the paper from one command."""
+"""Studies of estimators on simulated data: sweeps that stop and resume, and the paper's figures from one command."""
 
 from __future__ import annotations
 

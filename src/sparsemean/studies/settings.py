@@ -1,4 +1,4 @@
-"""What is run: a sweep is settings, estimators and trials; a setting is everything that made the data."""
+"""What is run: a sweep is settings, estimators and trials; a setting is everything that data are simulated from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,27 @@ SketchState = tuple[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Everything that made one data set but its seed; ``told_k`` is what estimators are told of the sparsity."""
+    """Everything that one data set is simulated from but its seed.
+
+    Attributes
+    ----------
+    distribution : str
+        Name of the noise.
+    shape : float
+        Its tail index, degrees of freedom or log-scale.
+    attack : str
+        Name of the attack.
+    n : int
+        Rows.
+    d : int
+        Features.
+    mean : tuple of float
+        The mean of the first features; it is zero on the rest.
+    contamination : float
+        Share of rows that are corrupted.
+    told_k : int
+        The sparsity that estimators are given, right or wrong.
+    """
 
     distribution: str
     shape: float
@@ -42,19 +62,30 @@ class Sweep:
 
     Attributes
     ----------
-    over, grid
-        What varies, one of ``shape``, ``contamination``, ``k`` (that many means of 2), ``told_k``, ``n``, ``d``, and
-        the values that it takes.
-    distributions
-        Pairs of a name and a shape.
-    estimators
+    over : {"shape", "contamination", "k", "told_k", "n", "d"}
+        What varies; "k" is that many means of 2.
+    grid : tuple of float
+        The values that it takes.
+    distributions : tuple of pairs
+        Names of distributions, each with a shape.
+    estimators : tuple of str
         Names of ``studies.methods()``.
-    attacks, n, d, mean, contamination
-        As in `simulate.make_contaminated`.
-    rows_per_k
+    attacks : tuple of str, default=("constant_bias",)
+        Names of ``simulate.attacks.available()``.
+    n : int, default=600
+        Rows.
+    d : int, default=100
+        Features.
+    mean : tuple of float, default=(10, -5, -4, 2)
+        The mean of the first features; it is zero on the rest.
+    contamination : float, default=0.1
+        Share of rows that are corrupted.
+    rows_per_k : int, optional
         With ``over="k"``: n is this many times k at every point, in place of ``n``.
-    trials, seed
-        Data sets drawn for every point, and what their seeds are made from.
+    trials : int, default=10
+        Data sets drawn for every point.
+    seed : int, default=0
+        What the seeds of all trials follow from.
     """
 
     over: str
