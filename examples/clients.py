@@ -6,12 +6,12 @@ Job 3: gradients from untrusted clients
 sends the gradient of its own few data, with heavy tails, and the server takes a step along the average. One client in
 ten sends whatever it likes. What should the server use as the average?
 
-**Clients, data and attackers of this page are made**; the attacks are those of `sparsemean.simulate.attacks`.
+**Clients, data and attackers of this page are simulated**; the attacks are those of `sparsemean.simulate.attacks`.
 """
 
 # %%
-# Made clients
-# ------------
+# Simulated clients
+# -----------------
 # With standardised inputs the expected gradient is the present weights less the true ones: few entries that are not
 # zero, as long as the present weights have few.
 import matplotlib.pyplot as plt
@@ -80,7 +80,7 @@ for ax, attack in zip(axes, chosen, strict=True):
         last[average, attack] = distances[-1]
         ax.semilogy(distances, style, label=average, linewidth=2.0)
     ax.set(title=attack, xlabel="round", xticks=range(0, ROUNDS + 1, 2))
-axes[0].set_ylabel("distance to the true weights (made data)")
+axes[0].set_ylabel("distance to the true weights (simulated data)")
 axes[-1].legend()
 
 # %%
@@ -95,7 +95,7 @@ for average in averages:
 # weights, which adds up and makes the next round's gradients noisier still. `SparseMean` moves only weights whose
 # gradient cannot be the work of 40 attackers, and leaves the others alone.
 #
-# That is also where it ends: once no gradient is large enough to be certified, it stops. More clients, or gradients
+# That is also where it ends: once no gradient is too large to be theirs, it stops. More clients, or gradients
 # added up over several rounds, move that floor down; ``sparsemean plan`` says by how much. Against ``mimic``, which
-# tells no lies but only withholds the signal, the two medians come closer to the truth: where nobody lies boldly,
-# certainty costs more than it brings.
+# sends nothing false but only withholds the signal, the two medians come closer to the truth: where bad rows do little
+# harm, protection against the worst costs more than it brings.

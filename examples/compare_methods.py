@@ -2,7 +2,7 @@
 Every method on the same data
 =============================
 
-Heavy-tailed rows, a tenth of which leave the signal out. **The data are made.**
+Heavy-tailed rows, a tenth of which leave the signal out. **The data are simulated.**
 """
 
 import warnings
@@ -28,7 +28,7 @@ def main() -> None:
                 means[name] = baselines.get(name)(data.X, contamination=0.1, k=4, random_state=seed)
         for name, mean in means.items():
             errors.setdefault(name, []).append(float(np.linalg.norm(mean - data.mean)))
-    print(f"l2 error, mean of {RUNS} runs; all but SparseMean are told that four means are not zero")
+    print(f"l2 error, mean of {RUNS} runs; all but SparseMean are given the number of nonzero means, four")
     averages = {name: float(np.mean(values)) for name, values in errors.items()}
     best = sorted(averages, key=averages.__getitem__)
     for name in best:
@@ -36,7 +36,7 @@ def main() -> None:
     _, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
     ax.barh(best, [averages[name] for name in best], color=["C3" if name == "SparseMean" else "C0" for name in best])
     ax.invert_yaxis()
-    ax.set(xscale="log", xlabel=f"l2 error, mean of {RUNS} runs on made data", title="shorter is better")
+    ax.set(xscale="log", xlabel=f"l2 error, mean of {RUNS} runs on simulated data", title="shorter is better")
 
 
 if __name__ == "__main__":

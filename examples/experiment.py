@@ -1,21 +1,21 @@
 """
-Job 1: many metrics, whale users, gaps
-======================================
+Job 1: many metrics, a few very large users, gaps
+=================================================
 
 Every user has seen the old and the new version of a product for a week each, in random order. Each of 150 metrics is
 *new minus old*, one number a user. Which metrics did the new version change?
 
-Three things spoil the usual t test: a few whale users are dozens of times as large as the rest, some bots report
+Three things spoil the usual t test: a few users are dozens of times as active as the rest, some bots report
 nonsense, and many values are missing. The random order of the two weeks helps: where a version changes nothing, *new
 minus old* is as likely to be +5 as −5. That, and users who do not depend on each other, is all that
 `SparseMean` assumes.
 
-**The data of this page are made**, so that the truth is known.
+**The data of this page are simulated**, so that the truth is known.
 """
 
 # %%
-# Made data: a CSV file
-# ---------------------
+# Simulated data: a CSV file
+# --------------------------
 import subprocess
 import sysconfig
 import tempfile
@@ -34,20 +34,20 @@ users = 3000
 metrics = [f"{kind}_{i:02d}" for kind in ("revenue", "clicks", "minutes", "errors", "shares") for i in range(30)]
 effects = {"revenue_03": 0.5, "clicks_07": -0.4, "minutes_11": 0.35, "errors_02": -0.3, "shares_20": 0.3}
 
-size = rng.lognormal(0.0, 1.2, users)  # how active a user is: the largest are the whales
-made = pd.DataFrame(size[:, np.newaxis] * rng.standard_t(2.5, (users, len(metrics))), columns=metrics)
+size = rng.lognormal(0.0, 1.2, users)  # how active a user is
+simulated = pd.DataFrame(size[:, np.newaxis] * rng.standard_t(2.5, (users, len(metrics))), columns=metrics)
 for metric, effect in effects.items():
-    made[metric] += effect
+    simulated[metric] += effect
 bots = rng.choice(users, 60, replace=False)
-made.loc[bots, [f"clicks_{i:02d}" for i in range(10, 20)]] = 300.0  # two users in a hundred are bots
-gaps = rng.random(made.shape) < 0.05
-gaps[np.ix_(rng.random(users) < 0.3, made.columns.str.startswith("minutes"))] = True  # no player installed
-made = made.mask(gaps)
-made.insert(0, "user", [f"u{i:04d}" for i in range(users)])
+simulated.loc[bots, [f"clicks_{i:02d}" for i in range(10, 20)]] = 300.0  # two users in a hundred are bots
+gaps = rng.random(simulated.shape) < 0.05
+gaps[np.ix_(rng.random(users) < 0.3, simulated.columns.str.startswith("minutes"))] = True  # no player installed
+simulated = simulated.mask(gaps)
+simulated.insert(0, "user", [f"u{i:04d}" for i in range(users)])
 
 folder = Path(tempfile.mkdtemp())
 file = folder / "experiment.csv"
-made.to_csv(file, index=False)
+simulated.to_csv(file, index=False)
 print(f"largest user: {size.max() / np.median(size):.0f} times the median; {gaps.mean():.0%} of the values are missing")
 
 # %%
@@ -62,7 +62,7 @@ print("wrong: ", ", ".join(found[~found.isin(effects)]) or "none")
 print("missed:", ", ".join(name for name in effects if name not in found) or "none")
 
 # %%
-# The bots make ten metrics significant that did not change, and the whales hide some that did.
+# The bots make ten metrics significant that did not change, and the largest users hide some that did.
 #
 # What SparseMean says
 # --------------------
@@ -86,8 +86,8 @@ est.result_.plot_robustness(ax=axes[1])
 # Who is suspect
 # --------------
 # Rows that contradict the rest are left out of the values, never out of the p-values. The list is one of rows to look
-# at, not a verdict: the bots lie in 10 metrics of 150, the whales are large in all of them and crowd the bots out. What
-# is said about the metrics does not hang on it.
+# at, not a verdict: the bots are wrong in 10 metrics of 150, the largest users are large in all of them and crowd
+# the bots out. What is said about the metrics does not depend on it.
 caught = np.isin(est.suspects_, bots).sum()
 print(f"{est.suspects_.size} of {users} users are suspect, {caught} of the {bots.size} bots among them")
 est.result_.plot_rows(order="scores", names=frame.index)

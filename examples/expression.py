@@ -3,13 +3,13 @@ Job 2: two groups of expression profiles
 ========================================
 
 Two conditions, 60 samples each, 5,000 genes in an AnnData object. A dozen genes differ. Four samples were swapped in
-the laboratory and two are broken. **The data of this page are made**; :ref:`sphx_glr_gallery_tutorial.py` does the same
-on real ones.
+the laboratory and two are broken. **The data of this page are simulated**; :ref:`sphx_glr_gallery_tutorial.py` does
+the same on real ones.
 """
 
 # %%
-# Made data: an .h5ad file
-# ------------------------
+# Simulated data: an .h5ad file
+# -----------------------------
 import subprocess
 import sysconfig
 import tempfile

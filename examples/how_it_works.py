@@ -3,13 +3,13 @@ How it works, in three pictures
 ===============================
 
 The pictures of :doc:`/how-it-works`: features rise one after the other, a feature's rate says when, and reading them
-off at some time is a sign test. **The data of this page are made.**
+off at some time is a sign test. **The data of this page are simulated.**
 
 Usage: python how_it_works.py [FOLDER FOR THE PICTURES]
 """
 
 # %%
-# A made problem: 600 rows, 100 features, the means of four are not zero, one row in twenty is bad.
+# A simulated problem: 600 rows, 100 features, the means of four are not zero, one row in twenty is bad.
 import sys
 from pathlib import Path
 
@@ -37,14 +37,14 @@ def closed_form(t: np.ndarray, beta: np.ndarray | float) -> np.ndarray:
 # %%
 # One after the other
 # -------------------
-# Lines are the iteration, made step by step on the bucket means; dashes are the closed form, which knows nothing but
+# Lines are the iteration, step by step on the bucket means; dashes are the closed form, which knows nothing but
 # the counts of signs. They agree until a line comes near its first bucket mean.
 t = np.arange(last + 1)
-walks = np.abs(result.trajectory(range(100), n_iter=last))
+paths = np.abs(result.trajectory(range(100), n_iter=last))
 _, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
-ax.semilogy(t, walks[:, rest], color="0.75", linewidth=0.7)
+ax.semilogy(t, paths[:, rest], color="0.75", linewidth=0.7)
 for feature in signal:
-    (line,) = ax.semilogy(t, walks[:, feature], linewidth=2.2, label=f"mean {data.mean[feature]:g}")
+    (line,) = ax.semilogy(t, paths[:, feature], linewidth=2.2, label=f"mean {data.mean[feature]:g}")
     free = np.abs(closed_form(t, result.beta[feature]))
     ax.semilogy(t[free < 30], free[free < 30], "--", color=line.get_color(), linewidth=1.0)
 ax.axhline(alpha, color="k", linewidth=0.8, linestyle=":")
@@ -55,12 +55,12 @@ ax.set(
     ylim=(alpha**2 * 0.1, 50),
     title="96 features without a mean in grey",
 )
-ax.legend(title="made data", loc="lower right")
+ax.legend(title="simulated data", loc="lower right")
 keep(ax, "how-trajectories")
 
 free = np.abs(closed_form(t[:, np.newaxis], result.beta))
 before = free < result.counts.nearest  # no bucket mean has been passed yet
-print(f"until then closed form and iteration differ by {np.abs(walks - free)[before].max():.0e} at most")
+print(f"until then closed form and iteration differ by {np.abs(paths - free)[before].max():.0e} at most")
 
 # %%
 # The rate says when
@@ -78,7 +78,7 @@ ax.semilogy(beta[signal], entry[signal], "o", color="C3", label="features with a
 ax.axhline(result.plan.select_at, color="k", linewidth=0.8, linestyle=":")
 ax.text(0.99, result.plan.select_at * 1.06, f"T = {result.plan.select_at}", ha="right", va="bottom")
 ax.set(xlabel="rate |β|", ylabel="entry time (steps)", xlim=(0, 1.02), title="when a feature reaches α, by its rate")
-ax.legend(title="made data")
+ax.legend(title="simulated data")
 keep(ax, "how-entry")
 
 # %%
@@ -102,7 +102,7 @@ ax.set(
 )
 ax.set_xticks([150, 200, 300, 500, 1000, 2000], ["150", "200", "300", "500", "1000", "2000"])
 ax.minorticks_off()
-ax.legend(title="made data", loc="center right", bbox_to_anchor=(1.0, 0.42))
+ax.legend(title="simulated data", loc="center right", bbox_to_anchor=(1.0, 0.42))
 keep(ax, "how-threshold")
 at_paper = rates[np.argmax(closed_form(result.plan.select_at, rates) >= alpha)]
 print(f"β* at the paper's T = {result.plan.select_at}: {at_paper:.3f}")

@@ -2,7 +2,7 @@
 The picture of the start page
 =============================
 
-Signals rise one after the other, the rest stays down. **The data are made** by `sparsemean.simulate`.
+Signals rise one after the other, the rest stays down. **The data are simulated** by `sparsemean.simulate`.
 
 Usage: python path_plot.py [FILE.png]
 """

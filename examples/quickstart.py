@@ -2,7 +2,7 @@
 Quickstart
 ==========
 
-Four means among 100 features, heavy tails, one row in ten shifted. **The data are made** by `sparsemean.simulate`.
+Four means among 100 features, heavy tails, one row in ten shifted. **The data are simulated** by `sparsemean.simulate`.
 """
 
 from textwrap import fill
