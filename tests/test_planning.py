@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import sparsemean as sm
 from sparsemean.errors import InputError
@@ -108,3 +111,51 @@ def test_the_nearest_feasible_plan_is_feasible() -> None:
         sm.plan(12, 500, contamination=0.0)
     rows = int(str(few.value).split("take at least ")[1].split()[0])
     assert sm.plan(rows, 500, contamination=0.0).detectable_effect > 0
+
+
+SHARES = [
+    (600, "0.1"), (1000, "0.07"), (50, "0.05"), (61, "0.02"), (99, "0.01"), (100, "0.29"), (7, "0.15"), (1000, "0.001"),
+    (300, "0"), (30, "0.499"), (125, "0.008"), (41, "0.0001"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "share"), SHARES)
+def test_bad_rows_are_the_share_rounded_up(n: int, share: str) -> None:
+    """m = ⌈εn⌉ of the decimal that was written: one row less would break the promise, one more is wasted."""
+    epsilon, m = float(share), math.ceil(Fraction(share) * n)
+    X = np.random.default_rng(n).standard_normal((n, 3))
+    assert sm.sparse_mean(X, contamination=epsilon, random_state=0).plan.bad_rows == m
+    assert sm.certify(X, contamination=epsilon).plan.bad_rows == m
+    groups = np.repeat(np.arange(n), 3)
+    by_subject = sm.sparse_mean(np.repeat(X, 3, axis=0), contamination=epsilon, groups=groups, random_state=0)
+    assert (by_subject.plan.n_rows, by_subject.plan.bad_rows) == (3 * n, m)
+    two = sm.SparseMeanDifference(contamination=epsilon, level=0.9).fit(X, np.arange(n) % 2).result_
+    assert two.plan.bad_rows == m
+    paper = sm.sparse_mean(X, contamination=epsilon, selection="paper", random_state=0).plan
+    assert paper.n_buckets == min(math.floor(1.5 * paper.bad_rows + 150), n // 2)
+    assert paper.bad_rows in (m, m + 1)  # as published, ⌈·⌉ is that of the binary number
+    theory = sm.sparse_mean(X, contamination=epsilon, selection="paper", n_buckets="theory", random_state=0).plan
+    assert theory.n_buckets == min(100 * max(1, paper.bad_rows), n)
+
+
+def test_a_share_that_is_no_whole_row_costs_a_whole_row() -> None:
+    """5 % of 50 rows are 2.5, of 25 subjects with two rows each 1.25: three signs and two are taken off."""
+    X = np.ones((50, 2))
+    X[:7, 0] = -1
+    p = sm.certify(X, contamination=0.05, bucket_sizes=(1,)).p_values
+    np.testing.assert_allclose(p, [2 * stats.binom.sf(k - 3 - 1, 50, 0.5) for k in (43, 50)], rtol=1e-12)
+    subjects = sm.sparse_mean(
+        np.repeat(X[:25], 2, axis=0), contamination=0.05, bucket_sizes=(1,), groups=np.repeat(np.arange(25), 2)
+    )
+    np.testing.assert_allclose(
+        subjects.p_values, [2 * stats.binom.sf(k - 2 - 1, 25, 0.5) for k in (18, 25)], rtol=1e-12
+    )
+    values, y = np.arange(16.0)[:, np.newaxis], np.repeat([0, 1], 8)
+    two = sm.SparseMeanDifference(contamination=0.1, level=0.5).fit(values, y).result_  # 1.6 rows: 2 · 8 pairs
+    expected = 2 * np.mean([u >= 64 - 16 for u in _every_u(8)])
+    assert two.p_values[0] == pytest.approx(expected, rel=1e-12)
+
+
+def _every_u(n: int) -> list[int]:
+    """U of all orders of n and n values."""
+    return [sum(place - i for i, place in enumerate(places)) for places in combinations(range(2 * n), n)]

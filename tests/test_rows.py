@@ -130,6 +130,48 @@ def test_far_in_a_few_columns_together_is_found_and_far_in_one_is_not() -> None:
     assert not set(range(20, 25)) & set(suspects.tolist())
 
 
+def sizes_in_deviations(X: FloatArray) -> FloatArray:
+    """How large each row is as a whole, by a direct computation: cube roots of sums of squares, in robust deviations.
+
+    Of an odd number of rows, up to 999 of them, so that the median of each column is one of its values, from all rows.
+    """
+    scaled = np.clip(X / np.median(np.abs(X), axis=0), -3, 3)
+    size = np.cbrt(np.sum((scaled - scaled.mean(axis=0)) ** 2, axis=1))
+    return (size - np.median(size)) / (1.4826022185056018 * np.median(np.abs(size - np.median(size))))
+
+
+def large_throughout(n: int, p: int, seed: int) -> FloatArray:
+    """Three rows of which every entry is large, each in a direction of its own: no direction has them together."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:3] = 1.75 * rng.choice([-1.0, 1.0], (3, p))
+    return X
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_large_throughout_are_found_from_30_columns_on(seed: int) -> None:
+    found = screened(large_throughout(801, 30, seed), 20, seed)
+    assert set(found.suspects.tolist()) == {0, 1, 2}
+    assert found.aligned == 0
+    assert screened(large_throughout(801, 29, seed), 20, seed).suspects.size == 0
+
+
+@pytest.mark.parametrize("n", [501, 801])
+def test_the_limit_of_size_is_one_deviation_beyond_the_farthest_of_n_normal_values(n: int) -> None:
+    """Rows that grow from one to the next: those beyond √(2 ln n) + 1 deviations are rejected, and no other."""
+    p, limit = 40, np.sqrt(2 * np.log(n)) + 1
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((n, p))
+    X[:12] = rng.choice([-1.0, 1.0], (12, p)) * np.linspace(1.3, 1.75, 12)[:, np.newaxis]
+    expected = sizes_in_deviations(X)
+    beyond = np.flatnonzero(expected > limit)
+    assert 3 <= beyond.size <= 9
+    assert np.abs(expected - limit).min() < 0.2  # a limit that is off by half a deviation has others
+    found = screened(X, 30)
+    assert set(found.suspects.tolist()) == set(beyond.tolist())
+    np.testing.assert_allclose(found.scores[beyond], expected[beyond], rtol=1e-4)
+
+
 @pytest.mark.parametrize("bad_rows", [0, 1, 7, 50])
 def test_never_more_than_the_bad_rows_and_the_worst_first(bad_rows: int) -> None:
     X = np.random.default_rng(1).standard_normal((200, 60))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -180,11 +183,88 @@ def test_contrasts_are_sums_over_groups() -> None:
     assert evidence.moves == (2.0,)
 
 
+def contrasts(X: np.ndarray) -> Evidence:
+    """The evidence of one group of four rows, a column a feature."""
+    signs = [np.sign(X), np.sign(X.sum(axis=0, keepdims=True))]
+    positive, negative = (np.stack([(s == side).sum(axis=0) for s in signs]).astype(np.int32) for side in (1, -1))
+    return of_contrasts(Counts(positive, negative, np.full(X.shape[1], np.inf), (4, 1)), (1, 4), (1,))
+
+
 def test_one_row_moves_a_contrast_by_at_most_two() -> None:
-    rng = np.random.default_rng(2)
-    for _ in range(300):
-        X = rng.standard_normal((4, 1))
-        Y = X.copy()
-        Y[rng.integers(4)] = rng.choice([-1e6, 0, 1e6])
-        change = [np.sign(Z.sum()) - np.sign(Z).mean() / 2 for Z in (X, Y)]
-        assert abs(change[0] - change[1]) <= 2
+    """By exhaustion: four rows of every sign and size, one of them replaced by any other. The statistic is |D|."""
+    values = (-100.0, -3.0, -1.0, 0.0, 1.0, 3.0, 100.0)
+    X = np.array(list(product(values, repeat=4))).T
+    before, moved = contrasts(X), 0.0
+    for row in range(4):
+        for value in values:
+            changed = X.copy()
+            changed[row] = value
+            after = contrasts(changed)
+            moved = max(moved, float(np.abs(after.statistic - before.statistic).max()))
+            signed = [np.sign(Z.sum(axis=0)) - np.sign(Z).mean(axis=0) / 2 for Z in (X, changed)]
+            np.testing.assert_allclose(after.statistic[0], np.abs(signed[1]))
+            assert np.abs(signed[1] - signed[0]).max() <= before.moves[0]
+    assert 0 < moved <= before.moves[0] == 2.0
+
+
+# Holm by brute force, in fractions: nothing here is rounded, so that thresholds are met or missed exactly.
+
+
+def exact_p(majority: int, nonzero: int, slack: int) -> Fraction:
+    """min(1, 2·P(Bin(N, ½) ≥ k − slack)), and 1 where that is no majority."""
+    k = majority - slack
+    if 2 * k <= nonzero:
+        return Fraction(1)
+    return min(Fraction(1), Fraction(2 * sum(comb(nonzero, j) for j in range(max(k, 0), nonzero + 1)), 2**nonzero))
+
+
+def exact_holm(p: list[Fraction], level: Fraction) -> tuple[set[int], list[Fraction]]:
+    """What is rejected going down from the smallest, and the smallest level at which each would be."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    adjusted, largest = [Fraction(1)] * len(p), Fraction(0)
+    rejected, going = set(), True
+    for step, i in enumerate(order):
+        largest = max(largest, min(Fraction(1), (len(p) - step) * p[i]))
+        adjusted[i] = largest
+        going = going and p[i] <= level / (len(p) - step)
+        rejected |= {i} if going else set()
+    return rejected, adjusted
+
+
+def few_signs(seed: int) -> tuple[Evidence, list[tuple[int, int]]]:
+    """Features of up to 24 signs, many with equal numbers, and (majority, nonzero) of each."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 14))
+    nonzero = rng.choice([8, 16, 24], d) if seed % 2 else np.full(d, 20)
+    positive = np.maximum(rng.binomial(nonzero, rng.choice([0.5, 0.9, 1.0], d)), (nonzero + 1) // 2)
+    counts = Counts(positive[np.newaxis].astype(np.int32), (nonzero - positive)[np.newaxis].astype(np.int32),
+                    np.full(d, np.inf), (24,))  # fmt: skip
+    return of_signs(counts, (1,)), list(zip(positive.tolist(), nonzero.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(seed: int) -> None:
+    """Levels (d − k)·p of some feature are met by the k-th step with equality, and missed by the next smaller number.
+
+    All p are whole numbers over 2^23 or less, so that such a level, and what dividing it gives, is not rounded.
+    """
+    evidence, signs = few_signs(seed)
+    d, n = len(signs), 24
+    p = {slack: [exact_p(k, N, slack) for k, N in signs] for slack in range(-n - 6, n // 2 + 1)}
+    steps = {(d - step) * value for slack in (0, 2, 5) for step, value in enumerate(sorted(p[slack]))}
+    exact = sorted(float(level) for level in steps if level < 1)
+    levels = [near for level in exact[:: max(1, len(exact) // 6)] for near in (level, float(np.nextafter(level, 0)))]
+    for level in (0.05, *levels):
+        rejected = {slack: exact_holm(values, Fraction(level))[0] for slack, values in p.items()}
+        last = [max((slack for slack in range(n // 2 + 1) if i in rejected[slack]), default=-1) for i in range(d)]
+        for bad_rows in (0, 2, 5):
+            found = selection.select(evidence, selection="fwer", level=level, bad_rows=bad_rows, n_rows=n)
+            assert set(found.support.tolist()) == rejected[bad_rows]
+            np.testing.assert_array_equal(found.last_slack, last)
+            adjusted = exact_holm(p[bad_rows], Fraction(level))[1]
+            np.testing.assert_allclose(found.p_adjusted, [float(value) for value in adjusted], rtol=1e-13)
+            radius = selection.radius(evidence, found, selection.Holm(level), bad_rows=bad_rows, n_rows=n)
+            for i in range(d):
+                side = i in rejected[bad_rows]
+                away = [abs(s - bad_rows) for s in p if s <= n // 2 and (i in rejected[s]) != side]
+                assert radius[i] == min(away, default=n // 2 + 1 - bad_rows)
