@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,6 +60,70 @@ def test_groups_swap_with_their_names() -> None:
 def test_ties_count_against_rejection() -> None:
     result, _ = compare(as_table(np.ones((30, 2))), np.arange(30) % 2, contamination=0.0)
     np.testing.assert_array_equal(result.p_values, 1.0)
+
+
+def p_of(data: np.ndarray, labels: np.ndarray, m: int, **options: str) -> np.ndarray:
+    """The p-values of all columns that allow for ``m`` bad rows."""
+    return compare(as_table(data), labels, contamination=m / labels.size, level=0.99, **options)[0].p_values
+
+
+def wins(data: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """U₊ of every column, pair by pair: how often a row of the second group lies above one of the first."""
+    return np.sum(data[labels == 1][:, np.newaxis] > data[labels == 0][np.newaxis], axis=(0, 1))
+
+
+def one_bad_row(data: np.ndarray, labels: np.ndarray, values: tuple[float, ...]) -> Iterator[tuple[np.ndarray, ...]]:
+    """All data that differ in one row: in its value, that of another row or between two, its label, or both."""
+    for row in range(labels.size):
+        for value in (None, *values):
+            changed = data.copy()
+            if value is not None:
+                changed[row] = value
+            for label in (0, 1):
+                others = labels.copy()
+                others[row] = label
+                if 0 < others.sum() < others.size:
+                    yield changed, others
+
+
+SMALL = [(1, 3), (2, 2), (2, 3), (3, 2), (1, 5), (3, 3)]
+
+
+@pytest.mark.parametrize(("n0", "n1"), SMALL)
+def test_a_bad_row_moves_u_by_the_larger_group_at_most_and_p_never_beyond_its_slack(n0: int, n1: int) -> None:
+    """By exhaustion: every order of so many rows, any one of them replaced in value, label or both.
+
+    A p-value that allows for one bad row is never below that of the clean data, whichever row it was; and it is no
+    larger than that takes: the orders themselves are the null distribution of U.
+    """
+    n, labels = n0 + n1, np.repeat([0, 1], [n0, n1])
+    clean = np.array(list(permutations(range(n)))).T.astype(float)
+    above, larger = wins(clean, labels), max(n0, n1)
+    left = np.maximum(above, n0 * n1 - above) - larger
+    tail = np.array([np.mean(above >= u) for u in left])
+    expected = np.where(2 * left <= n0 * n1, 1.0, np.minimum(1.0, 2 * tail))
+    np.testing.assert_allclose(p_of(clean, labels, 1), expected, rtol=1e-12)
+    p, moved = p_of(clean, labels, 0), 0
+    for data, others in one_bad_row(clean, labels, tuple(np.arange(-1, 2 * n) / 2)):
+        assert (p_of(data, others, 1) >= p * (1 - 1e-12)).all()
+        if (others == labels).all():
+            moved = max(moved, int(np.abs(wins(data, labels) - above).max()))
+    assert moved == larger
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(2, 3), (3, 2), (1, 5), (2, 4)])
+def test_a_bad_row_that_hides_or_invents_a_value_stays_within_the_slack(n0: int, n1: int) -> None:
+    """The same where values are missing: each column has its own group sizes, and a bad row changes them."""
+    n, labels = n0 + n1, np.repeat([0, 1], [n0, n1])
+    complete = np.array(list(permutations(range(n)))).T.astype(float)
+    with_gap = []
+    for row in range(n):
+        with_gap.append(complete.copy())
+        with_gap[-1][row] = np.nan
+    clean = np.unique(np.concatenate((complete, *with_gap), axis=1), axis=1)
+    p = p_of(clean, labels, 0, missing="omit")
+    for data, others in one_bad_row(clean, labels, (np.nan, *np.arange(-1, 2 * n) / 2)):
+        assert (p_of(data, others, 1, missing="omit") >= p * (1 - 1e-12)).all()
 
 
 def test_marginal_interval_covers(claims: Claims, long_version: bool) -> None:
