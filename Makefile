@@ -33,7 +33,7 @@ $(VENV)/docs.done: $(VENV)/run.done
 	npm install --silent --no-audit --no-fund --prefix $(VENV)/mathjax mathjax@3
 	@touch $@
 
-.PHONY: demo test test-browser test-readonly audit docs lint bench reproduce validate clean
+.PHONY: demo test mutate test-browser test-readonly audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
 	$(BIN)/sparsemean demo
@@ -45,6 +45,9 @@ lint: $(VENV)/dev.done            ## style and types
 
 test: lint                        ## everything that must hold before a change lands
 	$(BIN)/python -m pytest --numprocesses 2
+
+mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
+	$(BIN)/python tests/mutations.py
 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser

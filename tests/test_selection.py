@@ -67,6 +67,25 @@ def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, mo
     np.testing.assert_array_equal(found.support, np.flatnonzero(expected >= 3))
 
 
+@pytest.mark.parametrize(("rule", "method"), [("fdr", "bh"), ("fdr_by", "by")])
+@pytest.mark.parametrize("seed", range(4))
+def test_false_discovery_rules_are_those_of_scipy_at_every_slack(rule: str, method: str, seed: int) -> None:
+    """Benjamini and Yekutieli divide the level by 1 + 1/2 + … + 1/d: without that more is selected."""
+    evidence = evidence_of(seed)
+    N = np.stack([null.nonzero for null in evidence.nulls])
+    expected, q = np.full(60, -1), {}
+    for slack in range(61):
+        k = evidence.statistic - slack
+        p = np.where(2 * k <= N, 1.0, np.minimum(1.0, 2 * stats.binom.sf(k - 1, N, 0.5)))
+        q[slack] = stats.false_discovery_control(np.minimum(1.0, 2 * p.min(axis=0)), method=method)
+        expected[q[slack] <= 0.05] = slack
+    for bad_rows in (0, 3, 9):
+        found = selection.select(evidence, selection=rule, level=0.05, bad_rows=bad_rows, n_rows=120)
+        np.testing.assert_array_equal(found.support, np.flatnonzero(q[bad_rows] <= 0.05))
+        np.testing.assert_array_equal(found.last_slack, expected)
+        np.testing.assert_allclose(found.q_values, q[bad_rows], rtol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
     evidence = evidence_of(seed)

@@ -1,0 +1,161 @@
+"""Errors that would hurt, put into a copy of the package one at a time: the test file named for each must fail.
+
+Run by ``make mutate``; arguments are parts of the names of those to run. A mutation is told by text that stands exactly
+once in its file; where a file was changed so that it no longer does, that is said, and counts as a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+AT_ONCE = 2
+FAILED = 1
+"""What pytest returns where tests failed; anything else but 0 says that it could not run them."""
+
+
+class Mutation(NamedTuple):
+    """What goes wrong, where, and which test file must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    killed_by: str
+
+
+MUTATIONS = [
+    Mutation("intervals: five times the error", "_fit/inference.py",
+             "error = plan.level * support.size / d", "error = 5 * plan.level * support.size / d",
+             "tests/test_intervals.py"),
+    Mutation("intervals between groups: five times the error", "_fit/two_sample.py",
+             "error = plan.level * support.size / d", "error = 5 * plan.level * support.size / d",
+             "tests/test_intervals.py"),
+    Mutation("intervals: sizes do not share the error", "_stats/intervals.py",
+             "error=error / len(levels)", "error=error",
+             "tests/test_intervals.py"),
+    Mutation("intervals: bad rows are not allowed for", "_stats/intervals.py",
+             "order_statistic(J, error) - bad_rows", "order_statistic(J, error)",
+             "tests/test_intervals.py"),
+    Mutation("shift between groups: first less second", "_counts/ranks.py",
+             "np.sort(dropna(values[second])), np.sort(dropna(values[first]))",
+             "np.sort(dropna(values[first])), np.sort(dropna(values[second]))",
+             "tests/test_comparing.py"),
+    Mutation("screening: size says something from 31 columns on", "_stats/row_scores.py",
+             "FOR_SIZE = 30", "FOR_SIZE = 31",
+             "tests/test_rows.py"),
+    Mutation("screening: the limit is half a deviation further", "_stats/row_scores.py",
+             "math.sqrt(2 * math.log(n)) + 1", "math.sqrt(2 * math.log(n)) + 1.5",
+             "tests/test_rows.py"),
+    Mutation("screening: rejected rows keep their weight", "_stats/row_scores.py",
+             "weights[rejected] = 0.0", "weights[rejected] = 1.0",
+             "tests/test_rows.py"),
+    Mutation("bad rows: rounded down", "_stats/planning.py",
+             "math.ceil(contamination * n - 1e-9)", "math.floor(contamination * n + 1e-9)",
+             "tests/test_planning.py"),
+    Mutation("bad rows: of rows where subjects count", "_stats/planning.py",
+             "else bad_rows(units, epsilon)", "else bad_rows(n, epsilon)",
+             "tests/test_planning.py"),
+    Mutation("Holm: every step is the first", "_stats/selection.py",
+             "self.level / (total - sure - ranks)", "self.level / (total - sure)",
+             "tests/test_selection.py"),
+    Mutation("Holm: thresholds run one step ahead", "_stats/selection.py",
+             "rule.level / (d - rejected)", "rule.level / max(1, d - rejected - 1)",
+             "tests/test_selection.py"),
+    Mutation("Holm: adjusted values are one step ahead", "_stats/selection.py",
+             "(d + 1 - first) * value", "(d - first) * value",
+             "tests/test_selection.py"),
+    Mutation("Benjamini and Yekutieli without the harmonic factor", "_stats/selection.py",
+             "BenjaminiHochberg(level / harmonic(d))", "BenjaminiHochberg(level)",
+             "tests/test_selection.py"),
+    Mutation("sizes are combined without Bonferroni", "_stats/selection.py",
+             "p.shape[0] * p.min(axis=0)", "p.min(axis=0)",
+             "tests/test_selection.py"),
+    Mutation("radius: one row too many", "_stats/selection.py",
+             "slack - bad_rows + 1", "slack - bad_rows + 2",
+             "tests/test_selection.py"),
+    Mutation("ranks: a bad row moves U by the smaller group", "_counts/ranks.py",
+             "(float(max(n0, n1)),)", "(float(min(n0, n1)),)",
+             "tests/test_comparing.py"),
+    Mutation("ranks: the null of U is off by one", "_stats/nulls.py",
+             "np.append(np.cumsum(rows[j][i * j :: -1])[::-1], 0.0)",
+             "np.append(np.cumsum(rows[j][i * j :: -1])[::-1][1:], (0.0, 0.0))",
+             "tests/test_nulls.py"),
+    Mutation("signs: the null is off by one", "_stats/nulls.py",
+             "betainc(np.maximum(k, 1), np.maximum(n - k + 1, 1), 0.5)",
+             "betainc(np.maximum(k + 1, 1), np.maximum(n - k, 1), 0.5)",
+             "tests/test_nulls.py"),
+    Mutation("contrasts: a bad row moves them by one", "_stats/nulls.py",
+             "(2.0,) * len(bases)", "(1.0,) * len(bases)",
+             "tests/test_selection.py"),
+    Mutation("buckets: every stretch draws the words of the first", "_stats/buckets.py",
+             "stream.advance(first_block * BLOCK // 4)", "stream.advance(0)",
+             "tests/test_partition.py"),
+    Mutation("buckets: another seed is the same", "_stats/buckets.py",
+             "np.random.Philox(key=seed)", "np.random.Philox(key=0)",
+             "tests/test_partition.py"),
+    Mutation("missing values: buckets without any are counted", "_util/records.py",
+             "self.present[:, columns] -= empty", "self.present[:, columns] -= 0 * empty",
+             "tests/test_missing.py"),
+    Mutation("merging: rows kept as they are get lost", "_counts/partial_counts.py",
+             "sorted((*total.loose, *other.loose), ", "sorted(total.loose, ",
+             "tests/passes/test_stream.py"),
+]  # fmt: skip
+
+
+def survives(mutation: Mutation, copy: Path) -> str:
+    """Run the test file against a mutated copy of the package; say what is wrong, nothing where a test failed."""
+    file = copy / "sparsemean" / mutation.file
+    if not file.exists():
+        return f"{mutation.file} is not there any more"
+    text = file.read_text(encoding="utf-8")
+    if (times := text.count(mutation.old)) != 1:
+        return f"{mutation.old!r} stands {times} times in {mutation.file}"
+    before = file.stat()
+    file.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", mutation.killed_by]
+    given = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # bytecode of one second and size may be stale
+    try:
+        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **given}, capture_output=True, text=True)
+    finally:
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if done.returncode == FAILED:
+        return ""
+    return "no test failed" if done.returncode == 0 else f"the tests did not run:\n{done.stdout}{done.stderr}"
+
+
+def main(*parts: str) -> int:
+    """Run the mutations whose name has one of ``parts``, all without any; return how many were not noticed."""
+    wanted = [m for m in MUTATIONS if not parts or any(part in m.name for part in parts)]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+        copies = SimpleQueue[Path]()
+        for k in range(AT_ONCE):  # with their compiled kernels, which are told by the time of their file
+            copies.put(shutil.copytree(ROOT / "src", Path(folder) / str(k)))
+
+        def run(mutation: Mutation) -> bool:
+            copy, began = copies.get(), time.perf_counter()
+            try:
+                wrong = survives(mutation, copy)
+            finally:
+                copies.put(copy)
+            seconds = time.perf_counter() - began
+            print(f"{'SURVIVED' if wrong else 'killed  '} {seconds:4.0f} s  {mutation.name}", wrong, flush=True)  # noqa: T201
+            return bool(wrong)
+
+        survivors = sum(pool.map(run, wanted))
+    print(f"{len(wanted) - survivors} of {len(wanted)} mutations were killed")  # noqa: T201
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(*sys.argv[1:])))
