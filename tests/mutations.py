@@ -1,12 +1,13 @@
 """Errors that would hurt, put into a copy of the package one at a time: the test file named for each must fail.
 
-Run by ``make mutate``; arguments are parts of the names of those to run. A mutation is told by text that stands exactly
-once in its file; where a file was changed so that it no longer does, that is said, and counts as a failure.
+Run by ``make mutate``; arguments are parts of the names of those to run. A mutation is told by text, or a pattern, that
+stands exactly once in its file or files; where these were changed so that it no longer does, that is a failure too.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,21 +25,33 @@ FAILED = 1
 
 
 class Mutation(NamedTuple):
-    """What goes wrong, where, and which test file must notice."""
+    """What goes wrong, where (a file, or a pattern of files), and which test file must notice."""
 
     name: str
     file: str
-    old: str
+    old: str | re.Pattern[str]
     new: str
     killed_by: str
+
+    def place(self, package: Path) -> tuple[Path, str]:
+        """Return the one file to be changed and its text afterwards."""
+        pattern = re.compile(re.escape(self.old)) if isinstance(self.old, str) else self.old
+        new = self.new.replace("\\", r"\\") if isinstance(self.old, str) else self.new
+        places = []
+        for path in sorted(package.glob(self.file)):
+            text, times = pattern.subn(new, path.read_text(encoding="utf-8"))
+            places += [(path, text)] * times
+        if len(places) != 1:
+            raise LookupError(f"{pattern.pattern} stands {len(places)} times in {self.file}")
+        return places[0]
 
 
 MUTATIONS = [
     Mutation("intervals: five times the error", "_fit/inference.py",
-             "error = plan.level * support.size / d", "error = 5 * plan.level * support.size / d",
+             "plan.level * support.size / d", "5 * plan.level * support.size / d",
              "tests/test_intervals.py"),
     Mutation("intervals between groups: five times the error", "_fit/two_sample.py",
-             "error = plan.level * support.size / d", "error = 5 * plan.level * support.size / d",
+             "plan.level * support.size / d", "5 * plan.level * support.size / d",
              "tests/test_intervals.py"),
     Mutation("intervals: sizes do not share the error", "_stats/intervals.py",
              "error=error / len(levels)", "error=error",
@@ -106,22 +119,20 @@ MUTATIONS = [
     Mutation("missing values: buckets without any are counted", "_util/records.py",
              "self.present[:, columns] -= empty", "self.present[:, columns] -= 0 * empty",
              "tests/test_missing.py"),
-    Mutation("merging: rows kept as they are get lost", "_counts/partial_counts.py",
-             "sorted((*total.loose, *other.loose), ", "sorted(total.loose, ",
+    Mutation("merging: rows kept as they are get lost", "_counts/*.py",
+             re.compile(r"\(\*total\.(\w+), \*other\.\1\), key="), r"total.\1, key=",
              "tests/passes/test_stream.py"),
 ]  # fmt: skip
 
 
 def survives(mutation: Mutation, copy: Path) -> str:
     """Run the test file against a mutated copy of the package; say what is wrong, nothing where a test failed."""
-    file = copy / "sparsemean" / mutation.file
-    if not file.exists():
-        return f"{mutation.file} is not there any more"
-    text = file.read_text(encoding="utf-8")
-    if (times := text.count(mutation.old)) != 1:
-        return f"{mutation.old!r} stands {times} times in {mutation.file}"
-    before = file.stat()
-    file.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+    try:
+        file, mutated = mutation.place(copy / "sparsemean")
+    except LookupError as error:
+        return str(error)
+    before, text = file.stat(), file.read_text(encoding="utf-8")
+    file.write_text(mutated, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", mutation.killed_by]
     given = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # bytecode of one second and size may be stale
     try:
