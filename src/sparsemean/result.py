@@ -275,7 +275,9 @@ class Estimate:
             from sparsemean._counts import ranks
 
             omit = self.plan.missing == "omit"
-            _, low, high = ranks.shifts(self._rows(X), columns, self.labels, error=error, bad_rows=bad, missing=omit)
+            _, low, high = ranks.shifts(
+                self._rows(X).source, columns, self.labels, error=error, bad_rows=bad, missing=omit
+            )
             return np.column_stack((low, high))
         used = intervals.levels_used(self.plan)
         ends = self._map_levels(
@@ -320,7 +322,7 @@ class Estimate:
         if self.labels is not None:
             from sparsemean._counts import ranks
 
-            return ranks.map_differences(self._rows(X), columns, self.labels, work)
+            return ranks.map_differences(self._rows(X).source, columns, self.labels, work)
         out = np.empty((last + 1, columns.size))
         for size in np.unique(self.bucket_size[columns]):
             at = np.flatnonzero(self.bucket_size[columns] == size)

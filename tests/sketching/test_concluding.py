@@ -17,6 +17,7 @@ from sparsemean import Estimate, InputError, Sketch, load, merge, simulate, sket
 from sparsemean._data import open_file
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import Table
+from sparsemean._fit import inference
 from sparsemean._fit.write import as_json
 
 import kinds
@@ -98,6 +99,22 @@ def test_seven_pieces_and_five_files_decide_like_one_fit(case: Any, tmp_path: Pa
         assert found.bucket_of_row is None
         np.testing.assert_array_equal(np.delete(found.mean, found.support), np.delete(expected.mean, found.support))
         same_values(together.estimate(whole, **deciding), expected)
+
+
+@pytest.mark.parametrize("rows", ["none", "memory", "pieces", "chunks"])
+def test_selection_runs_once(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of the rows is known from the selection that the estimate then has."""
+    calls, select = [], inference.select
+
+    def counted(*given: Any, **options: Any) -> Any:
+        calls.append(options["selection"])
+        return select(*given, **options)
+
+    monkeypatch.setattr(inference, "select", counted)
+    pieces = [DATA.X[:700], DATA.X[700:]]
+    X = {"none": None, "memory": DATA.X, "pieces": pieces, "chunks": iter(pieces)}[rows]
+    assert merge(cut(DATA.X)).estimate(X, contamination=0.1).support.size
+    assert calls == ["fwer"]
 
 
 def test_skewed_noise_takes_the_sizes_it_needs_or_says_what_is_missing() -> None:

@@ -32,7 +32,7 @@ def test_a_file_that_changes_while_it_is_read_is_one_line(
         kinds.written(kind, tmp_path, X + 1.0)
         return conclude(*given, **options)
 
-    monkeypatch.setattr(one_sample, "concluded", written_to_meanwhile)
+    monkeypatch.setattr(one_sample, "estimate_from_counts", written_to_meanwhile)
     expect("fit", path, "--seed", "0", "--out", target, status=2)
     said = capsys.readouterr().err
     assert said.startswith(f"sparsemean: FILE must stay as it is while it is read: got {path.name}, which changed")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._counts.engines.host import column_blocks, not_finite
-from sparsemean._data.source import as_dense, cut
+from sparsemean._data.source import Source, as_dense, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import dropna
 from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of
-from sparsemean._util.records import CountArray, Evidence, FloatArray, IntArray
+from sparsemean._util.records import Evidence, FloatArray, IntArray, RankCounts
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
@@ -23,24 +23,6 @@ VALUES_AT_ONCE = 2_000_000
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
-
-
-class RankCounts(NamedTuple):
-    """What the pass over two groups learns of every feature."""
-
-    evidence: Evidence
-    delta: FloatArray
-    """Cliff's."""
-    exact: bool
-    """Whether every null distribution is."""
-    tied: IntArray
-    """Features that hold one value only."""
-    untied: FloatArray
-    """The statistic that each feature would have if all pairs of different values spoke for one side."""
-    pairs: FloatArray
-    """The statistic that it would have without ties."""
-    missing: CountArray | None = None
-    """Values of each feature that are missing; None where none is."""
 
 
 def count(
@@ -139,7 +121,7 @@ def _own_nulls(n0: IntArray, n1: IntArray) -> MannWhitneyNulls:
 
 
 def map_differences(
-    table: Table, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
+    source: Source, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time.
 
@@ -149,7 +131,7 @@ def map_differences(
     at_once = max(1, DIFFERENCES_AT_ONCE // differences_walked(labels))
     out = []
     for k in range(0, columns.size, at_once):
-        piece = table.source.take(columns[k : k + at_once])
+        piece = source.take(columns[k : k + at_once])
         low, high = _thinned(piece[first]), _thinned(piece[second])
         out.append(work((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1])))
     return np.concatenate(out, axis=-1)
@@ -173,7 +155,7 @@ def _thinned(values: FloatArray) -> FloatArray:
 
 
 def shifts(
-    table: Table, columns: IntArray, labels: IntArray, *, error: float, bad_rows: int, missing: bool = False
+    source: Source, columns: IntArray, labels: IntArray, *, error: float, bad_rows: int, missing: bool = False
 ) -> FloatArray:
     """Return rows: the Hodges–Lehmann shift (median difference), and the lower and upper end of its interval.
 
@@ -185,9 +167,9 @@ def shifts(
     sizes = (first.size, second.size)
     critical = {sizes: mann_whitney(*sizes).critical(error)}
     if missing:
-        critical = _own_critical(table, columns, (first, second), error)
+        critical = _own_critical(source, columns, (first, second), error)
     out = np.empty((3, columns.size))
-    for k, values in enumerate(_each_column(table, columns)):
+    for k, values in enumerate(_each_column(source, columns)):
         a, b = np.sort(dropna(values[second])), np.sort(dropna(values[first]))
         N = a.size * b.size
         if N == 0:
@@ -202,16 +184,16 @@ def shifts(
 
 
 def _own_critical(
-    table: Table, columns: IntArray, groups: tuple[IntArray, ...], error: float
+    source: Source, columns: IntArray, groups: tuple[IntArray, ...], error: float
 ) -> dict[tuple[int, int], int]:
     """Return the critical values of U for the group sizes of every column."""
     pairs = set()
-    for values in _each_column(table, columns):
+    for values in _each_column(source, columns):
         n0, n1 = (dropna(values[rows]).size for rows in groups)
         pairs.add((n0, n1))
     return {(ranks.n1, ranks.n2): ranks.critical(error) for ranks in mann_whitney_of([p for p in pairs if all(p)])}
 
 
-def _each_column(table: Table, columns: IntArray) -> Iterator[FloatArray]:
-    for _, values in table.source.takes_of(columns):
+def _each_column(source: Source, columns: IntArray) -> Iterator[FloatArray]:
+    for _, values in source.takes_of(columns):
         yield from values.T

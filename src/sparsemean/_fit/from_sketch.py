@@ -14,8 +14,9 @@ from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, same_names
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
-from sparsemean._fit import inference, one_sample, screening
+from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
+from sparsemean._fit.inference import Inference, drop_constant, infer
 from sparsemean._stats.buckets import assign_buckets, cut_blocks
 from sparsemean._stats.planning import AUTO_SIZES
 from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Plan, Ranges, SketchState
@@ -68,26 +69,19 @@ class StackedRows(Source):
         return out
 
 
-def rows_again(X: Any, sketch: Sketch, columns: IntArray) -> Table:
-    """Return all rows as a table: as they lie, or ``columns`` of them where they come by only once."""
-    if _comes_in_chunks(X):
-        return _taken(iter(X), sketch, columns)
+def read_rows(X: Any, sketch: Sketch) -> Table:
+    """Return all rows as a table, as they lie."""
     in_pieces = isinstance(X, (list, tuple)) and X and len(getattr(X[0], "shape", ())) == 2
     pieces = list(_tables(X if in_pieces else [X], sketch))
-    rows = sum(table.shape[0] for table in pieces)
-    if rows != sketch.n_rows:
-        raise InputError("X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{rows:,} rows")
+    _check_rows(sum(table.shape[0] for table in pieces), sketch)
     if len(pieces) == 1:
         return replace(pieces[0], feature_names=sketch.feature_names)
     return Table(StackedRows([table.source for table in pieces]), sketch.feature_names, row_names=_row_names(pieces))
 
 
-def holding(table: Table, columns: IntArray) -> Table:
-    """Return a table that has read ``columns`` and reads them no more, unless they lie in memory anyway."""
-    source = table.source
-    if source.in_memory or isinstance(source, ColumnCache):
-        return table
-    return replace(table, source=ColumnCache(source, columns, source.take(columns)))
+def _check_rows(n: int, sketch: Sketch) -> None:
+    if n != sketch.n_rows:
+        raise InputError("X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{n:,} rows")
 
 
 def _comes_in_chunks(X: Any) -> bool:
@@ -102,8 +96,8 @@ def _comes_in_chunks(X: Any) -> bool:
     return not any(hasattr(X, name) for name in ARRAY_LIKE)
 
 
-def _taken(chunks: Iterator[Any], sketch: Sketch, columns: IntArray) -> Table:
-    """Take ``columns`` of chunks as they come by."""
+def _take_once(chunks: Iterator[Any], sketch: Sketch, columns: IntArray) -> FloatArray:
+    """Take ``columns`` of chunks that come by only once."""
     values = np.empty((sketch.n_rows, columns.size), order="F")
     seen = 0
     for table in _tables(chunks, sketch):
@@ -111,9 +105,8 @@ def _taken(chunks: Iterator[Any], sketch: Sketch, columns: IntArray) -> Table:
         seen = rows.stop
         if seen <= sketch.n_rows:
             values[rows] = table.source.take(columns)
-    if seen != sketch.n_rows:
-        raise InputError("X", f"have the {sketch.n_rows:,} rows of the sketch, in order", f"{seen:,} rows")
-    return Table(ColumnCache(AbsentRows(sketch.n_rows, sketch.n_features), columns, values), sketch.feature_names)
+    _check_rows(seen, sketch)
+    return values
 
 
 def _tables(pieces: Iterable[Any], sketch: Sketch) -> Iterator[Table]:
@@ -146,7 +139,6 @@ NEEDS_ROWS = (
     "estimates, intervals and suspect rows need the rows again, though only a few of their columns: "
     "estimate(X), complete(X) or sparsemean merge --rows"
 )
-NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 FIXED = ("null", "missing", "random_state")
 DEALT = ("groups", "n_buckets")
 
@@ -154,44 +146,54 @@ DEALT = ("groups", "n_buckets")
 def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
     """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
     began = time.perf_counter()
-    asked, counts, told = _asked(sketch, options)
-    if X is None and asked.plan.noise == "skewed":
+    request, counts, told = _request(sketch, options)
+    plan = request.plan
+    if X is None and plan.noise == "skewed":
         advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
         raise InputError("noise", "be 'symmetric' without the rows", "'skewed'", advice)
-    names = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
+    table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
+    inference = infer(plan, counts)
     if X is None:
-        return one_sample.without_rows(
-            names, counts, asked, sketch.seed, constant=told.same.features, began=began, notes=(NEEDS_ROWS,)
-        )
+        return _without_rows(table, counts, inference, request=request, told=told, began=began)
     data = FitData(
-        names,
-        assign_buckets(asked.plan, sketch.seed),
-        asked.plan,
-        asked.shift,
-        None,
-        n_jobs,
-        counts.missing is not None,
-    )
-    _, chosen = inference.infer(asked.plan, counts)
-    columns = np.union1d(screening.columns_judged_by(data, sketch.seed), chosen.support)
-    table = rows_again(X, sketch, columns)
-    data = replace(data, table=holding(table, columns))
+        table, assign_buckets(plan, sketch.seed), plan, null=request.null, seed=sketch.seed, n_jobs=n_jobs,
+        missing=counts.missing is not None,
+    )  # fmt: skip
+    columns = np.union1d(screening.screening_columns(data), inference.selection.support)
+    comes_once = _comes_in_chunks(X)
+    table = table if comes_once else read_rows(X, sketch)
+    if not table.source.in_memory:
+        values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
+        data = replace(data, cache=ColumnCache(table.source, columns, values))
+    data = replace(data, table=table)
     _check_counts(data, counts, columns)
-    made = one_sample.estimate_from_counts(data, counts, asked, sketch.seed, began=began, look_again=False)
-    rejected = made.rows is not None and made.rows.suspects.size
-    notes = (*made.status.messages, *_numbering(asked.plan), *((NOT_LOOKED_FOR,) if rejected else ()))
-    status = replace(made.status, messages=notes, seconds=time.perf_counter() - began)
-    return replace(made, status=status, source=None if isinstance(table.source, ColumnCache) else table)
+    estimate = one_sample.estimate_from_counts(data, counts, inference, request=request, began=began, recount=False)
+    return replace(estimate, source=None if comes_once else table)
 
 
-def _numbering(plan: Plan) -> tuple[str, ...]:
-    """Say how rows are counted where their numbers are not 0, 1, … themselves."""
-    if plan.ranges in ((), ((0, plan.n_rows),)):
-        return ()
-    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
+def _without_rows(
+    table: Table,
+    counts: Counts,
+    inference: Inference,
+    *,
+    request: one_sample.FitRequest,
+    told: SketchState,
+    began: float,
+) -> Estimate:
+    """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
+    plan = replace(request.plan, screen_rows=False, refine="")
+    d = plan.n_features
+    selection = drop_constant(inference.selection, np.intersect1d(inference.selection.support, told.same.features))
+    mean = np.zeros(d) if request.null is None else request.null.copy()
+    mean[selection.support] = np.nan
+    notes = (*messages.of_fit(plan, counts, selection, selection.skipped, table), NEEDS_ROWS)
+    return one_sample.build_estimate(
+        plan, counts, replace(inference, selection=selection), table=table, began=began, notes=notes,
+        mean=mean, intervals=np.full((d, 2), np.nan), seed=told.seed, shift=request.null,
+    )  # fmt: skip
 
 
-def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, SketchState]:
+def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, SketchState]:
     """Check what is asked for; return it, the counts of the sizes it needs, and the sketch with all blocks closed."""
     for name in (*FIXED, *DEALT):
         if name in options:
@@ -206,15 +208,15 @@ def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReque
     sizes = options.pop("bucket_sizes", "auto")
     if isinstance(sizes, str) and sizes == "auto" and not skewed:
         sizes = AUTO_SIZES if sketch.bucket_sizes == SKEWED_SIZES else sketch.bucket_sizes
-    asked = one_sample.validate_request(
+    request = one_sample.validate_request(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
     told = partial_counts.closed(sketch.told)
     ranges, sealed = _dealt(told)
     if skewed:
         _check_cuts(ranges, sealed)
-    counts = _of_sizes(told, asked.plan)
-    return replace(asked, plan=replace(asked.plan, ranges=ranges, sealed=sealed)), counts, told
+    counts = _of_sizes(told, request.plan)
+    return replace(request, plan=replace(request.plan, ranges=ranges, sealed=sealed)), counts, told
 
 
 def _of_sizes(told: SketchState, plan: Plan) -> Counts:
@@ -263,9 +265,9 @@ def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:
         return np.vstack([np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)])
 
     with np.errstate(invalid="ignore"):
-        found = data.means(columns, signs, data.partition.depth)
+        counted = data.means(columns, signs, data.partition.depth)
     expected = np.stack([side[k, columns] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
-    other = np.flatnonzero((found != expected).any(axis=0))
+    other = np.flatnonzero((counted != expected).any(axis=0))
     if other.size:
         where = data.table.label(int(columns[other[0]]))
         raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
-from sparsemean._stats import intervals, path, selection
+from sparsemean._stats import intervals, path
 from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
 from sparsemean._stats.nulls import sign_test
-from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean._stats.selection import by_paper, select
+from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, RankCounts, Selection
 from sparsemean.errors import InputError
 
 DRIFT_DEPTH = 3
@@ -23,36 +24,45 @@ LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
 
-def select(data: FitData, counts: Counts) -> tuple[Evidence, Selection, IntArray]:
-    """Return the evidence, what it selects, and the features that had to be walked for it."""
-    plan = data.plan
-    found, chosen = infer(plan, counts)
+@dataclass(frozen=True, slots=True, eq=False)
+class Inference:
+    """The evidence, what it selects, and the features whose walk had to be iterated for that."""
+
+    evidence: Evidence
+    selection: Selection
+    iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+
+def infer(plan: Plan, counts: Counts | RankCounts) -> Inference:
+    """Return what counts decide, of one sample or of two groups: all there is to it but for `settle`."""
+    evidence = _evidence(plan, counts)
+    rejections = select(
+        evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
+    )
+    return Inference(evidence, rejections)
+
+
+def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
+    """Settle what counts alone do not: no discrete columns under skewed noise, and the walks of the paper's rule."""
+    plan, selection = data.plan, inference.selection
     if plan.noise == "skewed":
-        check_continuous(data, on_host(chosen.support))
+        check_continuous(data, on_host(selection.support))
     if plan.selection != "paper":
-        return found, chosen, np.empty(0, dtype=np.intp)
-    chosen, walked = _paper_support(data, counts, on_host(chosen))
+        return inference
+    selection, iterated = _paper_support(data, counts, on_host(selection))
     counts = on_host(counts)
     if counts.present is not None:  # a column without any value may have come in to reach min_selected
-        support = chosen.support[counts.present[0, chosen.support] > 0]
-        chosen = replace(chosen, support=support, filled_up=chosen.filled_up + int(support.size - chosen.support.size))
-    return found, chosen, walked
-
-
-def infer(plan: Plan, counts: Counts) -> tuple[Evidence, Selection]:
-    """Return the evidence and what it selects: all there is to a selection but for the paper's rule."""
-    found = _evidence(counts, plan)
-    chosen = selection.select(
-        found, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
-    )
-    return found, chosen
+        support = selection.support[counts.present[0, selection.support] > 0]
+        filled_up = selection.filled_up + int(support.size - selection.support.size)
+        selection = replace(selection, support=support, filled_up=filled_up)
+    return Inference(inference.evidence, selection, iterated)
 
 
 def check_continuous(data: FitData, support: IntArray) -> None:
     """Refuse selected columns of which one value has too large a share: contrasts do not cancel what that does."""
     n = data.table.shape[0]
     most = int(evidences.MOST_EQUAL * n) + 1
-    for columns, values in data.table.source.takes_of(support) if support.size else ():
+    for columns, values in data.source.takes_of(support) if support.size else ():
         ordered = np.sort(values, axis=0)
         discrete = np.flatnonzero((ordered[most - 1 :] == ordered[: n - most + 1]).any(axis=0))
         if discrete.size:
@@ -61,20 +71,24 @@ def check_continuous(data: FitData, support: IntArray) -> None:
             raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
 
 
-def _evidence(counts: Counts, plan: Plan) -> Evidence:
+def _evidence(plan: Plan, counts: Counts | RankCounts) -> Evidence:
+    if isinstance(counts, RankCounts):
+        return counts.evidence
     if plan.noise == "skewed":
         return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
     return evidences.of_signs(counts, plan.bucket_sizes)
 
 
-def best_beta(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size.
+def best_beta(plan: Plan, counts: Counts | RankCounts, selection: Selection) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size; Cliff's delta and 1 for two groups.
 
     Under skewed noise this is the largest one: only large buckets speak of the mean.
     """
+    if isinstance(counts, RankCounts):
+        return counts.delta, np.ones(plan.n_features, dtype=np.intp)
     xp, sizes = namespace(counts.positive), plan.bucket_sizes
     last = len(sizes) - 1
-    best = chosen.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)
+    best = selection.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)
 
     net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
     beta = net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
@@ -87,19 +101,19 @@ def best_beta(plan: Plan, counts: Counts, chosen: Selection) -> tuple[FloatArray
     return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
 
 
-def _paper_support(data: FitData, counts: Counts, chosen: Selection) -> tuple[Selection, IntArray]:
+def _paper_support(data: FitData, counts: Counts, selection: Selection) -> tuple[Selection, IntArray]:
     """Return the paper's support, and the features that had to be walked for it."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
     mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
-    walked, mu = on_host((path.needs_iteration(counts, mu, **scales), mu))
-    if walked.size:
-        mu[walked] = data.walked(walked, plan.select_at)
+    iterated, mu = on_host((path.needs_iteration(counts, mu, **scales), mu))
+    if iterated.size:
+        mu[iterated] = data.walk(iterated, plan.select_at)
     if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
         close = path.contenders(mu, plan.min_selected)
-        mu[close] = data.walked(close, plan.select_at)
-        walked = np.union1d(walked, close)
-    return selection.by_paper(chosen, mu, alpha=plan.alpha, min_selected=plan.min_selected), walked
+        mu[close] = data.walk(close, plan.select_at)
+        iterated = np.union1d(iterated, close)
+    return by_paper(selection, mu, alpha=plan.alpha, min_selected=plan.min_selected), iterated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,28 +130,28 @@ class Values:
     """Selected features without an interval, as it would end at the null value: many values are exactly that."""
 
 
-def estimate_support(data: FitData, chosen: Selection) -> tuple[Selection, Values]:
+def estimate_support(data: FitData, selection: Selection) -> tuple[Selection, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
     The paper's rule keeps them, as published.
     """
-    values = _support_values(data, chosen)
+    values = _support_values(data, selection)
     if data.plan.selection == "paper" or not values.constant.size:
-        return chosen, values
-    chosen = drop_constant(chosen, values.constant)
-    return chosen, replace(_support_values(data, chosen), constant=values.constant)
+        return selection, values
+    selection = drop_constant(selection, values.constant)
+    return selection, replace(_support_values(data, selection), constant=values.constant)
 
 
-def drop_constant(chosen: Selection, constant: IntArray) -> Selection:
+def drop_constant(selection: Selection, constant: IntArray) -> Selection:
     """Take selected columns that hold one value only off the support."""
-    return replace(chosen, support=np.setdiff1d(chosen.support, constant), skipped=constant)
+    return replace(selection, support=np.setdiff1d(selection.support, constant), skipped=constant)
 
 
-def _support_values(data: FitData, chosen: Selection) -> Values:
+def _support_values(data: FitData, selection: Selection) -> Values:
     """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
-    plan, support = data.plan, chosen.support
+    plan, support = data.plan, selection.support
     d = plan.n_features
-    offset = np.zeros(d) if data.shift is None else data.shift
+    offset = np.zeros(d) if data.null is None else data.null
     mean, ends, drifting = offset.copy(), np.full((d, 2), np.nan), np.full((DRIFT_DEPTH, d), np.nan)
     if not support.size:
         return Values(mean, ends, support, drifting, support)
@@ -148,7 +162,7 @@ def _support_values(data: FitData, chosen: Selection) -> Values:
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         used = [levels[level] for level in intervals.levels_used(plan)]
         low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
-        value = _value(used, chosen.best[columns], plan)
+        value = _value(used, selection.best[columns], plan)
         drift = _drift(levels[:looked_at], DRIFT_ALARMS / d)
         low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
         same = high_end - low_end <= 1e-12 * np.abs(low_end)
@@ -190,7 +204,7 @@ def _constant(data: FitData, candidates: IntArray) -> IntArray:
     constant = np.zeros(candidates.size, dtype=bool)
     at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
     for first in range(0, candidates.size, at_once):
-        values = data.table.source.take(candidates[first : first + at_once])
+        values = data.source.take(candidates[first : first + at_once])
         constant[first : first + at_once] = np.fmin.reduce(values) == np.fmax.reduce(values)
     return candidates[constant]
 

@@ -17,6 +17,7 @@ MEDIANS_MISS = "medians of bucket means miss the mean by an unknown amount"
 """Why there are no intervals under skewed noise."""
 AT_NULL = "as many of their values are exactly the null value"
 """Why a selected feature may have no interval."""
+NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 
 def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray, table: Table) -> tuple[str, ...]:
@@ -43,6 +44,13 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
         silent = np.flatnonzero(silent)
         messages.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
     return tuple(messages)
+
+
+def of_numbering(plan: Plan) -> tuple[str, ...]:
+    """Say how rows are counted where their numbers are not 0, 1, … themselves."""
+    if plan.ranges in ((), ((0, plan.n_rows),)):
+        return ()
+    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
 
 
 def skipped(table: Table, constant: IntArray) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,19 +15,19 @@ import numpy.typing as npt
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
-from sparsemean._fit import inference, messages, screening
-from sparsemean._fit.data import FitData
+from sparsemean._fit import messages, screening
+from sparsemean._fit.data import FitData, Progress
+from sparsemean._fit.inference import Inference, best_beta, estimate_support, infer, settle
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
-from sparsemean._stats import planning, selection
+from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.selection import radius, rule_of
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
-from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection, Status, Uncertified
+from sparsemean._util.records import Counts, FloatArray, IntArray, Plan, RankCounts, Selection, Status, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
-
-Progress = Callable[[float], None]
 
 
 def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **params: Any) -> Estimate:
@@ -65,7 +65,7 @@ class FitRequest:
 
     plan: Plan
     method: Refinement
-    shift: FloatArray | None
+    null: FloatArray | None
     options: dict[str, Any]
 
 
@@ -104,129 +104,108 @@ def fit(
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
-    """Fit a table; ``options`` are those of `ask`, ``progress`` is told the share of the reading done."""
+    """Fit a table; ``options`` are those of `validate_request`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    data, asked, seed = prepared(
-        table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options
-    )
-    shares = (1.0, 0.2 * (asked.method is not None), 0.8 * asked.plan.screen_rows)
-    counting, refining, again = _parts(progress, shares)
-    source = data.table
-    with where_it_lies(source):
-        counts, data = data.counted(screening.columns_judged_by(data, seed), counting)
-        made = estimate_from_counts(data, counts, asked, seed, began=began, refining=refining, again=again)
-    return replace(made, source=source)
+    data, request = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
+    shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.screen_rows)
+    counting, refining, recounting = _parts(progress, shares)
+    with where_it_lies(data.table):
+        counts, data = data.count_and_keep(screening.screening_columns(data), counting)
+        inference = infer(data.plan, counts)
+        estimate = estimate_from_counts(
+            data, counts, inference, request=request, began=began, refining=refining, recounting=recounting
+        )
+    return replace(estimate, source=data.table)
 
 
-def prepared(
+def prepare(
     table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
-) -> tuple[FitData, FitRequest, int]:
-    """Check what is asked of a table and deal its rows; return how it will be read, what was asked, and the seed."""
+) -> tuple[FitData, FitRequest]:
+    """Check what is asked of a table and assign its rows to buckets."""
     table = sent(table, device)
     units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
-    asked = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
-    plan, seed = asked.plan, draw_seed(random_state)
-    data = FitData(table, assign_buckets(plan, seed, units), plan, asked.shift, units, n_jobs, plan.missing == "omit")
-    return data, asked, seed
+    request = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
+    plan, seed = request.plan, draw_seed(random_state)
+    data = FitData(
+        table, assign_buckets(plan, seed, units), plan, null=request.null, seed=seed, units=units, n_jobs=n_jobs,
+        missing=plan.missing == "omit",
+    )  # fmt: skip
+    return data, request
 
 
 def estimate_from_counts(
     data: FitData,
     counts: Counts,
-    asked: FitRequest,
-    seed: int,
+    inference: Inference,
     *,
+    request: FitRequest,
     began: float,
     refining: Progress | None = None,
-    again: Progress | None = None,
-    look_again: bool = True,
+    recounting: Progress | None = None,
+    recount: bool = True,
 ) -> Estimate:
     """Make an estimate of counts, and of the few columns that are read once more; it keeps no handle on the data.
 
-    With ``look_again`` everything is counted again without the rows that were rejected, where any were.
+    With ``recount`` everything is counted again without the rows that were rejected, where any were.
     """
-    plan, table = asked.plan, data.table
-    found, chosen, walked = inference.select(data, counts)
-    counts, found, chosen = on_host((counts, found, chosen))
-    data = data.holding(chosen.support)
-    chosen, values = inference.estimate_support(data, chosen)
+    plan, table, method = data.plan, data.table, request.method
+    counts, inference = on_host((counts, settle(data, counts, inference)))
+    data = data.keep(inference.selection.support)
+    selection, values = estimate_support(data, inference.selection)
+    support = selection.support
     with one_blas_thread():
-        judged = screening.screen(data, chosen.support, seed)
-        improved = screening.refine_values(data, judged, chosen.support, values, asked.method, seed, refining)
-        judged = screening.screen_on_support(data, judged, chosen.support, improved.mean, seed)
-    extra = _uncertified(data, judged, chosen, asked, seed, again) if look_again else None
-    status = Status(
-        messages=(
-            *table.notes,
-            *messages.of_fit(plan, counts, chosen, values.constant, table),
-            *messages.of_values(values, table),
-            *improved.notes,
-        ),
-        screening=judged.how,
-        refinement=improved.how,
-        iterations=improved.iterations,
-        converged=improved.converged,
-        walked=int(np.union1d(walked, chosen.support).size),
-        seconds=time.perf_counter() - began,
-        versions=messages.versions(),
+        rows = screening.screen(data, support)
+        located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
+        rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+    extra = _uncertified(data, rows, selection, request=request, progress=recounting) if recount else None
+    notes = (
+        *messages.of_fit(plan, counts, selection, values.constant, table),
+        *messages.of_values(values, table),
+        *located.notes,
+        *messages.of_numbering(plan),
+        *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),
     )
     return build_estimate(
-        asked, seed, counts, found, chosen, status,
-        mean=improved.mean, intervals=values.intervals, feature_names=table.feature_names,
-        bucket_of_row=data.partition.bucket_of_row, rows=judged.rows, uncertified=extra, units=data.units,
-    )  # fmt: skip
-
-
-def without_rows(
-    table: Table,
-    counts: Counts,
-    asked: FitRequest,
-    seed: int,
-    *,
-    constant: IntArray,
-    began: float,
-    notes: tuple[str, ...],
-) -> Estimate:
-    """Make an estimate of counts alone, of a table that only has names.
-
-    What needs the rows is NaN, −1 or None. ``constant`` are columns that hold one value only.
-    """
-    plan = replace(asked.plan, screen_rows=False, refine="")
-    d = plan.n_features
-    found, chosen = inference.infer(plan, counts)
-    chosen = inference.drop_constant(chosen, np.intersect1d(chosen.support, constant))
-    mean = np.zeros(d) if asked.shift is None else asked.shift.copy()
-    mean[chosen.support] = np.nan
-    status = Status(
-        messages=(*table.notes, *messages.of_fit(plan, counts, chosen, chosen.skipped, table), *notes),
-        seconds=time.perf_counter() - began,
-        versions=messages.versions(),
-    )
-    return build_estimate(
-        replace(asked, plan=plan), seed, counts, found, chosen, status,
-        mean=mean, intervals=np.full((d, 2), np.nan), feature_names=table.feature_names,
+        plan, counts, replace(inference, selection=selection), table=table, began=began, notes=notes,
+        status={
+            "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
+            "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
+        },
+        mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
+        bucket_of_row=data.partition.bucket_of_row, uncertified=extra, units=data.units,
     )  # fmt: skip
 
 
 def build_estimate(
-    asked: FitRequest, seed: int, counts: Counts, found: Evidence, chosen: Selection, status: Status, **values: Any
+    plan: Plan,
+    counts: Counts | RankCounts,
+    inference: Inference,
+    *,
+    table: Table,
+    began: float,
+    notes: Iterable[str],
+    status: Mapping[str, Any] | None = None,
+    **values: Any,
 ) -> Estimate:
-    """Put an estimate together."""
-    plan = asked.plan
-    beta, bucket_size = inference.best_beta(plan, counts, chosen)
+    """Put an estimate together, of one sample or of two groups."""
+    beta, bucket_size = best_beta(plan, counts, inference.selection)
     return Estimate(
-        support=chosen.support,
+        support=inference.selection.support,
         beta=beta,
         bucket_size=bucket_size,
         skew_safe=np.full(plan.n_features, -1, dtype=np.intp),
-        selection=chosen,
+        selection=inference.selection,
         plan=plan,
-        seed=seed,
-        status=status,
-        counts=counts,
-        evidence=found,
-        shift=asked.shift,
+        status=Status(
+            messages=(*table.notes, *notes),
+            seconds=time.perf_counter() - began,
+            versions=messages.versions(),
+            **(status or {}),
+        ),
+        counts=counts if isinstance(counts, Counts) else None,
+        evidence=inference.evidence,
+        feature_names=table.feature_names,
         **values,
     )
 
@@ -266,28 +245,28 @@ def _parts(progress: Progress | None, shares: tuple[float, ...]) -> list[Progres
 
 def _uncertified(
     data: FitData,
-    judged: screening.ScreeningResult,
-    chosen: Selection,
-    asked: FitRequest,
-    seed: int,
+    screened: screening.ScreeningResult,
+    selection: Selection,
+    *,
+    request: FitRequest,
     progress: Progress | None,
 ) -> Uncertified | None:
     """Look for features that only the rows left after screening show; None where no row was rejected."""
-    kept = judged.kept
+    kept = screened.kept
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
-    rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    again_with = {**asked.options, "contamination": judged.share(data.plan)}
-    if isinstance(again_with.get("n_buckets"), (int, np.integer)):
-        again_with["n_buckets"] = min(again_with["n_buckets"], rows)
+    n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
+    options = {**request.options, "contamination": screened.share(data.plan)}
+    if isinstance(options.get("n_buckets"), (int, np.integer)):
+        options["n_buckets"] = min(options["n_buckets"], n_rows)
     units = None if data.units is None else kept.size
-    plan = planning.plan_fit(rows, data.plan.n_features, n_units=units, **again_with)
-    again = data.kept(plan, seed, kept)
-    found = on_host(inference.select(again, again.count(progress))[1])
-    features = np.setdiff1d(found.support, np.concatenate((chosen.support, chosen.skipped)))
-    located = screening.locate_features(data, judged, features, asked.method, seed)
-    offset = 0.0 if data.shift is None else data.shift[features]
-    return Uncertified(features, located.mean + offset, found.p_adjusted[features])
+    plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
+    subset = data.subset(plan, kept)
+    counts = subset.count(progress)
+    of_kept = on_host(settle(subset, counts, infer(plan, counts)).selection)
+    features = np.setdiff1d(of_kept.support, np.concatenate((selection.support, selection.skipped)))
+    located = screening.locate_features(data, screened, features, method=request.method)
+    return Uncertified(features, located.mean + data.offset(features), of_kept.p_adjusted[features])
 
 
 # The decisions of a fit without its estimates: one pass, and answers that lie where the data lie.
@@ -394,34 +373,33 @@ def certify(
     128
     """
     rule = planning.one_of(selection, RULES, argument="selection")
-    data, _, seed = prepared(
+    data, _ = prepare(
         as_table(X, feature_names), random_state=random_state, n_jobs=n_jobs, device=device, null=null,
         contamination=contamination, selection=rule, level=level, noise=noise, bucket_sizes=bucket_sizes,
         missing=missing, refine=None, screen_rows=False,
     )  # fmt: skip
     with where_it_lies(data.table):
-        return decided_by(data, seed)
+        return decide(data)
 
 
-def decided_by(data: FitData, seed: int) -> Certified:
+def decide(data: FitData) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan, counts = data.plan, data.count()
-    evidence, chosen = inference.infer(plan, counts)
-    if plan.noise == "skewed":
-        inference.check_continuous(data, on_host(chosen.support))
-    rule = selection.rule_of(plan.selection, plan.level, plan.n_features)
-    beta, bucket_size = inference.best_beta(plan, counts, chosen)
-    slack = chosen.last_slack
+    inference = settle(data, counts, infer(plan, counts))
+    selection = inference.selection
+    rule = rule_of(plan.selection, plan.level, plan.n_features)
+    beta, bucket_size = best_beta(plan, counts, selection)
+    slack = selection.last_slack
     return Certified(
-        support=chosen.support,
-        p_values=chosen.p_values,
-        p_adjusted=chosen.p_adjusted,
-        q_values=chosen.q_values,
-        radius=selection.radius(evidence, chosen, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units),
+        support=selection.support,
+        p_values=selection.p_values,
+        p_adjusted=selection.p_adjusted,
+        q_values=selection.q_values,
+        radius=radius(inference.evidence, selection, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units),
         max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
         beta=beta,
         bucket_size=bucket_size,
         feature_names=data.table.feature_names,
         plan=plan,
-        seed=seed,
+        seed=data.seed,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean._fit.data import FitData
+from sparsemean._fit.data import FitData, Progress
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import row_scores
@@ -48,102 +47,101 @@ class ScreeningResult:
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
 
-def columns_judged_by(data: FitData, seed: int) -> IntArray:
+def screening_columns(data: FitData) -> IntArray:
     """Return the columns that rows are judged by where they are off the support: known before anything is read."""
-    return _sample(data, seed)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
+    return _sample(data)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
 
 
-def _sample(data: FitData, seed: int) -> tuple[IntArray, np.random.Generator]:
-    rng = np.random.default_rng((seed, 1))
+def _sample(data: FitData) -> tuple[IntArray, np.random.Generator]:
+    rng = np.random.default_rng((data.seed, 1))
     most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
     return data.sample(most, rng), rng
 
 
-def screen(data: FitData, support: IntArray, seed: int) -> ScreeningResult:
+def screen(data: FitData, support: IntArray) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known."""
     plan = data.plan
     if not plan.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
-    sampled, rng = _sample(data, seed)
+    sampled, rng = _sample(data)
     columns = np.setdiff1d(sampled, support)
     if columns.size < TOO_FEW:
         why = f"rows were not judged off the support, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    found = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
+    scores = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features off the support"
-    return _judged(data, found, f"{where} and were left out of the values" if used else where)
+    return _of_rows(data, scores, f"{where} and were left out of the values" if used else where)
 
 
 def screen_on_support(
-    data: FitData, judged: ScreeningResult, support: IntArray, mean: FloatArray, seed: int
+    data: FitData, before: ScreeningResult, support: IntArray, *, mean: FloatArray
 ) -> ScreeningResult:
-    """Judge the rows that are left by the support as well, about the means found there; scores only grow."""
+    """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.screen_rows or not support.size:
-        return judged
-    offset = 0.0 if data.shift is None else data.shift[support]
-    about = data.values(support)[judged.kept] - (mean[support] - offset)
-    clip = min(ON_SUPPORT, ALONE * row_scores.limit(judged.kept.size))
-    room = data.plan.bad_rows - (data.plan.n_units - judged.kept.size)
-    found = row_scores.screen(about, bad_rows=room, rng=np.random.default_rng((seed, 2)), clip=clip)
+        return before
+    residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
+    clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
+    room = data.plan.bad_rows - (data.plan.n_units - before.kept.size)
+    of_kept = row_scores.screen(residuals, bad_rows=room, rng=np.random.default_rng((data.seed, 2)), clip=clip)
     scores = np.zeros(data.plan.n_units)
-    scores[judged.kept] = found.scores
-    everyone = row_scores.row_scores(scores, judged.kept[found.suspects], found.aligned)
-    more = _judged(data, everyone, "on the support itself")
-    together = row_scores.row_scores(
-        np.maximum(judged.rows.scores, more.rows.scores),
-        np.concatenate((judged.rows.suspects, more.rows.suspects)),
-        judged.rows.aligned + found.aligned,
+    scores[before.kept] = of_kept.scores
+    rejected = before.kept[of_kept.suspects]
+    on_support = _of_rows(data, row_scores.row_scores(scores, rejected, of_kept.aligned), "on the support itself")
+    rows = row_scores.row_scores(
+        np.maximum(before.rows.scores, on_support.rows.scores),
+        np.concatenate((before.rows.suspects, on_support.rows.suspects)),
+        before.rows.aligned + of_kept.aligned,
     )
-    kept = np.setdiff1d(judged.kept, everyone.suspects)
-    how = "; ".join(part for part in (judged.how, more.how) if part)
-    return ScreeningResult(together, kept, judged.left - found.aligned, how)
+    how = "; ".join(part for part in (before.how, on_support.how) if part)
+    return ScreeningResult(rows, np.setdiff1d(before.kept, rejected), before.left - of_kept.aligned, how)
 
 
-def _judged(data: FitData, found: RowScores, where: str) -> ScreeningResult:
-    """Return what was found of units as said of rows."""
-    plan, rejected = data.plan, found.suspects
-    by_row = found
+def _of_rows(data: FitData, of_units: RowScores, where: str) -> ScreeningResult:
+    """Return scores of units as those of their rows, and say ``where`` units were rejected."""
+    plan, rejected, rows = data.plan, of_units.suspects, of_units
     if data.units is not None:
-        scores = found.scores[data.units]
-        by_row = row_scores.row_scores(scores, np.flatnonzero(np.isin(data.units, rejected)), found.aligned)
+        suspects = np.flatnonzero(np.isin(data.units, rejected))
+        rows = row_scores.row_scores(of_units.scores[data.units], suspects, of_units.aligned)
     kind = "rows" if data.units is None else "subjects"
     how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
-    return ScreeningResult(by_row, np.setdiff1d(np.arange(plan.n_units), rejected), plan.bad_rows - found.aligned, how)
+    kept = np.setdiff1d(np.arange(plan.n_units), rejected)
+    return ScreeningResult(rows, kept, plan.bad_rows - of_units.aligned, how)
 
 
 def refine_values(
     data: FitData,
-    judged: ScreeningResult,
+    screening: ScreeningResult,
     support: IntArray,
+    *,
     values: Values,
     method: Refinement,
-    seed: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> LocationEstimate:
     """Return the means of all features, on the support those that ``method`` makes of the rows that are left."""
     if method is None or not support.size:
         return LocationEstimate(values.mean, how="" if method is None else "nothing to refine: no feature was selected")
-    offset = np.zeros(support.size) if data.shift is None else data.shift[support]
-    found = locate_features(data, judged, support, method, seed, progress, values.mean[support] - offset)
-    mean, notes = values.mean.copy(), list(found.notes)
-    mean[support] = found.mean + offset
+    offset = data.offset(support)
+    centre = values.mean[support] - offset
+    located = locate_features(data, screening, support, method=method, progress=progress, centre=centre)
+    mean, notes = values.mean.copy(), list(located.notes)
+    mean[support] = located.mean + offset
     if method == "auto":
         low, high = values.intervals[support].T
-        held = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
-        if moved := int(np.count_nonzero(held != mean[support])):
+        inside = np.fmax(np.fmin(mean[support], high), low)  # an end that is NaN does not hold
+        if moved := int(np.count_nonzero(inside != mean[support])):
             notes.append(f"{moved} refined value(s) fell outside their interval and were put on its end")
-        mean[support] = held
-    return replace(found, mean=mean, notes=tuple(notes))
+        mean[support] = inside
+    return replace(located, mean=mean, notes=tuple(notes))
 
 
 def locate_features(
     data: FitData,
-    judged: ScreeningResult,
+    screening: ScreeningResult,
     features: IntArray,
+    *,
     method: Refinement,
-    seed: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     centre: FloatArray | None = None,
 ) -> LocationEstimate:
     """Refine some features on the rows that are left, or on bucket means; less their null values.
@@ -157,8 +155,8 @@ def locate_features(
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
     else:
-        X = data.values(features)[judged.kept]
-        share = judged.share(plan)
+        X = data.values(features)[screening.kept]
+        share = screening.share(plan)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
@@ -169,8 +167,10 @@ def locate_features(
     if gaps and how != "auto":
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
-    found = refined(how, X, contamination=share, noise=plan.noise, random_state=seed, progress=progress, centre=centre)
-    return found.said(f"{found.how}; {_gaps(gaps, X.size, how)}") if gaps else found
+    located = refined(
+        how, X, contamination=share, noise=plan.noise, random_state=data.seed, progress=progress, centre=centre
+    )
+    return located.said(f"{located.how}; {_gaps(gaps, X.size, how)}") if gaps else located
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:

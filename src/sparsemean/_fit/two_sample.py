@@ -1,9 +1,8 @@
-"""The conductor for two groups: ranks, selection, shifts, and how far rows look like the other group."""
+"""Two groups: ranks, selection, shifts, and how far rows look like the other group."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +12,14 @@ import numpy.typing as npt
 from sparsemean._counts import ranks
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import messages
+from sparsemean._fit.data import Progress
+from sparsemean._fit.inference import infer
+from sparsemean._fit.one_sample import build_estimate
 from sparsemean._fit.power import pairs_possible
-from sparsemean._stats import planning, row_scores, selection
+from sparsemean._stats import planning, row_scores
+from sparsemean._stats.selection import combined, p_at
 from sparsemean._util.checks import is_missing
-from sparsemean._util.records import FloatArray, IntArray, Status
+from sparsemean._util.records import FloatArray, IntArray, RankCounts
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -47,14 +50,14 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], I
     return classes, codes.astype(np.intp)
 
 
-def _silenced(found: ranks.RankCounts, bad_rows: int) -> IntArray:
+def _silenced(counts: RankCounts, bad_rows: int) -> IntArray:
     """Return features whose p-value is 1 by their ties alone, which count against rejection, and not for bad rows."""
 
     def never(statistic: FloatArray) -> npt.NDArray[np.bool_]:
-        best = replace(found.evidence, statistic=statistic[np.newaxis])
-        return np.asarray(selection.combined(selection.p_at(best, [bad_rows]))[:, 0] >= 1)
+        best = replace(counts.evidence, statistic=statistic[np.newaxis])
+        return np.asarray(combined(p_at(best, [bad_rows]))[:, 0] >= 1)
 
-    return np.setdiff1d(np.flatnonzero(never(found.untied) & ~never(found.pairs)), found.tied)
+    return np.setdiff1d(np.flatnonzero(never(counts.untied) & ~never(counts.pairs)), counts.tied)
 
 
 def compare(
@@ -66,7 +69,7 @@ def compare(
     level: Any = 0.05,
     missing: Any = "raise",
     n_jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     argument: str = "y",
 ) -> tuple[Estimate, npt.NDArray[Any]]:
     """Compare two groups of rows feature by feature; return the estimate and the two classes."""
@@ -76,51 +79,29 @@ def compare(
     plan = planning.pairs_plan(
         n, d, contamination=contamination, selection=selection_rule, level=level, missing=missing
     )
-    omit = plan.missing == "omit"
     sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
     notes = pairs_possible(plan, sizes)
-    found = ranks.count(table, labels, missing=omit, n_jobs=n_jobs, progress=progress)
-    omit = found.missing is not None
-    chosen = selection.select(
-        found.evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=n
-    )
-    support = chosen.support
-    handle = table
-    mean, ends, judged = np.zeros(d), np.full((d, 2), np.nan), row_scores.trust_all(n)
+    counts = ranks.count(table, labels, missing=plan.missing == "omit", n_jobs=n_jobs, progress=progress)
+    inference = infer(plan, counts)
+    support = inference.selection.support
+    mean, intervals, rows = np.zeros(d), np.full((d, 2), np.nan), row_scores.trust_all(n)
     if support.size:
-        table = replace(table, source=table.source.keeping(support))
-        error = plan.level * support.size / d
-        value, low, high = ranks.shifts(table, support, labels, error=error, bad_rows=plan.bad_rows, missing=omit)
-        mean[support], ends[support] = value, np.column_stack((low, high))
-        columns = table.source.take(support)
-        judged = row_scores.between_groups(columns, labels)
-    if not found.exact:
+        source = table.source.keeping(support)
+        mean[support], *ends = ranks.shifts(
+            source, support, labels, error=plan.level * support.size / d, bad_rows=plan.bad_rows,
+            missing=counts.missing is not None,
+        )  # fmt: skip
+        intervals[support] = np.column_stack(ends)
+        rows = row_scores.between_groups(source.take(support), labels)
+    if not counts.exact:
         notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
-    notes += messages.skipped(table, found.tied)
-    notes += messages.silenced(table, _silenced(found, plan.bad_rows))
-    notes += [] if found.missing is None else messages.of_missing(found.missing, n, table)
-    estimate = Estimate(
-        mean=mean,
-        support=support,
-        intervals=ends,
-        beta=found.delta,
-        bucket_size=np.ones(d, dtype=np.intp),
-        skew_safe=np.full(d, -1, dtype=np.intp),
-        selection=chosen,
-        feature_names=table.feature_names,
-        plan=plan,
-        seed=0,
-        status=Status(
-            messages=(*table.notes, *notes),
-            screening=NO_SUSPECTS if support.size else "",
-            walked=int(support.size),
-            seconds=time.perf_counter() - began,
-            versions=messages.versions(),
-        ),
-        rows=judged,
-        evidence=found.evidence,
-        labels=labels,
-        class_names=as_names(classes.tolist()).astype(str),
-        source=handle,
-    )
+    notes += messages.skipped(table, counts.tied)
+    notes += messages.silenced(table, _silenced(counts, plan.bad_rows))
+    notes += [] if counts.missing is None else messages.of_missing(counts.missing, n, table)
+    estimate = build_estimate(
+        plan, counts, inference, table=table, began=began, notes=notes,
+        status={"screening": NO_SUSPECTS if support.size else "", "walked": int(support.size)},
+        mean=mean, intervals=intervals, seed=0, rows=rows, labels=labels,
+        class_names=as_names(classes.tolist()).astype(str), source=table,
+    )  # fmt: skip
     return estimate, classes

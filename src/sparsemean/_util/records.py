@@ -335,6 +335,24 @@ class Evidence:
         return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
 
+class RankCounts(NamedTuple):
+    """What the pass over two groups learns of every feature."""
+
+    evidence: Evidence
+    delta: FloatArray
+    """Cliff's."""
+    exact: bool
+    """Whether every null distribution is."""
+    tied: IntArray
+    """Features that hold one value only."""
+    untied: FloatArray
+    """The statistic that each feature would have if all pairs of different values spoke for one side."""
+    pairs: FloatArray
+    """The statistic that it would have without ties."""
+    missing: CountArray | None = None
+    """Values of each feature that are missing; None where none is."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """Which features were selected, and how sure one can be of each: (d,) arrays but for the support."""

@@ -54,7 +54,7 @@ def _drawn(kind: str, n: int, d: int) -> Any:
 def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iterator[Row]:
     from sparsemean._data import as_table
     from sparsemean._fit.data import FitData
-    from sparsemean._fit.one_sample import decided_by, validate_request
+    from sparsemean._fit.one_sample import decide, validate_request
     from sparsemean._kernels import gpu
     from sparsemean._stats.buckets import assign_block_buckets
 
@@ -68,8 +68,8 @@ def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iter
         gpu.add_counts(values, dealt, total, bad, kind=kind)
 
     plan = validate_request(n, d, refine=None, screen_rows=False).plan
-    data = FitData(as_table(X), partition, plan, None, None, None)
-    passed, plain, decided = _device_times(count, partial(X.mean, 0), partial(decided_by, data, 0), repeat=5 * repeat)
+    data = FitData(as_table(X), partition, plan)
+    passed, plain, decided = _device_times(count, partial(X.mean, 0), partial(decide, data), repeat=5 * repeat)
     rate = n * d * X.element_size() / 1e12
     detail = f"{1e3 * passed:.2f} ms, {rate / passed:.2f} TB/s; the mean {1e3 * plain:.2f} ms, {rate / plain:.2f} TB/s"
     shape = f"{n}×{d:,} {kind}"

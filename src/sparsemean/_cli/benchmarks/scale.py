@@ -276,10 +276,10 @@ def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
 def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
     plan = validate_request(n_rows, counts.nearest.size, refine=None, screen_rows=False).plan
-    evidence, chosen = inference.infer(plan, counts)
+    inferred = inference.infer(plan, counts)
     rule = selection.rule_of(plan.selection, plan.level, plan.n_features)
-    selection.radius(evidence, chosen, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units)
-    assert chosen.support.size >= counts.nearest.size // 1000
+    selection.radius(inferred.evidence, inferred.selection, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units)
+    assert inferred.selection.support.size >= counts.nearest.size // 1000
 
 
 def concluding(n_rows: int, d: int) -> tuple[float, float]:
