@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts import engines
+from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import intervals, path, selection
@@ -19,6 +19,7 @@ from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
+    BucketSpec,
     Counts,
     Evidence,
     FloatArray,
@@ -397,11 +398,11 @@ class Estimate:
     ) -> FloatArray:
         return self._map_levels(columns, lambda levels, _: work(levels[level]), level + 1, X)
 
-    def _map_levels(self, columns: IntArray, work: engines.Work, depth: int, X: Any) -> FloatArray:
+    def _map_levels(self, columns: IntArray, work: Work, depth: int, X: Any) -> FloatArray:
         """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-        partition = assign_buckets(self.plan, self.seed, self.units)
-        omit = self.plan.missing == "omit"
-        return engines.map_means(self._rows(X), partition, columns, work, depth=depth, shift=self.shift, missing=omit)
+        partition, source = assign_buckets(self.plan, self.seed, self.units), self._rows(X).source
+        spec = BucketSpec(partition, self.shift, self.plan.missing == "omit")
+        return engine_of(source).map_means(source, spec, columns, work=work, depth=depth)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:

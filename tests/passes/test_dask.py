@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._counts import engines
+from sparsemean._counts.engines import engine_of, host
 from sparsemean._data import as_table, open_file
 from sparsemean._data import dask as files
 from sparsemean._data import dask as source
@@ -24,7 +24,7 @@ from sparsemean._data.table import NOTHING
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.cluster import MANY, cluster_client
-from sparsemean._util.records import Partition
+from sparsemean._util.records import BucketSpec, Partition
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -93,12 +93,11 @@ def test_counts_and_kept_columns_are_those_of_memory(data: Any, chunks: str, dea
         X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
         X[:, 60] = np.nan
     partition, keep = PARTITIONS[dealt](), np.array([0, 3, 48, 49, 50, 149])
-    options: Any = {"keep": keep, "missing": missing, "shift": np.arange(D) / D if chunks == "both ways" else None}
-    expected, columns = engines.count(as_table(X), partition, **options)
+    spec = BucketSpec(partition, np.arange(D) / D if chunks == "both ways" else None, missing)
+    expected, columns = host.count(as_table(X), spec, keep=keep)
     seen: list[float] = []
-    found, kept = engines.count(
-        as_table(da.from_array(X, chunks=CHUNKS[chunks])), partition, progress=seen.append, **options
-    )
+    table = as_table(da.from_array(X, chunks=CHUNKS[chunks]))
+    found, kept = engine_of(table.source).count(table, spec, keep=keep, progress=seen.append)
     same_counts(found, expected)
     np.testing.assert_array_equal(kept, columns)
     assert seen == sorted(seen)

@@ -1,4 +1,4 @@
-"""The GPU's road from array to answer, with a stand-in for the device: the same decisions as on the host."""
+"""The GPU's way from array to answer, with a stand-in for the device: the same decisions as on the host."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean._counts import engines
-from sparsemean._counts.engines import gpu as road
+from sparsemean._counts.engines import gpu as engine
+from sparsemean._counts.engines import host
 from sparsemean._data import as_table, open_file
 from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.arrays import on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets
+from sparsemean._util.records import BucketSpec
 from sparsemean.errors import InputError
 from sparsemean.simulate import make_contaminated
 
@@ -92,7 +93,7 @@ def test_what_is_decided_stays_on_the_device(cupy: Any) -> None:
 def test_what_lies_on_the_host_is_sent_in_pieces(
     cupy: Any, monkeypatch: pytest.MonkeyPatch, kind: str, order: str, room: int
 ) -> None:
-    monkeypatch.setattr(road, "SENT_BYTES", room)
+    monkeypatch.setattr(engine, "SENT_BYTES", room)
     X = np.asarray(problem(d=150).round(), dtype=kind, order=order)  # type: ignore[call-overload]
     found = sm.sparse_mean(X, random_state=0, device="gpu", n_jobs=2)
     expected = sm.sparse_mean(X, random_state=0)
@@ -116,8 +117,8 @@ def test_pieces_of_rows_add_up(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> No
     X = problem(n=500, d=20).round()
     table = as_table(sparse.csr_array(X))
     dealt = assign_block_buckets(500, (1, 2, 4), seed=0)
-    found, kept = engines.count(sent(table, "gpu"), dealt, keep=np.array([3, 7]))
-    expected, _ = engines.count(as_table(X), dealt)
+    found, kept = engine.count(sent(table, "gpu"), BucketSpec(dealt), keep=np.array([3, 7]))
+    expected, _ = host.count(as_table(X), BucketSpec(dealt))
     np.testing.assert_array_equal(on_host(found).positive, expected.positive)
     np.testing.assert_array_equal(on_host(found).nearest, expected.nearest)
     np.testing.assert_array_equal(kept, X[:, [3, 7]])
@@ -147,7 +148,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_column_may_be_more_than_is_sent_at_once(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(road, "SENT_BYTES", 100)
+    monkeypatch.setattr(engine, "SENT_BYTES", 100)
     X = problem(d=8)
     same_decisions(sm.sparse_mean(X, random_state=0, device="gpu"), sm.sparse_mean(X, random_state=0))
 

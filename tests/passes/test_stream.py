@@ -11,11 +11,11 @@ import pytest
 from scipy import sparse
 
 from sparsemean._counts import partial_counts
-from sparsemean._counts.engines import count
+from sparsemean._counts.engines.host import count
 from sparsemean._data import as_table
 from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, assign_ranges, block_positions
-from sparsemean._util.records import BLOCK, ConstantColumns, Counts, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, ConstantColumns, Counts, SketchState
 from sparsemean.errors import InputError
 
 import problems
@@ -49,7 +49,7 @@ def test_pieces_in_any_order_give_the_counts_of_one_pass(seed: int) -> None:
     problem, rng = problems.draw(seed), np.random.default_rng(seed)
     X, sizes = problem.X, problem.sizes
     shift = None if seed % 3 else np.round(rng.normal(size=X.shape[1]))
-    whole = count(as_table(X), assign_block_buckets(X.shape[0], sizes, seed), shift=shift)[0]
+    whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], sizes, seed), shift))[0]
     told = in_pieces(X, rng, seed=seed, sizes=sizes, shift=shift)
     same_counts(told.counts, whole)
     assert told.ranges == ((0, X.shape[0]),)
@@ -63,7 +63,7 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
     X = np.round(rng.normal(size=(int(rng.integers(65, 300)), 12)), 1)
     X[rng.random(X.shape) < share] = np.nan
     X[:, 0] = np.nan if seed % 2 else 3.0
-    whole = count(as_table(X), assign_block_buckets(X.shape[0], (1, 2, 4), seed), missing=True)[0]
+    whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], (1, 2, 4), seed), skip_missing=True))[0]
     told = in_pieces(X, rng, seed=seed, sizes=(1, 2, 4), missing=True)
     same_counts(told.counts, whole)
 
@@ -71,7 +71,7 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
 def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 40)) < 0.2, rng.normal(size=(300, 40)), 0.0)
-    whole = count(as_table(X), assign_block_buckets(300, (1, 2, 4), 5))[0]
+    whole = count(as_table(X), BucketSpec(assign_block_buckets(300, (1, 2, 4), 5)))[0]
     for kind in (sparse.csr_array, sparse.csc_array):
         parts = [partial_counts.sketch(as_table(kind(X[a:b])), a, seed=5, sizes=(1, 2, 4)) for a, b in cut(300, rng)]
         same_counts(partial_counts.closed(partial_counts.merged(parts)).counts, whole)
@@ -123,7 +123,7 @@ def test_sealed_ends_are_dealt_apart_and_the_rest_of_a_block_together(seed: int)
     same_counts(told.counts, replace(expected, nearest=nearest))
     dealt = assign_ranges(told.ranges, told.sealed, sizes, seed)
     assert tuple(dealt.n_buckets(level) for level in dealt.wanted) == told.counts.n_buckets
-    again = count(as_table(X[kept]), dealt)[0]
+    again = count(as_table(X[kept]), BucketSpec(dealt))[0]
     same_counts(replace(again, nearest=nearest) if untold else again, told.counts)
 
 

@@ -8,13 +8,14 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from sparsemean._counts import engines
+from sparsemean._counts.engines import engine_of
 from sparsemean._data.source import AT_ONCE, Dense, Source, as_dense, runs
 from sparsemean._data.table import Table
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, block_positions
 from sparsemean._util.records import (
     BLOCK,
+    BucketSpec,
     ConstantColumns,
     CountArray,
     Counts,
@@ -133,8 +134,8 @@ def sketch(
             dealt = assign_block_buckets(b - a, sizes, seed, first_row=a).of_rows(
                 np.arange(a - first_row, b - first_row)
             )
-            counted, _ = engines.count(
-                table, dealt, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress if a == start else None
+            counted, _ = engine_of(table.source).count(
+                table, BucketSpec(dealt, shift, missing), n_jobs=n_jobs, progress=progress if a == start else None
             )
             counted = on_host(counted)
             told = replace(told, counts=told.counts.plus(counted) if told.counts.n_buckets[0] else counted)
@@ -227,9 +228,8 @@ def _completed(sketch: SketchState, complete: Callable[[int], bool]) -> tuple[Sk
             continue
         positions = np.concatenate([block_positions(p.first_row, p.values.shape[0], sketch.seed) for p in rows])
         source = Dense(np.concatenate([part.values for part in rows]))
-        counts, _ = engines.count(
-            Table(source), assign_places(positions, sketch.sizes), shift=sketch.shift, missing=sketch.missing
-        )
+        spec = BucketSpec(assign_places(positions, sketch.sizes), sketch.shift, sketch.missing)
+        counts, _ = engine_of(source).count(Table(source), spec)
         same = same_in_both(made.same, made.counts, same_in(source, counts), counts)
         made, counted = replace(made, counts=made.counts.plus(counts), same=same), True
     return replace(made, loose=tuple(left)), counted

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._counts.engines.host import column_blocks, not_finite
-from sparsemean._data.source import Source, as_dense, cut
+from sparsemean._counts.engines import Progress, engine_of
+from sparsemean._data.source import Source
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, cpu
-from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels import cpu
 from sparsemean._stats.arrays import dropna
 from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of
 from sparsemean._util.records import Evidence, FloatArray, IntArray, RankCounts
 
-if TYPE_CHECKING:
-    from sparsemean._data.source import Block
-
-VALUES_AT_ONCE = 2_000_000
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
@@ -31,7 +25,7 @@ def count(
     *,
     missing: bool = False,
     n_jobs: int | None = None,
-    progress: cpu.Progress | None = None,
+    progress: Progress | None = None,
 ) -> RankCounts:
     """Return the evidence of Mann and Whitney, from the values that are there where some are ``missing``.
 
@@ -40,7 +34,9 @@ def count(
     """
     n0, n1 = (int(np.sum(labels == g)) for g in (0, 1))
     n = table.shape[0]
-    above, below, *sizes = _ranks_of(table)(table, labels, missing=missing, n_jobs=n_jobs, progress=progress)
+    above, below, *sizes = engine_of(table.source).rank_counts(
+        table, labels, skip_missing=missing, n_jobs=n_jobs, progress=progress
+    )
     n_pairs = np.maximum(sizes[0] * sizes[1], 1)
     delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
     gaps = (n - sizes[0] - sizes[1]).astype(np.int32)
@@ -54,63 +50,6 @@ def count(
     evidence = Evidence(statistic, (shared,), (float(max(n0, n1)),), (1,))
     untied, all_pairs = (above + below).astype(np.float64), n_pairs.astype(np.float64)
     return RankCounts(evidence, delta, shared.table is not None, tied, untied, all_pairs)
-
-
-def _ranks_of(table: Table) -> Callable[..., IntArray]:
-    """Return what counts the ranks of a table: here, or where it lies."""
-    if table.source.road != "dask":
-        return ranks
-    from sparsemean._counts.engines import dask
-
-    return dask.ranks
-
-
-def ranks(
-    table: Table,
-    labels: IntArray,
-    *,
-    missing: bool = False,
-    n_jobs: int | None = None,
-    progress: cpu.Progress | None = None,
-) -> IntArray:
-    """Return, of every feature, how often second > first and second < first, and the values in second and first."""
-    rows = [np.flatnonzero(labels == g) for g in (0, 1)]
-    n, d = table.shape
-    n_threads = count_threads(n_jobs)
-    width = max(1, min(VALUES_AT_ONCE // n, -(-d // n_threads)))
-
-    def work(block: Block) -> IntArray:
-        piece = np.asarray(as_dense(block), dtype=np.float64)
-        if (np.isinf(piece) if missing else ~np.isfinite(piece)).any():
-            raise NotFiniteError
-        groups = piece[rows[1]], piece[rows[0]]
-        sizes = [
-            np.sum(~np.isnan(group), axis=0) if missing else np.full(piece.shape[1], len(group)) for group in groups
-        ]
-        return np.stack((*cpu.compare_groups(*groups), *sizes))
-
-    def compared(block: Block) -> Iterator[tuple[slice, IntArray]]:
-        """Yield what is counted of some columns after the other; without touching zeros where they are left out."""
-        if isinstance(block, np.ndarray) or (missing and np.isnan(block.data).any()):
-            parts = cut(block.shape[1], width, 1)
-            yield from zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True)
-        else:
-            from sparsemean._kernels import sparse
-
-            found = sparse.compare_groups(block, labels, n_jobs=n_jobs)
-            sizes = [np.full(block.shape[1], group.size) for group in (rows[1], rows[0])]
-            yield slice(0, block.shape[1]), np.stack((*found, *sizes))
-
-    counted = np.empty((4, d), dtype=np.intp)
-    for columns, block in column_blocks(table.source):
-        try:
-            for part, both in compared(block):
-                counted[:, columns.start + part.start : columns.start + part.stop] = both
-                if progress is not None:
-                    progress((columns.start + part.stop) / d)
-        except NotFiniteError:
-            raise not_finite(table, block, first_column=columns.start, missing=missing) from None
-    return counted
 
 
 def _own_nulls(n0: IntArray, n1: IntArray) -> MannWhitneyNulls:

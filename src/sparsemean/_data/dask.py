@@ -34,7 +34,7 @@ Picked = tuple[slice, slice, Any]
 class Dask(Source):
     """A dask array in chunks of any size over rows and columns."""
 
-    road = "dask"
+    engine = "dask"
 
     def __init__(self, array: Any) -> None:
         self.array, self.dtype = array, np.dtype(array.dtype)

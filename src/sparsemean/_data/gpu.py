@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.source import Array, Source, SourceProxy
+from sparsemean._data.source import Array, Source
 from sparsemean._data.table import Table, check_matrix, check_names, dense_table
 from sparsemean._kernels import gpu
 from sparsemean._util.records import FloatArray, IntArray
@@ -22,7 +22,7 @@ class DeviceArray(Source):
     """An array on a device. ``kind`` is the type of its values: bfloat16 is kept as integers of 16 bits."""
 
     in_memory = True
-    road = "gpu"
+    engine = "gpu"
 
     def __init__(self, values: Any, kind: str, origin: Any) -> None:
         self.values, self.kind, self.origin = values, kind, origin
@@ -56,14 +56,6 @@ class DeviceArray(Source):
         if self.kind != "bfloat16":
             return values
         return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-class SentToDevice(SourceProxy):
-    """Another source, whose values are sent to a device to be counted there."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.road, self.in_memory = "gpu", source.in_memory
 
 
 def matches_device(X: Any) -> bool:
@@ -148,7 +140,7 @@ def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
 @contextmanager
 def where_it_lies(table: Table) -> Iterator[None]:
     """Compute on the device that a table lies on, if it lies on one: which may not be the one in use."""
-    if table.source.road != "gpu":
+    if table.source.engine != "gpu":
         yield
         return
     with device_errors(), table.source.there() if isinstance(table.source, DeviceArray) else nullcontext():
@@ -165,12 +157,12 @@ def sent(table: Table, device: Any) -> Table:
         raise InputError("device", "be that of X", "'cpu' for data on a GPU", advice)
     if device != "gpu" or lies_on_gpu:
         return table
-    if table.source.road != "host":
+    if table.source.engine != "host":
         raise InputError("device", "be None for data of this kind", f"'gpu' for {type(table.source).__name__}")
     with device_errors():
         if not gpu.cupy().cuda.runtime.getDeviceCount():
             raise InputError("device", "be 'cpu', as there is no GPU here", repr(device))
-    return replace(table, source=SentToDevice(table.source))
+    return replace(table, source=table.source.on_engine("gpu"))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     "Dense, of any layout and real type, or compressed by columns."
 
 Array = npt.NDArray[np.generic]
+EngineName = Literal["host", "dask", "gpu"]
 Along = Literal["rows", "columns"]
 Run = tuple[slice, slice, IntArray]
 """Columns to read together, where they go, and which of them are wanted."""
@@ -45,8 +47,8 @@ class Source(ABC):
         Whether blocks are compressed by columns, their zeros left out.
     in_memory
         Whether columns that were read need not be kept, as they lie in memory anyway.
-    road
-        The module of ``passes`` that goes over it.
+    engine
+        Which engine of `_counts.engines` goes over it.
     """
 
     shape: tuple[int, int]
@@ -55,7 +57,7 @@ class Source(ABC):
     grain: int = 1
     sparse: bool = False
     in_memory: bool = False
-    road: str = "host"
+    engine: EngineName = "host"
 
     @abstractmethod
     def block(self, rows: slice, columns: slice) -> Block:
@@ -97,6 +99,12 @@ class Source(ABC):
         if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
             return self
         return ColumnCache(self, columns, self.take(columns))
+
+    def on_engine(self, engine: EngineName) -> Source:
+        """Return the same source, for another engine to go over."""
+        other = copy(self)
+        other.engine = engine
+        return other
 
     def stripes(self) -> list[slice]:
         """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
@@ -161,38 +169,16 @@ class ColumnSubset(Source):
         return self.source.take(self.columns[columns])
 
 
-class SourceProxy(Source):
-    """Another source, as it is; what wraps it says what is different."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.shape, self.dtype, self.road = source, source.shape, source.dtype, source.road
-        self.along, self.grain, self.sparse, self.in_memory = (
-            source.along,
-            source.grain,
-            source.sparse,
-            source.in_memory,
-        )
-
-    @property
-    def bytes_a_value(self) -> float:
-        """Bytes that a value takes in memory."""
-        return self.source.bytes_a_value
-
-    def block(self, rows: slice, columns: slice) -> Block:
-        """Return some rows of some columns."""
-        return self.source.block(rows, columns)
-
-    def _take(self, columns: IntArray) -> FloatArray:
-        """Return all rows of some columns."""
-        return self.source.take(columns)
-
-
-class ColumnCache(SourceProxy):
+class ColumnCache(Source):
     """Another source, some of whose columns were kept when they came by and are not read again."""
 
     def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
-        super().__init__(source)
-        self.columns, self.values = columns, values
+        self.source, self.columns, self.values = source, columns, values
+        self.shape, self.dtype = source.shape, source.dtype
+
+    def block(self, rows: slice, columns: slice) -> Block:
+        """Read some rows of some columns."""
+        return self.source.block(rows, columns)
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return columns, from memory where all of them are held."""
@@ -203,9 +189,9 @@ class ColumnCache(SourceProxy):
     def adding(self, columns: IntArray) -> ColumnCache:
         """Return the same with more columns, read now."""
         new = np.setdiff1d(columns, self.columns)
-        order = np.argsort(together := np.concatenate((self.columns, new)))
+        order = np.argsort(held := np.concatenate((self.columns, new)))
         values = np.concatenate((self.values, self.source.take(new)), axis=1)
-        return ColumnCache(self.source, together[order], values[:, order])
+        return ColumnCache(self.source, held[order], values[:, order])
 
 
 def as_dense(block: Block) -> Array:

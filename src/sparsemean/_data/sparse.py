@@ -22,7 +22,6 @@ from sparsemean._data.table import (
     check_names,
     dense_table,
 )
-from sparsemean._kernels import cells
 from sparsemean._kernels.memory_layout import is_native
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -309,6 +308,8 @@ def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
 
 def _numbers(file: IO[bytes], opened: FileContext) -> Iterator[Floats]:
     """Yield the numbers of the rest of a file, a stretch at a time."""
+    from sparsemean._kernels import cells  # compiled: whoever asks whether an array is sparse does without
+
     left, more = b"", b" "
     while more:
         more = file.read(READ_AT_ONCE)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean._counts import engines
+from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source
 from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._util.records import Counts, FloatArray, IntArray, Partition, Plan
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Plan
 
-Progress = Callable[[float], None]
 RUN = 32
 """Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
 
@@ -24,16 +22,18 @@ class FitData:
     """The rows and their buckets; ``units`` numbers the subject of each row where rows come in groups."""
 
     table: Table
-    partition: Partition
+    buckets: BucketSpec
     plan: Plan
-    null: FloatArray | None = None
     seed: int = 0
     units: IntArray | None = None
     n_jobs: int | None = None
-    missing: bool = False
-    """Whether NaN is a value that is not there, to be left out."""
     cache: ColumnCache | None = None
     """Columns that were kept when all values were read, or read since, where the table does not lie in memory."""
+
+    @property
+    def null(self) -> FloatArray | None:
+        """The value tested in every feature; None for zero."""
+        return self.buckets.null
 
     @property
     def source(self) -> Source:
@@ -49,20 +49,17 @@ class FitData:
         source = self.table.source
         counts, values = self._count(None if source.in_memory else columns, progress)
         cache = None if values is None else ColumnCache(source, columns, values)
-        return counts, replace(self, cache=cache, missing=counts.missing is not None)
+        buckets = replace(self.buckets, skip_missing=counts.missing is not None)
+        return counts, replace(self, cache=cache, buckets=buckets)
 
     def _count(self, keep: IntArray | None, progress: Progress | None) -> tuple[Counts, FloatArray | None]:
-        return engines.count(
-            self.table, self.partition, keep=keep, shift=self.null, missing=self.missing, n_jobs=self.n_jobs,
-            progress=progress,
-        )  # fmt: skip
+        engine = engine_of(self.table.source)
+        return engine.count(self.table, self.buckets, keep=keep, n_jobs=self.n_jobs, progress=progress)
 
-    def means(self, columns: IntArray, work: engines.Work, depth: int = 1) -> FloatArray:
+    def means(self, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
         """Put side by side what ``work`` makes of the bucket means of ``columns``; an empty bucket's is NaN."""
-        return engines.map_means(
-            replace(self.table, source=self.source), self.partition, columns, work, depth=depth, shift=self.null,
-            missing=self.missing, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        engine = engine_of(self.table.source)
+        return engine.map_means(self.source, self.buckets, columns, work=work, depth=depth, n_jobs=self.n_jobs)
 
     def walk(self, columns: IntArray, t: int) -> FloatArray:
         """Return μ̂ of ``columns`` after t steps."""
@@ -92,7 +89,7 @@ class FitData:
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
         """Return the means of ``columns`` over the largest buckets."""
-        level = self.partition.wanted[-1]
+        level = self.buckets.partition.wanted[-1]
         return self.means(columns, lambda levels, _: levels[level], level + 1)
 
     def sample(self, most: int, rng: np.random.Generator) -> IntArray:
@@ -118,4 +115,4 @@ class FitData:
         numbers[units] = np.arange(units.size)
         rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
         partition = assign_buckets(plan, self.seed, None if self.units is None else numbers[self.units[rows]])
-        return replace(self, partition=partition.of_rows(rows), plan=plan)
+        return replace(self, buckets=replace(self.buckets, partition=partition.of_rows(rows)), plan=plan)

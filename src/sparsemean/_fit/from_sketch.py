@@ -19,7 +19,7 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, drop_constant, infer
 from sparsemean._stats.buckets import assign_buckets, cut_blocks
 from sparsemean._stats.planning import AUTO_SIZES
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Plan, Ranges, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges, SketchState
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -155,10 +155,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     inference = infer(plan, counts)
     if X is None:
         return _without_rows(table, counts, inference, request=request, told=told, began=began)
-    data = FitData(
-        table, assign_buckets(plan, sketch.seed), plan, null=request.null, seed=sketch.seed, n_jobs=n_jobs,
-        missing=counts.missing is not None,
-    )  # fmt: skip
+    buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
+    data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
     columns = np.union1d(screening.screening_columns(data), inference.selection.support)
     comes_once = _comes_in_chunks(X)
     table = table if comes_once else read_rows(X, sketch)
@@ -259,13 +257,13 @@ def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:
     """Refuse rows that are not those of the sketch: all columns that are read must have the signs that were counted."""
     if not columns.size:
         return
-    wanted = data.partition.wanted
+    wanted = data.buckets.partition.wanted
 
     def signs(levels: list[FloatArray], _: IntArray) -> FloatArray:
         return np.vstack([np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)])
 
     with np.errstate(invalid="ignore"):
-        counted = data.means(columns, signs, data.partition.depth)
+        counted = data.means(columns, signs, data.buckets.partition.depth)
     expected = np.stack([side[k, columns] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
     other = np.flatnonzero((counted != expected).any(axis=0))
     if other.size:

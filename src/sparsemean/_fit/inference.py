@@ -168,7 +168,7 @@ def _support_values(data: FitData, selection: Selection) -> Values:
         same = high_end - low_end <= 1e-12 * np.abs(low_end)
         return np.vstack((value, low, high, same, *drift))
 
-    value, low, high, same, *drift = data.means(support, work, max(looked_at, data.partition.depth))
+    value, low, high, same, *drift = data.means(support, work, max(looked_at, data.buckets.partition.depth))
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)] if symmetric else support[:0]
     if symmetric:  # medians of skewed bucket means miss the mean by an unknown amount

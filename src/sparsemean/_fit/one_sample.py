@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit import messages, screening
-from sparsemean._fit.data import FitData, Progress
+from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, best_beta, estimate_support, infer, settle
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
@@ -25,7 +26,17 @@ from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.selection import radius, rule_of
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
-from sparsemean._util.records import Counts, FloatArray, IntArray, Plan, RankCounts, Selection, Status, Uncertified
+from sparsemean._util.records import (
+    BucketSpec,
+    Counts,
+    FloatArray,
+    IntArray,
+    Plan,
+    RankCounts,
+    Selection,
+    Status,
+    Uncertified,
+)
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -127,11 +138,8 @@ def prepare(
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     request = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     plan, seed = request.plan, draw_seed(random_state)
-    data = FitData(
-        table, assign_buckets(plan, seed, units), plan, null=request.null, seed=seed, units=units, n_jobs=n_jobs,
-        missing=plan.missing == "omit",
-    )  # fmt: skip
-    return data, request
+    buckets = BucketSpec(assign_buckets(plan, seed, units), request.null, plan.missing == "omit")
+    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), request
 
 
 def estimate_from_counts(
@@ -173,7 +181,7 @@ def estimate_from_counts(
             "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
         },
         mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
-        bucket_of_row=data.partition.bucket_of_row, uncertified=extra, units=data.units,
+        bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean._fit.data import FitData, Progress
+from sparsemean._counts.engines import Progress
+from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import row_scores
@@ -161,7 +162,7 @@ def locate_features(
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
-    gaps = int(np.count_nonzero(np.isnan(X))) if data.missing else 0
+    gaps = int(np.count_nonzero(np.isnan(X))) if data.buckets.skip_missing else 0
     if gaps:
         centre = medians(X) if centre is None else centre
     if gaps and how != "auto":

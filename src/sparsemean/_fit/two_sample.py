@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts import ranks
+from sparsemean._counts.engines import Progress
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import messages
-from sparsemean._fit.data import Progress
 from sparsemean._fit.inference import infer
 from sparsemean._fit.one_sample import build_estimate
 from sparsemean._fit.power import pairs_possible

@@ -146,6 +146,22 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BucketSpec:
+    """What turns values into bucket means: the buckets, the null value of every feature, what is done about NaN."""
+
+    partition: Partition
+    null: FloatArray | None = None
+    """Taken from every row first; None for zero."""
+    skip_missing: bool = False
+    """Whether NaN is a value that is not there, to be left out."""
+
+    def part(self, columns: slice | IntArray, partition: Partition | None = None) -> BucketSpec:
+        """Return the same of some columns, and of some rows where ``partition`` is that of those."""
+        null = None if self.null is None else self.null[columns]
+        return BucketSpec(partition or self.partition, null, self.skip_missing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Counts:
     """What one pass learns of every feature; ``positive`` and ``negative`` have a row for each wanted size."""
 

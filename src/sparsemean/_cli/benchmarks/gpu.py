@@ -57,6 +57,7 @@ def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iter
     from sparsemean._fit.one_sample import decide, validate_request
     from sparsemean._kernels import gpu
     from sparsemean._stats.buckets import assign_block_buckets
+    from sparsemean._util.records import BucketSpec
 
     X = _drawn(kind, n, d)
     values = as_table(X).source.values  # type: ignore[attr-defined]
@@ -68,7 +69,7 @@ def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iter
         gpu.add_counts(values, dealt, total, bad, kind=kind)
 
     plan = validate_request(n, d, refine=None, screen_rows=False).plan
-    data = FitData(as_table(X), partition, plan)
+    data = FitData(as_table(X), BucketSpec(partition), plan)
     passed, plain, decided = _device_times(count, partial(X.mean, 0), partial(decide, data), repeat=5 * repeat)
     rate = n * d * X.element_size() / 1e12
     detail = f"{1e3 * passed:.2f} ms, {rate / passed:.2f} TB/s; the mean {1e3 * plain:.2f} ms, {rate / plain:.2f} TB/s"
@@ -101,10 +102,11 @@ def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
     """Send four times what the device is allowed to hold."""
     import cupy
 
-    from sparsemean._counts import engines
+    from sparsemean._counts.engines import engine_of
     from sparsemean._data import as_table
     from sparsemean._data.gpu import sent
     from sparsemean._stats.buckets import assign_block_buckets
+    from sparsemean._util.records import BucketSpec
 
     X = np.empty((n, d), dtype=np.float32)
     for first in range(0, n, 100):
@@ -115,7 +117,7 @@ def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
     pool.set_limit(size=max(X.nbytes // 4, 100_000_000))
     try:
         table, dealt = sent(as_table(X), "gpu"), assign_block_buckets(n, SIZES, 0)
-        send = partial(engines.count, table, dealt)
+        send = partial(engine_of(table.source).count, table, BucketSpec(dealt))
         send()
         sending, copying = best_times(send, _copying(X.nbytes), repeat=min(repeat, 5))
     finally:

@@ -1,40 +1,79 @@
-"""A source and a partition become evidence; each kind of source has its road, a module of this room.
+"""Engines go over values where they lie: on this machine, on the workers of a cluster, on a GPU.
 
-Every road answers the same two questions, ``count`` and ``map_means``, and answers them alike.
+Each module of this room is one, and answers the same three questions alike; adding one is a module and a case below.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
+from sparsemean._data.source import Source
 from sparsemean._data.table import Table
-from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""
+Progress = Callable[[float], None]
+"""Is told the share of all reading done."""
 
 
-def count(
-    table: Table, partition: Partition, *, keep: IntArray | None = None, **options: Any
-) -> tuple[Counts, FloatArray | None]:
-    """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came by.
+class Engine(Protocol):
+    """What goes over the values of one kind of source."""
 
-    Options are those of `engines.host.count`: ``shift``, ``missing``, ``n_jobs`` and ``progress``.
-    """
-    counted: tuple[Counts, FloatArray | None] = _road(table).count(table, partition, keep=keep, **options)
-    return counted
+    def count(
+        self,
+        table: Table,
+        spec: BucketSpec,
+        *,
+        keep: IntArray | None = None,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[Counts, FloatArray | None]:
+        """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came."""
+        ...
+
+    def map_means(
+        self,
+        source: Source,
+        spec: BucketSpec,
+        columns: IntArray,
+        *,
+        work: Work,
+        depth: int = 1,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
+
+        ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
+        """
+        ...
+
+    def rank_counts(
+        self,
+        table: Table,
+        labels: IntArray,
+        *,
+        skip_missing: bool = False,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> IntArray:
+        """Return, of every feature, how often second > first and second < first, and the values in second and first."""
+        ...
 
 
-def map_means(table: Table, partition: Partition, columns: IntArray, work: Work, **options: Any) -> FloatArray:
-    """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
+def engine_of(source: Source) -> Engine:
+    """Return the engine of a source, which is loaded now."""
+    match source.engine:
+        case "dask":
+            from sparsemean._counts.engines import dask
 
-    Options are those of `engines.host.map_means`: ``depth``, ``shift``, ``missing`` and ``n_jobs``.
-    """
-    made: FloatArray = _road(table).map_means(table, partition, columns, work, **options)
-    return made
+            return dask
+        case "gpu":
+            from sparsemean._counts.engines import gpu
 
+            return gpu
+        case _:
+            from sparsemean._counts.engines import host
 
-def _road(table: Table) -> Any:
-    return importlib.import_module(f"sparsemean._counts.engines.{table.source.road}")
+            return host

@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts import engines, partial_counts
+from sparsemean._counts import partial_counts
+from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._counts.engines.host import map_means, not_finite
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import ColumnCache, as_dense
+from sparsemean._data.source import as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._util.cluster import run
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition, SketchState
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
-__all__ = ["count", "map_means", "ranks"]
+__all__ = ["count", "map_means", "rank_counts"]
 FAN_IN = 8
 """Sketches that are added up in one task."""
 SCANNED_AT_ONCE = 4_000_000
@@ -42,8 +43,8 @@ class Job:
     rows: list[int]
     columns: list[int]
     keep: IntArray
-    shift: FloatArray | None
-    missing: bool
+    null: FloatArray | None
+    skip_missing: bool
     sizes: tuple[int, ...]
     seed: int
     left_out: IntArray
@@ -73,25 +74,23 @@ class ChunkResult:
 
 def count(
     table: Table,
-    partition: Partition,
+    spec: BucketSpec,
     *,
     keep: IntArray | None = None,
-    shift: FloatArray | None = None,
-    missing: bool = False,
     n_jobs: int | None = None,  # noqa: ARG001
-    progress: cpu.Progress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Counts, FloatArray | None]:
-    """Compute every chunk once; return the sign counts of all wanted sizes, and the columns ``keep``.
+    """Compute every chunk once, where it lies.
 
     ``n_jobs`` has no meaning here: each chunk is counted by one thread of whoever computes it.
     """
     import dask
 
-    source = _source(table)
+    source, partition = _source(table), spec.partition
     if keep is not None:
         check_held(source.shape[0], keep.size)
     array = source.pieces() if partition.seed is not None else source.whole_columns()
-    job = _job(array, partition, keep, shift, missing)
+    job = _job(array, spec, keep)
     told = dask.delayed(job, traverse=False, pure=False)
     counted = array.map_blocks(
         _count, job=told, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
@@ -109,19 +108,16 @@ def rehearse() -> None:
 
 
 def _source(table: Table) -> Dask:
-    source = table.source
-    while isinstance(source, ColumnCache):
-        source = source.source
-    assert isinstance(source, Dask)
-    return source
+    assert isinstance(table.source, Dask)
+    return table.source
 
 
 def _ones(array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (1,) * array.numblocks[0], (1,) * array.numblocks[1]
 
 
-def _job(array: Any, partition: Partition, keep: IntArray | None, shift: FloatArray | None, missing: bool) -> Job:
-    n = array.shape[0]
+def _job(array: Any, spec: BucketSpec, keep: IntArray | None) -> Job:
+    n, partition = array.shape[0], spec.partition
     left_out = np.empty(0, dtype=np.intp)
     if partition.n_rows < n:
         left_out = np.setdiff1d(np.arange(n), partition.order)
@@ -129,8 +125,8 @@ def _job(array: Any, partition: Partition, keep: IntArray | None, shift: FloatAr
         rows=ends(array.chunks[0]),
         columns=ends(array.chunks[1]),
         keep=np.empty(0, dtype=np.intp) if keep is None else keep,
-        shift=shift,
-        missing=missing,
+        null=spec.null,
+        skip_missing=spec.skip_missing,
         sizes=tuple(partition.sizes[level] for level in partition.wanted),
         seed=partition.seed or 0,
         left_out=left_out,
@@ -152,16 +148,17 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Ch
         table = as_table(block)
         low, high = np.searchsorted(job.keep, (first_column, last_column))
         kept = table.source.take(job.keep[low:high] - first_column) if high > low else None
-        shift = None if job.shift is None else job.shift[first_column:last_column]
+        null = None if job.null is None else job.null[first_column:last_column]
         if job.partition is not None:
-            counts, _ = engines.count(table, job.partition, shift=shift, missing=job.missing, n_jobs=1)
+            spec = BucketSpec(job.partition, null, job.skip_missing)
+            counts, _ = engine_of(table.source).count(table, spec, n_jobs=1)
             return ChunkResult(counts, kept)
-        return ChunkResult(_sketch(block, table, first_row, shift, job), kept)
+        return ChunkResult(_sketch(block, table, first_row, null=null, job=job), kept)
     except InputError as error:
-        return ChunkResult(None, bad=_place(block, first_row, first_column, job.missing) or error)
+        return ChunkResult(None, bad=_place(block, first_row, first_column, job.skip_missing) or error)
 
 
-def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None, job: Job) -> SketchState | None:
+def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> SketchState | None:
     """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
     before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
     if behind > before:
@@ -171,7 +168,7 @@ def _sketch(block: Block, table: Table, first_row: int, shift: FloatArray | None
             return None
         table = as_table(block[np.flatnonzero(inside)])
     return partial_counts.sketch(
-        table, first_row - int(before), seed=job.seed, sizes=job.sizes, shift=shift, missing=job.missing, n_jobs=1
+        table, first_row - int(before), seed=job.seed, sizes=job.sizes, shift=null, missing=job.skip_missing, n_jobs=1
     )
 
 
@@ -195,7 +192,7 @@ def _travels(found: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
 
 
 def _listening(
-    table: Table, job: Job, kept: FloatArray | None, blocks: tuple[int, int], progress: cpu.Progress | None
+    table: Table, job: Job, kept: FloatArray | None, blocks: tuple[int, int], progress: Progress | None
 ) -> Callable[[int, Any], None]:
     """Return what is told of every chunk: it refuses what is bad, keeps columns and says how much is done."""
     done = 0
@@ -205,7 +202,7 @@ def _listening(
         i, j = divmod(number, blocks[1])
         values, bad = sent
         if bad is not None:
-            raise _refusal(table, bad, job.missing)
+            raise _refusal(table, bad, job.skip_missing)
         if kept is not None and values is not None:
             low, high = np.searchsorted(job.keep, (job.columns[j], job.columns[j + 1]))
             kept[job.rows[i] : job.rows[i + 1], low:high] = values
@@ -255,10 +252,10 @@ def _ended(parts: list[ChunkResult]) -> Counts | Bad:
 
 def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Counts | Bad]) -> Counts:
     """Put the counts of all columns together."""
-    total = cpu.no_counts(partition, table.shape[1], missing=job.missing)
+    total = cpu.no_counts(partition, table.shape[1], missing=job.skip_missing)
     for j, counts in enumerate(ended):
         if not isinstance(counts, Counts):
-            raise _refusal(table, counts, job.missing)
+            raise _refusal(table, counts, job.skip_missing)
         at = slice(job.columns[j], job.columns[j + 1])
         total.positive[:, at], total.negative[:, at], total.nearest[at] = (
             counts.positive,
@@ -270,28 +267,28 @@ def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Coun
     return total.settled()
 
 
-def ranks(
+def rank_counts(
     table: Table,
     labels: IntArray,
     *,
-    missing: bool = False,
+    skip_missing: bool = False,
     n_jobs: int | None = None,  # noqa: ARG001
-    progress: cpu.Progress | None = None,
+    progress: Progress | None = None,
 ) -> IntArray:
-    """Compare two groups on whole columns, put together by whoever computes them; rows are those of `ranks.ranks`."""
+    """Compare two groups on whole columns, put together by whoever computes them."""
     import dask
 
     array = _source(table).whole_columns()
     columns = ends(array.chunks[1])
     told = dask.delayed(labels, traverse=False, pure=False)
     meta = np.empty((0, 0), dtype=np.intp)
-    made = array.map_blocks(_ranked, labels=told, columns=columns, missing=missing, dtype=np.intp, meta=meta)
+    made = array.map_blocks(_ranked, labels=told, columns=columns, missing=skip_missing, dtype=np.intp, meta=meta)
     out, done = np.empty((4, table.shape[1]), dtype=np.intp), 0
 
     def heard(number: int, found: IntArray | Bad) -> None:
         nonlocal done
         if not isinstance(found, np.ndarray):
-            raise _refusal(table, found, missing)
+            raise _refusal(table, found, skip_missing)
         out[:, columns[number] : columns[number + 1]] = found
         done += found.shape[1]
         if progress is not None:
@@ -305,11 +302,10 @@ def _ranked(
     block: Block | InputError, labels: IntArray, columns: list[int], missing: bool, block_id: tuple[int, int]
 ) -> IntArray | Bad:
     """Compare the groups in some columns, or return what is wrong with them."""
-    from sparsemean._counts import ranks
-
     if isinstance(block, InputError):
         return block
     try:
-        return ranks.ranks(as_table(block), labels, missing=missing, n_jobs=1)
+        table = as_table(block)
+        return engine_of(table.source).rank_counts(table, labels, skip_missing=missing, n_jobs=1)
     except InputError as error:
         return _place(block, 0, columns[block_id[1]], missing) or error

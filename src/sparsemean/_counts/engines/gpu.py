@@ -15,77 +15,73 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Work
-from sparsemean._counts.engines.host import Piece, dense_parts, keep_columns, pieces_of
-from sparsemean._data.gpu import DeviceArray, SentToDevice, device_errors
-from sparsemean._data.source import Array, ColumnCache, Dense, Source, cut
+from sparsemean._counts.engines import Progress, Work
+from sparsemean._counts.engines.host import Piece, dense_parts, keep_columns, pieces_of, rank_counts
+from sparsemean._data.gpu import DeviceArray, device_errors
+from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, gpu, reference
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
+__all__ = ["count", "map_means", "rank_counts"]
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
 SENT_BYTES = 256_000_000
 """Bytes that are sent at once, where the device has room for that."""
 SLOTS = 3
 """Pieces on their way: one is filled, one is copied, one is counted."""
-Progress = Callable[[float], None]
 
 
 def count(
     table: Table,
-    partition: Partition,
+    spec: BucketSpec,
     *,
     keep: IntArray | None = None,
-    shift: FloatArray | None = None,
-    missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Counts, FloatArray | None]:
-    """Read every value once; return the sign counts on the device, and the columns ``keep`` on the host."""
+    """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
     source = table.source
     with device_errors():
         try:
             if isinstance(source, DeviceArray):
-                counts = _count_resident(source, partition, shift, missing)
-                return counts, None if keep is None else source.take(keep)
-            return _count_sent(table, partition, keep, shift, missing, count_threads(n_jobs), progress)
+                return _count_resident(source, spec), None if keep is None else source.take(keep)
+            return _count_sent(source, spec, keep, n_threads=count_threads(n_jobs), progress=progress)
         except NotFiniteError:
-            raise _not_finite(table, missing) from None
+            raise _not_finite(table, spec.skip_missing) from None
 
 
 def map_means(
-    table: Table,
-    partition: Partition,
+    source: Source,
+    spec: BucketSpec,
     columns: IntArray,
-    work: Work,
     *,
+    work: Work,
     depth: int = 1,
-    shift: FloatArray | None = None,
-    missing: bool = False,
     n_jobs: int | None = None,  # noqa: ARG001
 ) -> FloatArray:
-    """Copy ``columns`` to the host and put side by side what ``work`` makes of their bucket means."""
+    """Copy ``columns`` to the host and work on their bucket means there."""
     parts = []
     with device_errors():
-        for piece, values in table.source.takes_of(columns):
-            moved = values if shift is None else values - shift[piece]
-            parts.append(work(reference.level_means(moved, partition, depth=depth, missing=missing), piece))
+        for piece, values in source.takes_of(columns):
+            centred = values if spec.null is None else values - spec.null[piece]
+            levels = reference.level_means(centred, spec.partition, depth=depth, missing=spec.skip_missing)
+            parts.append(work(levels, piece))
     return np.concatenate(parts, axis=-1)
 
 
-def _count_resident(source: DeviceArray, partition: Partition, shift: FloatArray | None, missing: bool) -> Counts:
+def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:
     xp, values = gpu.cupy(), source.values
     with xp.cuda.Device(values.device.id):
-        moved = None if shift is None else xp.asarray(shift)
         if source.kind in gpu.KINDS and values.strides[1] == values.itemsize:
-            return gpu.count_signs(values, partition, shift=moved, missing=missing, kind=source.kind)
-        adding = Adding(partition, source.shape[1], moved, missing)
+            null = None if spec.null is None else xp.asarray(spec.null)
+            return gpu.count_signs(values, spec.partition, shift=null, missing=spec.skip_missing, kind=source.kind)
+        adding = Adding(spec, source.shape[1])
         for columns in cut(source.shape[1], max(1, CONVERTED_BYTES // (8 * source.shape[0])), 1):
             block = source.plain(values[:, columns])
             kind = block.dtype if block.dtype.name in gpu.KINDS else np.float64
@@ -96,16 +92,18 @@ def _count_resident(source: DeviceArray, partition: Partition, shift: FloatArray
 class Adding:
     """Counters on the device, to which pieces are added; whether all is finite is asked at the end."""
 
-    def __init__(self, partition: Partition, d: int, shift: Any, missing: bool) -> None:
-        self.partition, self.dealt = partition, gpu.DeviceBuckets(partition)
-        self.counts = gpu.no_counts(partition, d, missing=missing)
-        self.shift, self.bad = shift, gpu.cupy().zeros(1, dtype=np.int32)
+    def __init__(self, spec: BucketSpec, d: int) -> None:
+        xp = gpu.cupy()
+        self.partition, self.buckets = spec.partition, gpu.DeviceBuckets(spec.partition)
+        self.counts = gpu.no_counts(spec.partition, d, missing=spec.skip_missing)
+        self.null = None if spec.null is None else xp.asarray(spec.null)
+        self.bad = xp.zeros(1, dtype=np.int32)
 
     def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
-        """Queue the counting of a piece, dealt by ``partition`` if that is not the one of all rows."""
-        dealt = self.dealt if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
-        shift = None if self.shift is None else self.shift[first_column : first_column + X.shape[1]]
-        gpu.add_counts(X, dealt, self.counts, self.bad, shift=shift, first_column=first_column)
+        """Queue the counting of a piece, with the buckets of ``partition`` if that is not the one of all rows."""
+        buckets = self.buckets if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
+        null = None if self.null is None else self.null[first_column : first_column + X.shape[1]]
+        gpu.add_counts(X, buckets, self.counts, self.bad, shift=null, first_column=first_column)
 
     def total(self) -> Counts:
         """Return the counts of everything, once all of it is done."""
@@ -115,24 +113,20 @@ class Adding:
 
 
 def _count_sent(
-    table: Table,
-    partition: Partition,
+    source: Source,
+    spec: BucketSpec,
     keep: IntArray | None,
-    shift: FloatArray | None,
-    missing: bool,
+    *,
     n_threads: int,
     progress: Progress | None,
 ) -> tuple[Counts, FloatArray | None]:
     """Send pieces to the device and count them there."""
-    xp, source = gpu.cupy(), table.source
-    while isinstance(source, (ColumnCache, SentToDevice)):
-        source = source.source
     n, d = source.shape
-    adding = Adding(partition, d, None if shift is None else xp.asarray(shift), missing)
+    adding = Adding(spec, d)
     kept = None if keep is None else np.empty((n, keep.size), order="F")
-    xp.cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
+    gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
     with Sending(_room(source), n_threads) as sending:
-        for piece in _pieces(source, partition, sending.room):
+        for piece in _pieces(source, spec.partition, sending.room):
             keep_columns(kept, keep, piece)
             width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
             for columns, values in dense_parts(piece.values, width):

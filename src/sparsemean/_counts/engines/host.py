@@ -1,4 +1,7 @@
-"""Counting on this machine: a source is read in pieces of whole blocks, each counted as it comes."""
+"""Counting on this machine: a source is read in pieces of whole blocks, each counted as it comes.
+
+Compiled kernels are loaded in the functions that use them: engines that only read by pieces need none.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sparsemean._counts.engines import Work
+from sparsemean._counts.engines import Progress, Work
 from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, cpu
+from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
-from sparsemean._util.records import BLOCK, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,66 +146,68 @@ def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, 
 MEANS_AT_ONCE = 1_000_000
 """Bucket means held by a thread while features are walked: 8 MB."""
 SCANNED_AT_ONCE = 4_000_000
+RANKED_AT_ONCE = 2_000_000
+"""Values that a thread compares at once."""
 
 
 def count(
     table: Table,
-    partition: Partition,
+    spec: BucketSpec,
     *,
     keep: IntArray | None = None,
-    shift: FloatArray | None = None,
-    missing: bool = False,
     n_jobs: int | None = None,
-    progress: cpu.Progress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Counts, FloatArray | None]:
-    """Read every value once; return the sign counts of all wanted sizes, and the columns ``keep`` as they came by.
+    """Count memory where it lies, or a source piece by piece."""
+    from sparsemean._kernels import cpu
 
-    With ``missing`` NaN is left out.
-    """
-    source = table.source
+    source, skip_missing = table.source, spec.skip_missing
     if isinstance(source, Dense):
         try:
-            counts = cpu.count_signs(
-                source.values, partition, shift=shift, missing=missing, n_jobs=n_jobs, progress=progress
-            )
+            counts = _count_block(source.values, spec, n_jobs, progress)
         except NotFiniteError:
-            raise not_finite(table, source.values, missing=missing) from None
+            raise not_finite(table, source.values, missing=skip_missing) from None
         return counts, None if keep is None else source.take(keep)
-    total = cpu.no_counts(partition, source.shape[1], missing=missing)
+    total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
-    for piece in pieces_of(source, partition):
+    for piece in pieces_of(source, spec.partition):
         keep_columns(kept, keep, piece)
-        for columns, values in _parts(piece.values, shift, missing):
+        for columns, values in _parts(piece.values, spec):
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
-                found = _counted(values, piece.partition, None if shift is None else shift[at], missing, n_jobs)
+                counts = _count_block(values, spec.part(at, piece.partition), n_jobs)
             except NotFiniteError:
-                raise not_finite(table, values, piece.first_row, at.start, missing=missing) from None
-            total.positive[:, at] += found.positive
-            total.negative[:, at] += found.negative
-            np.minimum(total.nearest[at], found.nearest, out=total.nearest[at])
-            if found.present is not None and found.missing is not None:
-                total.leave_out(at, np.array(found.n_buckets)[:, np.newaxis] - found.present, found.missing)
+                raise not_finite(table, values, piece.first_row, at.start, missing=skip_missing) from None
+            total.positive[:, at] += counts.positive
+            total.negative[:, at] += counts.negative
+            np.minimum(total.nearest[at], counts.nearest, out=total.nearest[at])
+            if counts.present is not None and counts.missing is not None:
+                total.leave_out(at, np.array(counts.n_buckets)[:, np.newaxis] - counts.present, counts.missing)
         if progress is not None:
             progress(piece.done)
     return total.settled(), kept
 
 
-def _parts(block: Block, shift: FloatArray | None, missing: bool) -> Iterator[tuple[slice, Block]]:
+def _parts(block: Block, spec: BucketSpec) -> Iterator[tuple[slice, Block]]:
     """Yield a block whole, or filled in a few columns at a time where zeros do not stay zeros or values are missing."""
     n, d = block.shape
-    if isinstance(block, np.ndarray) or (shift is None and not (missing and np.isnan(block.data).any())):
+    zeros_stay = spec.null is None and not (spec.skip_missing and np.isnan(block.data).any())
+    if isinstance(block, np.ndarray) or zeros_stay:
         yield slice(0, d), block
         return
     yield from dense_parts(block, AT_ONCE // (8 * n))
 
 
-def _counted(block: Block, partition: Partition, shift: FloatArray | None, missing: bool, n_jobs: int | None) -> Counts:
+def _count_block(block: Block, spec: BucketSpec, n_jobs: int | None, progress: Progress | None = None) -> Counts:
     if isinstance(block, np.ndarray):
-        return cpu.count_signs(block, partition, shift=shift, missing=missing, n_jobs=n_jobs)
+        from sparsemean._kernels import cpu
+
+        return cpu.count_signs(
+            block, spec.partition, shift=spec.null, missing=spec.skip_missing, n_jobs=n_jobs, progress=progress
+        )
     from sparsemean._kernels import sparse
 
-    return sparse.count_signs(block, partition, n_jobs=n_jobs)
+    return sparse.count_signs(block, spec.partition, n_jobs=n_jobs)
 
 
 def not_finite(
@@ -234,52 +239,94 @@ def not_finite(
 
 
 def map_means(
-    table: Table,
-    partition: Partition,
+    source: Source,
+    spec: BucketSpec,
     columns: IntArray,
-    work: Work,
     *,
+    work: Work,
     depth: int = 1,
-    shift: FloatArray | None = None,
-    missing: bool = False,
     n_jobs: int | None = None,
 ) -> FloatArray:
-    """Read ``columns`` again and put side by side what ``work`` makes of their bucket means.
-
-    ``work`` is given the (J, columns) means of each level below ``depth``, and the columns.
-    """
-    source = table.source
+    """Work on memory where it lies, or on a good many columns of a source at a time."""
     if isinstance(source, Dense):
-        return _map_means(source.values, partition, columns, columns, work, depth, shift, missing, n_jobs)
+        return _map_means(source.values, spec, columns, columns=columns, work=work, depth=depth, n_jobs=n_jobs)
     parts = [
         _map_means(
-            values, partition, np.arange(piece.size), piece, work, depth, None if shift is None else shift[piece],
-            missing, n_jobs,
+            values, spec.part(piece), np.arange(piece.size), columns=piece, work=work, depth=depth, n_jobs=n_jobs
         )
         for piece, values in source.takes_of(columns)
-    ]  # fmt: skip
+    ]
     return np.concatenate(parts, axis=-1)
 
 
 def _map_means(
     values: Array,
-    partition: Partition,
+    spec: BucketSpec,
     at: IntArray,
+    *,
     columns: IntArray,
     work: Work,
     depth: int,
-    shift: FloatArray | None,
-    missing: bool,
     n_jobs: int | None,
 ) -> FloatArray:
     """Work on ``columns``, which stand at the places ``at`` of ``values``, a few on each thread."""
-    n_threads = count_threads(n_jobs)
+    from sparsemean._kernels import cpu
+
+    n_threads, partition = count_threads(n_jobs), spec.partition
     width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
 
     def read_and_work(part: slice) -> FloatArray:
-        levels = cpu.level_means(values, partition, at[part], depth=depth, shift=shift, missing=missing)
+        levels = cpu.level_means(values, partition, at[part], depth=depth, shift=spec.null, missing=spec.skip_missing)
         return work(levels, columns[part])
 
     small = columns.size * partition.n_rows < cpu.SMALL
     parts = each(read_and_work, cut(columns.size, width, 1), 1 if small else n_threads)
     return np.concatenate(list(parts), axis=-1)
+
+
+# Two groups: whole columns, some after the other.
+
+
+def rank_counts(
+    table: Table,
+    labels: IntArray,
+    *,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> IntArray:
+    """Compare two groups column by column; zeros that are left out are not touched."""
+    from sparsemean._kernels import cpu
+
+    rows = [np.flatnonzero(labels == g) for g in (1, 0)]
+    n, d = table.shape
+    n_threads = count_threads(n_jobs)
+    width = max(1, min(RANKED_AT_ONCE // n, -(-d // n_threads)))
+
+    def work(block: Block) -> IntArray:
+        values = np.asarray(as_dense(block), dtype=np.float64)
+        if (np.isinf(values) if skip_missing else ~np.isfinite(values)).any():
+            raise NotFiniteError
+        groups = values[rows[0]], values[rows[1]]
+        return np.stack((*cpu.compare_groups(*groups), *(np.sum(~np.isnan(group), axis=0) for group in groups)))
+
+    def compare(block: Block) -> Iterator[tuple[slice, IntArray]]:
+        if isinstance(block, np.ndarray) or (skip_missing and np.isnan(block.data).any()):
+            parts = cut(block.shape[1], width, 1)
+            yield from zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True)
+        else:
+            from sparsemean._kernels import sparse
+
+            sizes = [np.full(block.shape[1], group.size) for group in rows]
+            yield slice(0, block.shape[1]), np.stack((*sparse.compare_groups(block, labels, n_jobs=n_jobs), *sizes))
+
+    counts = np.empty((4, d), dtype=np.intp)
+    for columns, block in column_blocks(table.source):
+        try:
+            for part, of_part in compare(block):
+                counts[:, columns.start + part.start : columns.start + part.stop] = of_part
+                if progress is not None:
+                    progress((columns.start + part.stop) / d)
+        except NotFiniteError:
+            raise not_finite(table, block, first_column=columns.start, missing=skip_missing) from None
+    return counts
