@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from sparsemean._counts.engines import engine_of
-from sparsemean._data.source import AT_ONCE, Dense, Source, as_dense, runs
+from sparsemean._data.source import AT_ONCE, Dense, Source, as_dense, find_non_finite, runs
 from sparsemean._data.table import Table
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, block_positions
@@ -252,12 +252,8 @@ def _ends(first: int, last: int) -> Ranges:
 def _loose(table: Table, first: int, last: int, offset: int, missing: bool) -> PendingRows:
     """Copy some rows, unless a value is not finite."""
     block = as_dense(table.source.block(slice(first - offset, last - offset), slice(0, table.shape[1]))).copy()
-    if block.dtype.kind == "f":
-        bad = np.isinf(block).any() if missing else not np.isfinite(block).all()
-        if bad:
-            from sparsemean._counts.engines.host import not_finite
-
-            raise not_finite(table, block, first - offset, missing=missing)
+    if place := find_non_finite(block, at=(first - offset, 0), skip_missing=missing):
+        raise table.non_finite_error(place, skip_missing=missing)
     return PendingRows(first, block)
 
 

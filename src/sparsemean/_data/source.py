@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,6 +27,8 @@ Run = tuple[slice, slice, IntArray]
 AT_ONCE = 64_000_000
 """Bytes of dense values that are read in one go where the source leaves the choice."""
 
+SCANNED_AT_ONCE = 4_000_000
+"""Values that are looked through at once for one that is not finite."""
 TAKEN_AT_ONCE = 32_000_000
 """Values of chosen columns that are held at once: 256 MB."""
 
@@ -99,6 +102,15 @@ class Source(ABC):
         if self.in_memory or columns.size * self.shape[0] > TAKEN_AT_ONCE:
             return self
         return ColumnCache(self, columns, self.take(columns))
+
+    def find_non_finite(self, *, at: tuple[int, int] = (0, 0), skip_missing: bool = False) -> NonFiniteValue | None:
+        """Look for a value that is not finite, some columns at a time; see `find_non_finite`."""
+        n, d = self.shape
+        for columns in cut(d, max(1, AT_ONCE // (8 * n)), 1):
+            block, first = self.block(slice(0, n), columns), (at[0], at[1] + columns.start)
+            if place := find_non_finite(block, at=first, skip_missing=skip_missing):
+                return place
+        return None
 
     def on_engine(self, engine: EngineName) -> Source:
         """Return the same source, for another engine to go over."""
@@ -192,6 +204,38 @@ class ColumnCache(Source):
         order = np.argsort(held := np.concatenate((self.columns, new)))
         values = np.concatenate((self.values, self.source.take(new)), axis=1)
         return ColumnCache(self.source, held[order], values[:, order])
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteValue:
+    """A value that is not finite, and where among all rows and columns it stands."""
+
+    row: int
+    column: int
+    value: float
+
+
+def find_non_finite(block: Block, *, at: tuple[int, int] = (0, 0), skip_missing: bool = False) -> NonFiniteValue | None:
+    """Return the first value of the first column that is infinite or, unless NaN is a missing value, NaN.
+
+    ``at`` is the place of the block: its first row and column.
+    """
+
+    def bad_in(values: Array) -> npt.NDArray[np.bool_]:
+        return np.isinf(values) if skip_missing else ~np.isfinite(values)
+
+    first_row, first_column = at
+    if not isinstance(block, np.ndarray):  # compressed by columns: only what is stored can be bad
+        stored = np.flatnonzero(bad_in(block.data))[:1]
+        suspect = int(np.searchsorted(block.indptr, stored[0], side="right")) - 1 if stored.size else 0
+        block, first_column = as_dense(block[:, suspect : suspect + 1]), first_column + suspect
+    for columns in cut(block.shape[1], max(1, SCANNED_AT_ONCE // max(block.shape[0], 1)), 1):
+        bad = bad_in(block[:, columns])
+        if bad.any():
+            column = int(bad.any(axis=0).argmax())
+            row, column = int(bad[:, column].argmax()), column + columns.start
+            return NonFiniteValue(first_row + row, first_column + column, float(block[row, column]))
+    return None
 
 
 def as_dense(block: Block) -> Array:

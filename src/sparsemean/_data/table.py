@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import Array, Dense, Source
+from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
@@ -309,6 +309,17 @@ class Table:
         """Refuse what was read of a file that somebody wrote to meanwhile."""
         if self.file is not None:
             self.file.check_unchanged()
+
+    def non_finite_error(self, place: NonFiniteValue | None, *, skip_missing: bool) -> InputError:
+        """Name a value that is not finite; where there is none it is sums that are not."""
+        if place is None:
+            advice = "divide the values by a constant"
+            return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", advice)
+        kind = "NaN" if np.isnan(place.value) else "infinity"
+        rule = "not contain infinity" if skip_missing else "not contain NaN or infinity"
+        advice = "drop or fill such values first"
+        advice += ", or count without them: missing='omit', --missing omit" if kind == "NaN" else ""
+        return InputError("X", rule, f"{kind} in {self.label(place.column)}, row {place.row}", advice)
 
     def label(self, column: int) -> str:
         """Name a column in a message."""

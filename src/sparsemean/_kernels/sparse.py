@@ -272,12 +272,6 @@ def compare_groups(block: sparse.csc_array, labels: IntArray, *, n_jobs: int | N
     return out
 
 
-def first_bad(block: sparse.csc_array, *, missing: bool = False) -> int:
-    """Return the first column with an infinite value or, unless some may be ``missing``, a NaN; 0 where none has."""
-    bad = np.flatnonzero(np.isinf(block.data) if missing else ~np.isfinite(block.data))[:1]
-    return int(np.searchsorted(block.indptr, bad[0], side="right")) - 1 if bad.size else 0
-
-
 def take_columns(data: Array, indices: Array, indptr: IntArray, columns: IntArray) -> FloatArray:
     """Return rising ``columns``, filled in, of a matrix compressed by rows whose columns are sorted and unique.
 

@@ -191,6 +191,14 @@ class Counts:
         self.present[:, columns] -= empty
         self.missing[columns] += missing
 
+    def add_columns(self, columns: slice, other: Counts) -> None:
+        """Add the counts of one piece of a pass to these of all columns, in place."""
+        self.positive[:, columns] += other.positive
+        self.negative[:, columns] += other.negative
+        np.minimum(self.nearest[columns], other.nearest, out=self.nearest[columns])
+        if other.present is not None and other.missing is not None:
+            self.leave_out(columns, np.array(other.n_buckets)[:, np.newaxis] - other.present, other.missing)
+
     def plus(self, other: Counts) -> Counts:
         """Return the counts of both: of other rows, dealt into other buckets, of the same features and sizes."""
         gaps = self.missing is not None or other.missing is not None

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 
 from sparsemean._data import as_table
+from sparsemean._data.source import find_non_finite
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._util.checks import draw_seed, fraction_of_rows, integer
 from sparsemean._util.records import FloatArray, LocationEstimate
@@ -131,10 +132,9 @@ def rows_of(X: Any) -> FloatArray:
         total = rows.sum()
     if np.isfinite(total):  # then every entry is, and no array of answers was needed to know
         return rows
-    bad = ~np.isfinite(rows)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise InputError("X", "not contain NaN or infinity", f"{rows[row, column]} in column {column}, row {row}")
+    if place := find_non_finite(rows):
+        where = f"{place.value} in column {place.column}, row {place.row}"
+        raise InputError("X", "not contain NaN or infinity", where)
     return rows
 
 

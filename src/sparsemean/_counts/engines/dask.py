@@ -14,10 +14,10 @@ import numpy as np
 
 from sparsemean._counts import partial_counts
 from sparsemean._counts.engines import Progress, engine_of
-from sparsemean._counts.engines.host import map_means, not_finite
+from sparsemean._counts.engines.host import map_means
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import as_dense
+from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._util.cluster import run
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["count", "map_means", "rank_counts"]
 FAN_IN = 8
 """Sketches that are added up in one task."""
-SCANNED_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,15 +48,6 @@ class Job:
     seed: int
     left_out: IntArray
     partition: Partition | None
-
-
-@dataclass(frozen=True, slots=True)
-class NonFiniteValue:
-    """A value that is not finite, and where among all rows and columns it was found."""
-
-    row: int
-    column: int
-    value: float
 
 
 Bad = NonFiniteValue | InputError
@@ -155,7 +145,7 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Ch
             return ChunkResult(counts, kept)
         return ChunkResult(_sketch(block, table, first_row, null=null, job=job), kept)
     except InputError as error:
-        return ChunkResult(None, bad=_place(block, first_row, first_column, job.skip_missing) or error)
+        return ChunkResult(None, bad=_place(block, error, at=(first_row, first_column), skip_missing=job.skip_missing))
 
 
 def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> SketchState | None:
@@ -172,18 +162,12 @@ def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | No
     )
 
 
-def _place(block: Block, first_row: int, first_column: int, missing: bool) -> NonFiniteValue | None:
-    """Find the first column of a chunk that holds a value that is not finite, and the first such row in it."""
-    n, d = block.shape
-    width = max(1, SCANNED_AT_ONCE // max(n, 1))
-    for first in range(0, d, width):
-        values = as_dense(block[:, first : first + width])
-        bad = np.isinf(values) if missing else ~np.isfinite(values)
-        if bad.any():
-            column = int(bad.any(axis=0).argmax())
-            row = int(bad[:, column].argmax())
-            return NonFiniteValue(first_row + row, first_column + first + column, float(values[row, column]))
-    return None
+def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
+    """Return the value of a chunk that is not finite by its place among all, or what else is wrong with the chunk."""
+    try:
+        return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
+    except InputError:
+        return error
 
 
 def _travels(found: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
@@ -217,7 +201,7 @@ def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
     """Say what is bad in the words of every other pass."""
     if isinstance(bad, InputError):
         return bad
-    return not_finite(table, np.array([[bad.value]]), bad.row, bad.column, missing=missing)
+    return table.non_finite_error(bad, skip_missing=missing)
 
 
 def _tree(found: Sequence[Any]) -> Any:
@@ -256,14 +240,7 @@ def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Coun
     for j, counts in enumerate(ended):
         if not isinstance(counts, Counts):
             raise _refusal(table, counts, job.skip_missing)
-        at = slice(job.columns[j], job.columns[j + 1])
-        total.positive[:, at], total.negative[:, at], total.nearest[at] = (
-            counts.positive,
-            counts.negative,
-            counts.nearest,
-        )
-        if counts.present is not None and counts.missing is not None:
-            total.leave_out(at, np.array(counts.n_buckets)[:, np.newaxis] - counts.present, counts.missing)
+        total.add_columns(slice(job.columns[j], job.columns[j + 1]), counts)
     return total.settled()
 
 
@@ -308,4 +285,4 @@ def _ranked(
         table = as_table(block)
         return engine_of(table.source).rank_counts(table, labels, skip_missing=missing, n_jobs=1)
     except InputError as error:
-        return _place(block, 0, columns[block_id[1]], missing) or error
+        return _place(block, error, at=(0, columns[block_id[1]]), skip_missing=missing)

@@ -53,7 +53,8 @@ def count(
                 return _count_resident(source, spec), None if keep is None else source.take(keep)
             return _count_sent(source, spec, keep, n_threads=count_threads(n_jobs), progress=progress)
         except NotFiniteError:
-            raise _not_finite(table, spec.skip_missing) from None
+            place = source.find_non_finite(skip_missing=spec.skip_missing)
+            raise table.non_finite_error(place, skip_missing=spec.skip_missing) from None
 
 
 def map_means(
@@ -237,16 +238,3 @@ class Sending:
             np.copyto(here[first:last], block[first:last], casting="unsafe")
 
         return [self.pool.submit(copy, *pair) for pair in pairwise(ends)]
-
-
-def _not_finite(table: Table, missing: bool) -> InputError:
-    """Find what is not finite, a few columns at a time."""
-    from sparsemean._counts.engines.host import not_finite
-
-    n, d = table.shape
-    for columns in cut(d, max(1, CONVERTED_BYTES // (8 * n)), 1):
-        for part, values in dense_parts(table.source.block(slice(0, n), columns), columns.stop - columns.start):
-            found = not_finite(table, values, 0, columns.start + part.start, missing=missing)
-            if "overflow" not in str(found):
-                return found
-    return not_finite(table, np.zeros((1, 1)))

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from sparsemean._counts.engines import Progress, Work
-from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut
+from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
-from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
@@ -145,7 +144,6 @@ def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, 
 
 MEANS_AT_ONCE = 1_000_000
 """Bucket means held by a thread while features are walked: 8 MB."""
-SCANNED_AT_ONCE = 4_000_000
 RANKED_AT_ONCE = 2_000_000
 """Values that a thread compares at once."""
 
@@ -166,7 +164,8 @@ def count(
         try:
             counts = _count_block(source.values, spec, n_jobs, progress)
         except NotFiniteError:
-            raise not_finite(table, source.values, missing=skip_missing) from None
+            place = find_non_finite(source.values, skip_missing=skip_missing)
+            raise table.non_finite_error(place, skip_missing=skip_missing) from None
         return counts, None if keep is None else source.take(keep)
     total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
@@ -177,12 +176,9 @@ def count(
             try:
                 counts = _count_block(values, spec.part(at, piece.partition), n_jobs)
             except NotFiniteError:
-                raise not_finite(table, values, piece.first_row, at.start, missing=skip_missing) from None
-            total.positive[:, at] += counts.positive
-            total.negative[:, at] += counts.negative
-            np.minimum(total.nearest[at], counts.nearest, out=total.nearest[at])
-            if counts.present is not None and counts.missing is not None:
-                total.leave_out(at, np.array(counts.n_buckets)[:, np.newaxis] - counts.present, counts.missing)
+                place = find_non_finite(values, at=(piece.first_row, at.start), skip_missing=skip_missing)
+                raise table.non_finite_error(place, skip_missing=skip_missing) from None
+            total.add_columns(at, counts)
         if progress is not None:
             progress(piece.done)
     return total.settled(), kept
@@ -208,34 +204,6 @@ def _count_block(block: Block, spec: BucketSpec, n_jobs: int | None, progress: P
     from sparsemean._kernels import sparse
 
     return sparse.count_signs(block, spec.partition, n_jobs=n_jobs)
-
-
-def not_finite(
-    table: Table, block: Block, first_row: int = 0, first_column: int = 0, *, missing: bool = False
-) -> InputError:
-    """Find the first column of a block that is to blame; with ``missing`` that is not one with NaN."""
-    if isinstance(block, np.ndarray):
-        values: Array = block
-    else:
-        from sparsemean._kernels import sparse
-
-        suspect = sparse.first_bad(block, missing=missing)
-        values, first_column = as_dense(block[:, suspect : suspect + 1]), first_column + suspect
-    n, d = values.shape
-    width = max(1, SCANNED_AT_ONCE // n)
-    for first in range(0, d, width):
-        piece = values[:, first : first + width]
-        bad = np.isinf(piece) if missing else ~np.isfinite(piece)
-        if bad.any():
-            column = int(bad.any(axis=0).argmax())
-            row = int(bad[:, column].argmax())
-            kind = "NaN" if np.isnan(values[row, first + column]) else "infinity"
-            where = f"{table.label(first_column + first + column)}, row {first_row + row}"
-            rule = "not contain infinity" if missing else "not contain NaN or infinity"
-            advice = "drop or fill such values first"
-            advice += ", or count without them: missing='omit', --missing omit" if kind == "NaN" else ""
-            return InputError("X", rule, f"{kind} in {where}", advice)
-    return InputError("X", "have bucket sums below 1.8e308", "sums that overflow", "divide the values by a constant")
 
 
 def map_means(
@@ -328,5 +296,6 @@ def rank_counts(
                 if progress is not None:
                     progress((columns.start + part.stop) / d)
         except NotFiniteError:
-            raise not_finite(table, block, first_column=columns.start, missing=skip_missing) from None
+            place = find_non_finite(block, at=(0, columns.start), skip_missing=skip_missing)
+            raise table.non_finite_error(place, skip_missing=skip_missing) from None
     return counts
