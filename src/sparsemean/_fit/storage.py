@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 import zipfile
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from sparsemean._data.numpy_files import check_members
 from sparsemean._data.table import FileContext
 from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
-from sparsemean._util.files import refuse_endless, replacing
+from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import Counts, Plan, RowScores, Selection, Status, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -37,33 +36,7 @@ ARRAYS = {
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
-SCALARS = {
-    "selection.filled_up": "int", "selection.below": "None", "counts.n_buckets": "tuple[int, ...]",
-    "counts.present": "None", "counts.missing": "None", "rows.aligned": "int",
-}  # fmt: skip
-
-
 DEALINGS = ("paper", "blocks", "pairs")
-
-
-def _all(kind: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) is tuple and all(type(item) is kind for item in value)
-
-
-TYPES: dict[str, Callable[[Any], bool]] = {
-    "int": lambda value: type(value) is int,
-    "int | None": lambda value: value is None or type(value) is int,
-    "float": lambda value: type(value) in (int, float),
-    "bool": lambda value: type(value) is bool,
-    "str": lambda value: type(value) is str,
-    "None": lambda value: value is None,
-    "PowerAnalysis | None": lambda value: value is None,
-    "tuple[int, ...]": _all(int),
-    "tuple[str, ...]": _all(str),
-    "Ranges": lambda value: _all(tuple)(value) and all(len(pair) == 2 and _all(int)(pair) for pair in value),
-    "dict[str, str]": lambda value: type(value) is dict and all(type(item) is str for item in value.values()),
-}
-"""Whether a value is of the type that a record has, by what is written there."""
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
@@ -109,11 +82,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Put an estimate together again."""
     if header["format"] != FORMAT:
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
-    scalars = {name: _tuples(value) for name, value in header["scalars"].items()}
-    plan = Plan(**{name: _tuples(value) for name, value in header["plan"].items()})
-    status = Status(**{name: _tuples(value) for name, value in header["status"].items()})
-    _check_types(plan)
-    _check_types(status)
+    scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
+    plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
+    status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
+    check_types(plan)
+    check_types(status)
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
     values = {**arrays, **scalars}
@@ -135,17 +108,6 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     return estimate
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def _check_types(record: Plan | Status) -> None:
-    """Refuse entries of another type than the record has."""
-    for item in fields(record):
-        if not TYPES[str(item.type)](getattr(record, item.name)):
-            raise ValueError(f"{item.name} in its header is no {item.type}")
-
-
 def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
     """Refuse a plan that cannot be, and numbers beside the arrays that are none of those that are written."""
     named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
@@ -153,8 +115,8 @@ def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
     if not named or plan.dealing not in DEALINGS or not sizes or min(plan.n_rows, plan.n_features, plan.n_units) < 1:
         raise ValueError("its plan cannot be")
     for name, value in scalars.items():
-        if not TYPES[SCALARS[name]](value):
-            raise ValueError(f"{name} in its header is no {SCALARS[name]}")
+        part, _, entry = name.partition(".")
+        check_type(PARTS[part], entry, value)
     if len(scalars.get("counts.n_buckets", plan.bucket_sizes)) != len(plan.bucket_sizes):
         raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.bucket_sizes)} sizes")
 
@@ -163,13 +125,7 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
     sizes = {"n": plan.n_rows, "d": plan.n_features, "k": len(plan.bucket_sizes), "2": 2, "s": arrays["support"].size}
     for name, array in arrays.items():
-        kinds, shape, below = (*ARRAYS[name].split(), "")[:3]
-        if shape == "*":
-            sizes["*"] = array.size
-        if array.dtype.kind not in kinds or array.shape != tuple(sizes[side] for side in shape):
-            raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
-        if below and array.size and not 0 <= array.min() <= array.max() < sizes[below]:
-            raise ValueError(f"{name} is not among {sizes[below]}")
+        check_array(name, array, ARRAYS[name], sizes)
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
         raise ValueError("its support is in disorder")
     if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:

@@ -6,9 +6,13 @@ import os
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy.typing as npt
 
 from sparsemean.errors import InputError
 
@@ -102,3 +106,59 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# What a file says of itself in JSON and arrays, compared with what a record may hold.
+
+WORDS = {"tuple[int, ...]": "list of integers", "tuple[str, ...]": "list of strings", "Ranges": "list of ranges"}
+
+
+def as_tuples(value: Any) -> Any:
+    """Return what JSON holds with tuples in place of lists."""
+    return tuple(as_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def check_types(record: Any) -> None:
+    """Refuse entries of another type than the record has."""
+    for name in get_type_hints(type(record)):
+        check_type(type(record), name, getattr(record, name))
+
+
+def check_type(kind: type, name: str, value: object) -> None:
+    """Refuse a value that an entry of a kind of record cannot have."""
+    if not _fits(value, get_type_hints(kind)[name]):
+        annotation = kind.__annotations__[name]
+        raise ValueError(f"{name} in its header is no {WORDS.get(annotation, annotation)}")
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a value is of a type as annotations have it: a whole number may be a float, True is no number.
+
+    Examples
+    --------
+    >>> _fits(((0, 64),), tuple[tuple[int, int], ...]), _fits(True, int), _fits(None, int | None), _fits(3, float)
+    (True, False, True, True)
+    """
+    items, origin = get_args(kind), get_origin(kind)
+    if origin is None:
+        return type(value) in ((int, float) if kind is float else (kind,))
+    if isinstance(value, tuple) and origin is tuple:
+        items = items[:1] * len(value) if items[-1] is Ellipsis else items
+        return len(items) == len(value) and all(map(_fits, value, items))
+    if isinstance(value, dict) and origin is dict:
+        return all(_fits(item, items[1]) for item in value.values())
+    return origin is UnionType and any(_fits(value, item) for item in items)
+
+
+def check_array(name: str, array: npt.NDArray[Any], spec: str, sizes: Mapping[str, int]) -> None:
+    """Refuse an array of another type or shape than ``spec`` says, and numbers beyond what they count.
+
+    ``spec`` has the kinds of types, a letter of ``sizes`` for each side (``*`` is any), and perhaps what all numbers
+    are below: ``"iu *d n"`` are integers from 0 to n − 1 in d columns.
+    """
+    kinds, shape, below = (*spec.split(), "")[:3]
+    sides = tuple(array.shape[k] if side == "*" and k < array.ndim else sizes.get(side) for k, side in enumerate(shape))
+    if array.dtype.kind not in kinds or array.shape != sides:
+        raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
+    if below and array.size and not 0 <= array.min() <= array.max() < sizes[below]:
+        raise ValueError(f"{name} is not among {sizes[below]}")
