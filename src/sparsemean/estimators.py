@@ -13,7 +13,8 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsemean._counts.sketch import Sketch, followed_by, sizes_for, sketch_table
+from sparsemean._counts.merging import append_rows
+from sparsemean._counts.sketch import Sketch, sizes_for, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import lies_on_device, like, sent
 from sparsemean._fit.one_sample import sparse_mean
@@ -312,7 +313,7 @@ class SparseMean(_Selector):
             self._check_unchanged(self.sketch_)
             if not _is_foreign(X):
                 validate_data(self, X, skip_check_array=True, reset=False)
-            sketch = followed_by(self.sketch_, table, n_jobs=self.n_jobs)
+            sketch = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
         self._forget(*MADE_OF_ROWS)
         self.sketch_: Sketch = sketch
         self.n_samples_seen_: int = sketch.n_rows

@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemean._cli import benchmarks
 from sparsemean._cli.benchmarks import scale
-from sparsemean._counts import partial_counts
+from sparsemean._counts.merging import add_sketches
 
 
 def test_quick_rows_are_measured_and_promise_nothing() -> None:
@@ -33,6 +33,6 @@ def test_made_up_counts_are_those_of_fair_signs_but_for_a_few() -> None:
 
 def test_copies_are_of_other_rows_and_add_up() -> None:
     made = scale.made(100, 640)
-    both = partial_counts.merged((made, scale.moved(made, 640)))
+    both = add_sketches((made, scale.moved(made, 640)))
     assert both.ranges == ((0, 1280),)
     np.testing.assert_array_equal(both.counts.positive, 2 * made.counts.positive)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sparsemean._counts import partial_counts
+from sparsemean._counts import merging
 from sparsemean._counts.engines.host import count
+from sparsemean._counts.sketch import ConstantColumns, Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, assign_ranges, block_positions
-from sparsemean._util.records import BLOCK, BucketSpec, ConstantColumns, Counts, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, Counts
 from sparsemean.errors import InputError
 
 import problems
@@ -36,12 +37,10 @@ def same_counts(found: Counts, expected: Counts) -> None:
     np.testing.assert_allclose(found.nearest, expected.nearest, rtol=1e-15)  # a sum over a count, or times a share
 
 
-def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> SketchState:
+def in_pieces(X: Any, rng: np.random.Generator, **options: Any) -> Sketch:
     pieces = cut(X.shape[0], rng)
     rng.shuffle(pieces)
-    return partial_counts.closed(
-        partial_counts.merged(partial_counts.sketch(as_table(X[a:b]), a, **options) for a, b in pieces)
-    )
+    return merging.close_blocks(merging.add_sketches(sketch_rows(as_table(X[a:b]), a, **options) for a, b in pieces))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -50,10 +49,10 @@ def test_pieces_in_any_order_give_the_counts_of_one_pass(seed: int) -> None:
     X, sizes = problem.X, problem.sizes
     shift = None if seed % 3 else np.round(rng.normal(size=X.shape[1]))
     whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], sizes, seed), shift))[0]
-    told = in_pieces(X, rng, seed=seed, sizes=sizes, shift=shift)
-    same_counts(told.counts, whole)
-    assert told.ranges == ((0, X.shape[0]),)
-    assert told.loose == ()
+    made = in_pieces(X, rng, seed=seed, bucket_sizes=sizes, null=0.0 if shift is None else shift)
+    same_counts(made.counts, whole)
+    assert made.ranges == ((0, X.shape[0]),)
+    assert made.pending == ()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -64,8 +63,8 @@ def test_pieces_with_gaps_give_the_counts_of_one_pass(seed: int, share: float) -
     X[rng.random(X.shape) < share] = np.nan
     X[:, 0] = np.nan if seed % 2 else 3.0
     whole = count(as_table(X), BucketSpec(assign_block_buckets(X.shape[0], (1, 2, 4), seed), skip_missing=True))[0]
-    told = in_pieces(X, rng, seed=seed, sizes=(1, 2, 4), missing=True)
-    same_counts(told.counts, whole)
+    made = in_pieces(X, rng, seed=seed, bucket_sizes=(1, 2, 4), missing="omit")
+    same_counts(made.counts, whole)
 
 
 def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
@@ -73,20 +72,20 @@ def test_sparse_pieces_give_the_counts_of_dense_ones() -> None:
     X = np.where(rng.random((300, 40)) < 0.2, rng.normal(size=(300, 40)), 0.0)
     whole = count(as_table(X), BucketSpec(assign_block_buckets(300, (1, 2, 4), 5)))[0]
     for kind in (sparse.csr_array, sparse.csc_array):
-        parts = [partial_counts.sketch(as_table(kind(X[a:b])), a, seed=5, sizes=(1, 2, 4)) for a, b in cut(300, rng)]
-        same_counts(partial_counts.closed(partial_counts.merged(parts)).counts, whole)
+        parts = [sketch_rows(as_table(kind(X[a:b])), a, seed=5, bucket_sizes=(1, 2, 4)) for a, b in cut(300, rng)]
+        same_counts(merging.close_blocks(merging.add_sketches(parts)).counts, whole)
 
 
 def test_no_more_than_the_ends_of_two_blocks_are_kept() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 3))
-    assert sum(p.values.shape[0] for p in partial_counts.sketch(as_table(X[1:959]), 1, seed=0, sizes=(1,)).loose) == 126
-    assert partial_counts.sketch(as_table(X[:960]), 64, seed=0, sizes=(1,)).loose == ()
-    state = partial_counts.sketch(as_table(X[:1]), 0, seed=0, sizes=(1, 2, 4))
+    assert sum(p.values.shape[0] for p in sketch_rows(as_table(X[1:959]), 1, seed=0, bucket_sizes=(1,)).pending) == 126
+    assert sketch_rows(as_table(X[:960]), 64, seed=0, bucket_sizes=(1,)).pending == ()
+    state = sketch_rows(as_table(X[:1]), 0, seed=0, bucket_sizes=(1, 2, 4))
     for row in range(1, 200):
-        state = partial_counts.merged(
-            (state, partial_counts.sketch(as_table(X[row : row + 1]), row, seed=0, sizes=(1, 2, 4)))
+        state = merging.add_sketches(
+            (state, sketch_rows(as_table(X[row : row + 1]), row, seed=0, bucket_sizes=(1, 2, 4)))
         )
-        assert sum(part.values.shape[0] for part in state.loose) == (row + 1) % BLOCK
+        assert sum(part.values.shape[0] for part in state.pending) == (row + 1) % BLOCK
 
 
 def by_definition(X: Any, groups: list[list[int]], seed: int, sizes: tuple[int, ...]) -> Counts:
@@ -111,20 +110,20 @@ def test_sealed_ends_are_dealt_apart_and_the_rest_of_a_block_together(seed: int)
         if rng.random() < 0.2 and kept:
             continue  # rows that nobody has seen
         sealed = bool(rng.random() < 0.5)
-        parts.append(partial_counts.sketch(as_table(X[a:b]), a, seed=seed, sizes=sizes, sealed=sealed))
+        parts.append(sketch_rows(as_table(X[a:b]), a, seed=seed, bucket_sizes=sizes, sealed=sealed))
         kept += list(range(a, b))
         for row in range(a, b):
             groups.setdefault((row // BLOCK, k + 1 if sealed else 0), []).append(row)
-    told = partial_counts.closed(partial_counts.merged(parts))
-    untold = any(group > 0 for _, group in groups)
-    assert np.isnan(told.counts.nearest).all() == untold
+    made = merging.close_blocks(merging.add_sketches(parts))
+    any_sealed = any(group > 0 for _, group in groups)
+    assert np.isnan(made.counts.nearest).all() == any_sealed
     expected = by_definition(X, list(groups.values()), seed, sizes)
-    nearest = told.counts.nearest if untold else expected.nearest
-    same_counts(told.counts, replace(expected, nearest=nearest))
-    dealt = assign_ranges(told.ranges, told.sealed, sizes, seed)
-    assert tuple(dealt.n_buckets(level) for level in dealt.wanted) == told.counts.n_buckets
+    nearest = made.counts.nearest if any_sealed else expected.nearest
+    same_counts(made.counts, replace(expected, nearest=nearest))
+    dealt = assign_ranges(made.ranges, made.sealed, sizes, seed)
+    assert tuple(dealt.n_buckets(level) for level in dealt.wanted) == made.counts.n_buckets
     again = count(as_table(X[kept]), BucketSpec(dealt))[0]
-    same_counts(replace(again, nearest=nearest) if untold else again, told.counts)
+    same_counts(replace(again, nearest=nearest) if any_sealed else again, made.counts)
 
 
 def test_ranges_from_zero_without_seals_are_dealt_like_one_fit() -> None:
@@ -143,9 +142,9 @@ def test_features_with_one_value_are_known_however_rows_are_cut() -> None:
     X[:200, 5], X[200:, 5] = np.nan, 4.0
     X[::2, 6], X[1::2, 6] = np.nan, 9.0
     for _ in range(20):
-        same = in_pieces(X, rng, seed=0, sizes=(1, 2), missing=True).same
+        same = in_pieces(X, rng, seed=0, bucket_sizes=(1, 2), missing="omit").constant
         assert dict(zip(same.features.tolist(), same.values.tolist(), strict=True)) == {1: 2.0, 5: 4.0, 6: 9.0}
-    tested = in_pieces(X[:, [1, 3]], rng, seed=0, sizes=(4,), shift=np.array([2.0, 1.0])).same
+    tested = in_pieces(X[:, [1, 3]], rng, seed=0, bucket_sizes=(4,), null=np.array([2.0, 1.0])).constant
     assert tested.features.tolist() == [1]
     assert ConstantColumns().features.size == 0
 
@@ -156,14 +155,14 @@ def test_what_is_not_finite_is_refused_wherever_it_stands() -> None:
         bad = X.copy()
         bad[row, 3] = np.nan
         with pytest.raises(InputError, match=f"X must not contain NaN or infinity: got NaN in column 3, row {row}"):
-            partial_counts.sketch(as_table(bad), 10, seed=0, sizes=(1,))
+            sketch_rows(as_table(bad), 10, seed=0, bucket_sizes=(1,))
 
 
 def test_overlaps_and_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     table = as_table(np.ones((100, 2)))
-    first, second = (partial_counts.sketch(table, a, seed=0, sizes=(1,)) for a in (0, 90))
+    first, second = (sketch_rows(table, a, seed=0, bucket_sizes=(1,)) for a in (0, 90))
     with pytest.raises(InputError, match=r"no rows in common: got rows 90 to 99 twice \(0–99 and 90–189\)"):
-        partial_counts.merged((first, second))
-    monkeypatch.setattr(partial_counts, "MOST_ROWS", 150)
+        merging.add_sketches((first, second))
+    monkeypatch.setattr(merging, "MOST_ROWS", 150)
     with pytest.raises(InputError, match="at most 150 rows together: got 200"):
-        partial_counts.merged((first, partial_counts.sketch(table, 100, seed=0, sizes=(1,))))
+        merging.add_sketches((first, sketch_rows(table, 100, seed=0, bucket_sizes=(1,))))

@@ -299,7 +299,7 @@ def test_sums_of_signs_do_not_overflow(tmp_path: Path) -> None:
 
         changed(path, change)
         if right:
-            assert load_sketch(path).told.counts.positive[0, 0] == positive
+            assert load_sketch(path).counts.positive[0, 0] == positive
         else:
             with pytest.raises(InputError, match="more signs are counted than there are buckets"):
                 load_sketch(path)

@@ -53,7 +53,7 @@ def test_a_sketch_says_what_it_is() -> None:
     assert made.rows_kept == 28 + 8
     assert repr(made) == "<Sketch: 100 rows (100–199), 6 features, seed 0>"
     for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
-        np.testing.assert_array_equal(other.told.counts.positive, made.told.counts.positive)
+        np.testing.assert_array_equal(other.counts.positive, made.counts.positive)
 
 
 def test_names_come_from_the_data_or_are_given() -> None:

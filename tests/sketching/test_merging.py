@@ -25,20 +25,20 @@ def test_objects_and_files_add_up_in_any_order(tmp_path: Path) -> None:
         together = merge(parts[k] for k in order)
         assert together.ranges == whole.ranges
         assert list(together.feature_names) == NAMES
-        np.testing.assert_array_equal(together.told.counts.positive, whole.told.counts.positive)
+        np.testing.assert_array_equal(together.counts.positive, whole.counts.positive)
         assert together.rows_kept == whole.rows_kept == 200 % 64
     pairs = merge([merge(parts[:2]), merge(parts[2:])])
-    np.testing.assert_array_equal(pairs.told.counts.negative, whole.told.counts.negative)
+    np.testing.assert_array_equal(pairs.counts.negative, whole.counts.negative)
 
 
 def test_merging_leaves_the_sketches_as_they_were() -> None:
     first, second, third = (sketch(X[a:b], first_row=a) for a, b in ((0, 64), (64, 128), (128, 200)))
-    before = first.told.counts.positive.copy()
+    before = first.counts.positive.copy()
     assert merge([first]).n_rows == 64
     together = merge([first, second, third])
     again = merge([together, sketch(X, first_row=200)])
-    np.testing.assert_array_equal(first.told.counts.positive, before)
-    np.testing.assert_array_equal(together.told.counts.positive, merge([third, first, second]).told.counts.positive)
+    np.testing.assert_array_equal(first.counts.positive, before)
+    np.testing.assert_array_equal(together.counts.positive, merge([third, first, second]).counts.positive)
     assert again.n_rows == 400
 
 
@@ -76,7 +76,7 @@ def test_other_rows_are_not_taken_for_the_same() -> None:
 
 def test_two_sealed_sketches_that_differ_by_one_row_give_its_signs() -> None:
     """What the page warns of: were it mended, the page would have to say so."""
-    one, other = (sketch(WIDE[:n], sealed=True).told.counts for n in (128, 129))
+    one, other = (sketch(WIDE[:n], sealed=True).counts for n in (128, 129))
     net = (other.positive[0] - other.negative[0]) - (one.positive[0] - one.negative[0])
     np.testing.assert_array_equal(net, np.sign(WIDE[128]))
 
@@ -129,7 +129,7 @@ def test_rows_seen_twice_are_refused(tmp_path: Path) -> None:
 def test_files_are_compared_before_any_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for k, seed in enumerate((0, 0, 1)):
         sketch(X, first_row=200 * k, random_state=seed).save(tmp_path / f"{k}.sketch")
-    monkeypatch.setattr(sketch_file, "read_told", lambda _: pytest.fail("arrays were read"))
+    monkeypatch.setattr(sketch_file, "read_counts", lambda _: pytest.fail("arrays were read"))
     with pytest.raises(InputError, match="same seed"):
         merge(sorted(tmp_path.iterdir()))
 
@@ -141,16 +141,16 @@ def test_few_files_at_a_time_are_in_memory(tmp_path: Path, monkeypatch: pytest.M
     for k in range(8):
         sketch(X, first_row=200 * k).save(tmp_path / f"{k}.sketch")
     alive: list[Any] = []
-    most, read = [0], sketch_file.read_told
+    most, read = [0], sketch_file.read_counts
 
     def watched(path: Path) -> Any:
-        told = read(path)
-        alive.append(weakref.ref(told.counts.positive))
+        piece = read(path)
+        alive.append(weakref.ref(piece.counts.positive))
         gc.collect()
         most[0] = max(most[0], sum(ref() is not None for ref in alive))
-        return told
+        return piece
 
-    monkeypatch.setattr(sketch_file, "read_told", watched)
+    monkeypatch.setattr(sketch_file, "read_counts", watched)
     assert merge(sorted(tmp_path.iterdir())).n_rows == 1600
     assert most[0] <= merging.AHEAD + 3  # the first, the one being added, the one before it, and those ahead
 

@@ -78,12 +78,12 @@ def test_cut_blocks_are_those_that_are_dealt_with_fewer_rows(seed: int) -> None:
         for a, b in pairwise(ends)
         if rng.random() < 0.8
     ]
-    told = merge(made).told
-    dealt = assign_ranges(told.ranges, told.sealed, (1, 64), seed)
+    merged = merge(made)
+    dealt = assign_ranges(merged.ranges, merged.sealed, (1, 64), seed)
     whole = dealt.levels[0]
     for level in dealt.levels[1:]:
         whole = whole[level]
-    assert cut_blocks(told.ranges, told.sealed) == np.sum(np.diff(whole) < BLOCK)
+    assert cut_blocks(merged.ranges, merged.sealed) == np.sum(np.diff(whole) < BLOCK)
 
 
 def test_how_rows_are_counted_is_said() -> None:
@@ -128,8 +128,8 @@ def test_a_sealed_file_has_counts_and_values_that_64_rows_share(first_row: int, 
     made.save(tmp_path / "a.sketch")
     assert numbers_in(tmp_path / "a.sketch") == {7.25, 10.25}
     back = load_sketch(tmp_path / "a.sketch")
-    assert back.told.same.features.tolist() == [0, 3]
-    assert np.isnan(back.told.counts.nearest).all()
+    assert back.constant.features.tolist() == [0, 3]
+    assert np.isnan(back.counts.nearest).all()
     sketch(X[:64], sealed=True, bucket_sizes=(64,)).save(tmp_path / "b.sketch")
     assert numbers_in(tmp_path / "b.sketch") == set()
 
@@ -158,7 +158,7 @@ def test_sealed_files_merge_with_others_and_decide_like_one_fit(tmp_path: Path) 
         sketch(X[a:b], first_row=a, sealed=sealed).save(paths[-1])
     for order in (paths, paths[::-1]):
         together = merge(order)
-        assert np.isnan(together.told.counts.nearest).all()
+        assert np.isnan(together.counts.nearest).all()
         together.save(tmp_path / "all.sketch")
         for found in (together, load_sketch(tmp_path / "all.sketch")):
             same_answer(found.estimate(X, contamination=0.1), expected)

@@ -115,7 +115,7 @@ def _kept(made: Sketch) -> str:
         return "It holds counts only, no row as it is."
     from sparsemean._counts.sketch import spans
 
-    kept = tuple((part.first_row, part.first_row + part.values.shape[0]) for part in made.told.loose)
+    kept = tuple(rows.range for rows in made.pending)
     return (
         f"It holds {made.rows_kept} of the rows as they are ({spans(kept)}), as their blocks of 64 go on elsewhere; "
         "--seal keeps none."

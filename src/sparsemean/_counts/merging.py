@@ -1,26 +1,35 @@
-"""Merging sketches: each is read, checked against the first and added."""
+"""Sketches add up: whole blocks of 64 rows, rows of cut blocks, constant columns; in memory and from files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from sparsemean._counts import partial_counts, sketch_file
-from sparsemean._counts.sketch import Sketch, sketch
-from sparsemean._counts.sketch_file import load_sketch
-from sparsemean._data.table import Names
-from sparsemean._util.records import CountArray, FloatArray, SketchState
+from sparsemean._counts import sketch_file
+from sparsemean._counts.sketch import (
+    ConstantColumns,
+    PendingRows,
+    Sketch,
+    check_names,
+    constant_columns,
+    count_rows,
+    sketch_rows,
+)
+from sparsemean._counts.sketch_file import MOST_ROWS
+from sparsemean._data.source import Dense
+from sparsemean._data.table import Table
+from sparsemean._stats.buckets import assign_places, block_positions
+from sparsemean._util.records import BLOCK, CountArray, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
-
-__all__ = ["Sketch", "load_sketch", "merge", "sketch"]
 
 BY_CHANCE = 1e-9
 """Pieces of which all features have the same signs are refused where other rows would have them this seldom."""
@@ -36,34 +45,11 @@ ALIKE = {
     "missing": "way with missing values",
     "shift": "null value",
 }
-"""What must be the same, in words."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """One sketch to be added, in memory or in a file, and what to call it."""
-
-    what: Sketch | Path
-    header: sketch_file.Header
-    name: str
-
-    def told(self) -> SketchState:
-        """Return the counts, read now if they are in a file, to be added to others."""
-        return self.what.told if isinstance(self.what, Sketch) else sketch_file.read_told(self.what)
-
-    def whole(self) -> Sketch:
-        """Return the sketch, read now if it is in a file."""
-        return self.what if isinstance(self.what, Sketch) else sketch_file.load_sketch(self.what)
-
-    def names(self) -> Names | None:
-        """Return the feature names."""
-        if isinstance(self.what, Sketch):
-            return self.what.feature_names
-        return sketch_file.read_names(self.what) if self.header.names else None
+"""Entries of a header that must be the same, in words."""
 
 
 def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
-    """Return what several sketches, or files of them, tell together, in whatever order they come.
+    """Return the sketch of the rows of several sketches, or files of them, in whatever order they come.
 
     They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Rows that
     two have by number are refused, and so are two pieces of the same rows under different numbers, where the signs of
@@ -78,13 +64,13 @@ def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
     >>> merge([sketch(X[100:], first_row=100), sketch(X[:100])]).ranges
     ((0, 300),)
     """
-    parts = [_part(item, k) for k, item in enumerate(_listed(sketches))]
-    for other in parts[1:]:
-        _check_alike(parts[0], other)
-    _check_apart(parts)
-    first = parts[0].whole()
-    told = _unlike(parts, chain((first.told,), _coming(parts[1:])))
-    return replace(first, told=partial_counts.merged(told))
+    pieces = _listed(sketches)
+    headers = [_header(piece) for piece in pieces]
+    labels = [f"sketch {k + 1} of the list" if isinstance(p, Sketch) else str(p) for k, p in enumerate(pieces)]
+    for k in range(1, len(pieces)):
+        _check_alike((pieces[0], pieces[k]), (headers[0], headers[k]), (labels[0], labels[k]))
+    _check_disjoint((*pair, label) for header, label in zip(headers, labels, strict=True) for pair in header.ranges)
+    return add_sketches(_check_repeats(labels, chain((_whole(pieces[0]),), _read_ahead(pieces[1:]))))
 
 
 def _listed(sketches: Any) -> list[Any]:
@@ -97,40 +83,108 @@ def _listed(sketches: Any) -> list[Any]:
     return listed
 
 
-def _part(item: Any, k: int) -> Part:
-    if isinstance(item, Sketch):
-        return Part(item, sketch_file.header_of(item), f"sketch {k + 1} of the list")
-    if isinstance(item, (str, Path)):
-        return Part(Path(item), sketch_file.read_header(item), str(item))
-    raise InputError("sketches", "be sketches or files with them", type(item).__name__)
+def _header(piece: Any) -> sketch_file.Header:
+    if isinstance(piece, Sketch):
+        return sketch_file.header_of(piece)
+    if isinstance(piece, (str, Path)):
+        return sketch_file.read_header(piece)
+    raise InputError("sketches", "be sketches or files with them", type(piece).__name__)
 
 
-def _coming(parts: Sequence[Part]) -> Iterator[SketchState]:
+def _whole(piece: Sketch | str | Path) -> Sketch:
+    return piece if isinstance(piece, Sketch) else sketch_file.load_sketch(piece)
+
+
+def _read_ahead(pieces: Sequence[Sketch | str | Path]) -> Iterator[Sketch]:
     """Yield one sketch after the other, while the next ones are read: comparing checksums is most of the work."""
+
+    def read(piece: Sketch | str | Path) -> Sketch:
+        return piece if isinstance(piece, Sketch) else sketch_file.read_counts(piece)
+
     pool = ThreadPoolExecutor(AHEAD)
     try:
-        reading = deque(pool.submit(part.told) for part in parts[:AHEAD])
-        for part in parts[AHEAD:]:
+        reading = deque(pool.submit(read, piece) for piece in pieces[:AHEAD])
+        for piece in pieces[AHEAD:]:
             yield reading.popleft().result()
-            reading.append(pool.submit(part.told))
+            reading.append(pool.submit(read, piece))
         while reading:
             yield reading.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _unlike(parts: Sequence[Part], sketches: Iterable[SketchState]) -> Iterator[SketchState]:
+# What does not add up is refused: other settings, rows in common, the same rows under other numbers.
+
+
+def _check_alike(pieces: Sequence[Any], headers: Sequence[sketch_file.Header], labels: Sequence[str]) -> None:
+    """Refuse two sketches that do not add up, with both files and both values."""
+    for name, words in ALIKE.items():
+        first, other = (getattr(header, name) for header in headers)
+        if first != other:
+            if name == "missing":
+                first, other = (("raise", "omit")[omit] for omit in (first, other))
+            elif name == "names":
+                first, other = _first_difference([_whole(piece).feature_names for piece in pieces])
+            elif name == "shift":
+                first, other = _first_difference([_full_null(_whole(piece)) for piece in pieces])
+            values = f"{first} in {labels[0]} and {other} in {labels[1]}"
+            raise InputError("sketches", f"have the same {words}", values)
+
+
+def _full_null(sketch: Sketch) -> FloatArray:
+    return np.broadcast_to(sketch.null, sketch.n_features)
+
+
+def _first_difference(arrays: Sequence[npt.NDArray[Any] | None]) -> tuple[str, str]:
+    """Return two values in words: the first that differ."""
+    first, other = arrays
+    if first is None or other is None:
+        one, two = ("no names" if names is None else f"{names[0]!r}, …" for names in arrays)
+        return one, two
+    at = int(np.flatnonzero(first != other)[0])
+    return f"{first[at : at + 1].tolist()[0]!r} (column {at})", repr(other[at : at + 1].tolist()[0])
+
+
+def _check_disjoint(ranges: Iterable[tuple[int, int, str]]) -> None:
+    """Refuse rows that two sketches have seen, with their numbers and labels, and more rows than can be counted."""
+    ranges = sorted(ranges)
+    for (a, b, first), (c, d, other) in pairwise(ranges):
+        if c < b:
+            where = f"in {first} and {other}" if first != other else f"in {first}, given twice"
+            where = where if first else f"twice ({a}–{b - 1} and {c}–{d - 1})"
+            raise InputError("sketches", "have no rows in common", f"rows {c} to {min(b, d) - 1} {where}")
+    if (rows := sum(last - first for first, last, _ in ranges)) > MOST_ROWS:
+        raise InputError("sketches", f"have at most {MOST_ROWS:,} rows together", rows)
+
+
+def _check_repeats(labels: Sequence[str], sketches: Iterable[Sketch]) -> Iterator[Sketch]:
     """Yield one sketch after the other, unless all of its features have the signs of one before."""
-    known: dict[bytes, Part] = {}
-    for part, told in zip(parts, sketches, strict=False):
-        signs = partial_counts.signs_of_rows(told, LOOKED_AT)
-        if signs is not None and _agree_by_chance(signs, told.n_rows) <= BY_CHANCE:
-            digest = hashlib.sha256(signs.tobytes()).digest()
-            if (other := known.setdefault(digest, part)) is not part:
-                both = f"{other.name} and {part.name}, in which every feature has the same signs"
+    known: dict[bytes, str] = {}
+    for label, sketch in zip(labels, sketches, strict=True):
+        signs = _sign_counts(sketch)
+        if signs is not None and _agree_by_chance(signs, sketch.n_rows) <= BY_CHANCE:
+            other = known.setdefault(hashlib.sha256(signs.tobytes()).digest(), label)
+            if other != label:
+                both = f"{other} and {label}, in which every feature has the same signs"
                 advice = "they seem to be the same rows under another first row: leave one out"
                 raise InputError("sketches", "have no rows in common", both, advice)
-        yield told
+        yield sketch
+
+
+def _sign_counts(sketch: Sketch) -> CountArray | None:
+    """Return how many rows lie above and below the null value in the first features, whatever their numbers.
+
+    Pending rows count too, so that the same rows have the same signs under any first row. None where single rows are
+    not counted.
+    """
+    if 1 not in sketch.bucket_sizes:
+        return None
+    at, null = sketch.bucket_sizes.index(1), _full_null(sketch)[:LOOKED_AT]
+    signs = np.stack((sketch.counts.positive[at, :LOOKED_AT], sketch.counts.negative[at, :LOOKED_AT])).astype(np.int32)
+    for rows in sketch.pending:
+        values: FloatArray = np.asarray(rows.values[:, :LOOKED_AT], dtype=np.float64)
+        signs += np.stack([np.sum(side, axis=0, dtype=np.int32) for side in (values > null, values < null)])
+    return signs
 
 
 def _agree_by_chance(signs: CountArray, n: int) -> float:
@@ -144,50 +198,120 @@ def _agree_by_chance(signs: CountArray, n: int) -> float:
     return float(np.exp(-0.5 * np.sum(np.log(np.maximum(4 * np.pi * variance, 1.0)))))
 
 
-def _check_alike(first: Part, other: Part) -> None:
-    """Refuse sketches that do not add up, with both files and both values."""
-    for name, words in ALIKE.items():
-        a, b = getattr(first.header, name), getattr(other.header, name)
-        if a != b:
-            one, two = _values(name, first, other)
-            raise InputError("sketches", f"have the same {words}", f"{one} in {first.name} and {two} in {other.name}")
+# Adding, of sketches that are known to have the same settings.
 
 
-def _values(name: str, first: Part, other: Part) -> tuple[str, str]:
-    """Return both values in words: of many the first that differ."""
-    if name == "names":
-        return _differing(first.names(), other.names(), "no names")
-    if name == "shift":
-        d = first.header.n_features
-        return _differing(_null(first, d), _null(other, d), "0")
-    if name == "missing":
-        one, two = (("omit" if part.header.missing else "raise") for part in (first, other))
-        return one, two
-    return str(getattr(first.header, name)), str(getattr(other.header, name))
+def append_rows(sketch: Sketch, table: Table, *, n_jobs: int | None = None) -> Sketch:
+    """Return a sketch of the rows seen and of those of a table, which come next."""
+    if table.shape[1] != sketch.n_features:
+        raise InputError("X", f"have the {sketch.n_features} features of the rows before", table.shape[1])
+    if table.feature_names is not None:
+        if sketch.feature_names is None:
+            rule = "have the feature names of the rows before"
+            raise InputError("X", rule, "names where there were none before")
+        check_names(table.feature_names, sketch.feature_names, "the rows before")
+    new = sketch_rows(
+        table, sketch.ranges[-1][1], seed=sketch.seed, bucket_sizes=sketch.bucket_sizes, null=sketch.null,
+        missing=sketch.missing, n_jobs=n_jobs,
+    )  # fmt: skip
+    return add_sketches((sketch, new))
 
 
-def _null(part: Part, d: int) -> FloatArray:
-    shift = part.told().shift
-    return np.zeros(d) if shift is None else shift
+def add_sketches(sketches: Iterable[Sketch]) -> Sketch:
+    """Return the sketch of all their rows; none may have seen a row of another.
+
+    They are taken one after the other, so that an iterator need never have two. Settings and names are those of the
+    first: whoever has sketches from elsewhere compares them before.
+    """
+    coming = iter(sketches)
+    total, owned = next(coming), False
+    for other in coming:
+        total, owned = _add(total, other, owned=owned)
+    return total
 
 
-def _differing(first: Any, other: Any, none: str) -> tuple[str, str]:
-    if first is None or other is None:
-        one, two = (none if each is None else f"{each[0]!r}, …" for each in (first, other))
-        return one, two
-    at = int(np.flatnonzero(first != other)[0])
-    one, two = (repr(each[at].item() if isinstance(each[at], np.generic) else each[at]) for each in (first, other))
-    return f"{one} (column {at})", two
+def close_blocks(sketch: Sketch) -> Sketch:
+    """Close all blocks with the rows they have: nothing more will come."""
+    return _count_blocks(sketch, lambda rows: True)[0]  # noqa: ARG005
 
 
-def _check_apart(parts: Sequence[Part]) -> None:
-    """Refuse rows that two sketches have seen, with their numbers and both files."""
-    ranges = sorted((first, last, part.name) for part in parts for first, last in part.header.ranges)
-    furthest, whose = 0, ""
-    for first, last, name in ranges:
-        if first < furthest:
-            both = f"{whose} and {name}" if whose != name else f"{name}, given twice"
-            rule = "have no rows in common"
-            raise InputError("sketches", rule, f"rows {first} to {min(furthest, last) - 1} in {both}")
-        furthest, whose = last, name
-    partial_counts.check_apart((first, last) for first, last, _ in ranges)
+def _add(total: Sketch, other: Sketch, *, owned: bool) -> tuple[Sketch, bool]:
+    """Add one more; whether the arrays of ``total`` are its own, to be written to, comes in and goes out."""
+    ranges = sorted((*total.ranges, *other.ranges))
+    _check_disjoint((*pair, "") for pair in ranges)
+    if other.counts.n_buckets[0]:
+        total, owned = _add_counts(total, other, owned=owned), True
+    total = replace(
+        total,
+        ranges=_joined(ranges),
+        pending=tuple(sorted((*total.pending, *other.pending), key=lambda rows: rows.first_row)),
+        sealed=tuple(sorted((*total.sealed, *other.sealed))),
+    )
+    total, counted = _count_blocks(total, lambda rows: rows == BLOCK)
+    return total, owned or counted
+
+
+def _count_blocks(sketch: Sketch, complete: Callable[[int], bool]) -> tuple[Sketch, bool]:
+    """Count the blocks whose number of pending rows is enough, the others stay; and say whether there was one."""
+    pending, total = list[PendingRows](), sketch
+    for _, group in groupby(sketch.pending, key=lambda rows: rows.first_row // BLOCK):
+        block = list(group)
+        if not complete(sum(rows.values.shape[0] for rows in block)):
+            pending += block
+            continue
+        positions = np.concatenate([block_positions(r.first_row, r.values.shape[0], sketch.seed) for r in block])
+        source = Dense(np.concatenate([rows.values for rows in block]))
+        counts = count_rows(sketch, Table(source), assign_places(positions, sketch.bucket_sizes))
+        total = _add_counts(total, replace(sketch, counts=counts, constant=constant_columns(source, counts)))
+    return replace(total, pending=tuple(pending)), total is not sketch
+
+
+def _add_counts(total: Sketch, other: Sketch, *, owned: bool = False) -> Sketch:
+    """Add the counts alone, in the arrays of ``total`` where they are its own."""
+    constant = _constant_in_both(total, other)  # before the arrays that say so are written to
+    counts = total.counts.taking_in(other.counts) if owned else total.counts.plus(other.counts)
+    return replace(total, counts=counts, constant=constant)
+
+
+def _constant_in_both(first: Sketch, second: Sketch) -> ConstantColumns:
+    """Return the features that hold one value in both, or in one where the other has no value at all.
+
+    Examples
+    --------
+    >>> from sparsemean._util.records import Counts
+    >>> counts = Counts(*np.ones((2, 1, 9), dtype=np.int32), np.ones(9), (2,))
+    >>> features = np.array([1, 4])
+    >>> five, six = (ConstantColumns(features, np.array([5.0, value])) for value in (5.0, 6.0))
+    >>> _constant_in_both(Sketch(counts=counts, constant=five), Sketch(counts=counts, constant=six)).features
+    array([1])
+    """
+    features = np.union1d(first.constant.features, second.constant.features)
+    if not features.size:
+        return ConstantColumns()
+    (a, a_fits), (b, b_fits) = (_constant_values(sketch, features) for sketch in (first, second))
+    fits = a_fits & b_fits & ((a == b) | np.isnan(a) | np.isnan(b))
+    return ConstantColumns(features[fits], np.where(np.isnan(a), b, a)[fits])
+
+
+def _constant_values(sketch: Sketch, features: IntArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return the value of ``features``, NaN where there is no one value, and whether it is one or there is none yet."""
+    values = np.full(features.size, np.nan)
+    values[np.searchsorted(features, sketch.constant.features)] = sketch.constant.values
+    return values, ~np.isnan(values) | (np.broadcast_to(sketch.counts.buckets(0, features), features.shape) == 0)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return neighbouring ranges as one.
+
+    Examples
+    --------
+    >>> _joined([(0, 64), (64, 100), (128, 130)])
+    ((0, 100), (128, 130))
+    """
+    out: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if out and out[-1][1] == first:
+            out[-1] = (out[-1][0], last)
+        else:
+            out.append((first, last))
+    return tuple(out)

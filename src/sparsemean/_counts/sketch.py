@@ -1,43 +1,91 @@
-"""A sketch: the counts of rows that cannot be brought together, made where the rows are."""
+"""A sketch: the counts of some rows, made where the rows are, that add up to those of all rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from sparsemean._counts import partial_counts
+from sparsemean._counts.engines import engine_of
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host
+from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
 from sparsemean._data.table import Names, Table
+from sparsemean._stats.arrays import on_host
+from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.nulls import contrast_bases, contrast_sizes
-from sparsemean._stats.planning import MIN_ROWS, plan_fit
-from sparsemean._util import records
+from sparsemean._stats.planning import AUTO_SIZES, MIN_ROWS, plan_fit
 from sparsemean._util.checks import draw_seed, integer, one_number_each
-from sparsemean._util.records import BLOCK, FloatArray, Ranges
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition, Ranges
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingRows:
+    """Rows, as they are, of a block of 64 whose other rows have not been seen."""
+
+    first_row: int
+    values: npt.NDArray[np.generic]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """First row and the one behind the last."""
+        return self.first_row, self.first_row + self.values.shape[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantColumns:
+    """Features, rising, all of whose values are one and the same, other than the null value; and that value."""
+
+    features: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    values: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Sketch:
     """What is known of some rows: a few counts for each feature that add up over rows; `sparsemean.sketch` makes it.
 
     Attributes
     ----------
-    told : SketchState
-        The counts, and how rows were dealt.
+    counts : Counts
+        Those of blocks of 64 rows that are complete, or were closed with the rows they had.
+    ranges : tuple of (int, int)
+        First row and the one behind the last of every stretch that was seen, rising and apart.
+    seed : int
+        What assigns rows to buckets, by their number among all rows.
+    bucket_sizes : tuple of int
+        Sizes of buckets that are counted.
+    null : float or array of d numbers
+        The means that are tested against.
+    missing : str
+        What was done about NaN: ``"raise"`` or ``"omit"``.
     feature_names : array of str or None
         Names of the features, where they have any.
+    pending : tuple of PendingRows
+        Rows whose block is not complete yet, by rising number.
+    sealed : tuple of (int, int)
+        Parts of blocks that were closed before the block was complete, and assigned apart from its other rows.
+    constant : ConstantColumns
+        Features that hold one value only, in the rows that are counted.
     """
 
-    told: records.SketchState
+    counts: Counts
+    ranges: Ranges = ()
+    seed: int = 0
+    bucket_sizes: tuple[int, ...] = AUTO_SIZES
+    null: FloatArray | float = 0.0
+    missing: str = "raise"
     feature_names: Names | None = None
+    pending: tuple[PendingRows, ...] = field(default_factory=tuple)
+    sealed: Ranges = field(default_factory=tuple)
+    constant: ConstantColumns = field(default_factory=ConstantColumns)
 
     def __repr__(self) -> str:
         return f"<Sketch: {self.n_rows:,} rows ({spans(self.ranges)}), {self.n_features:,} features, seed {self.seed}>"
@@ -45,17 +93,12 @@ class Sketch:
     @property
     def n_rows(self) -> int:
         """Number of rows seen."""
-        return self.told.n_rows
+        return sum(last - first for first, last in self.ranges)
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.told.n_features
-
-    @property
-    def ranges(self) -> Ranges:
-        """First row and the one behind the last of every stretch that was seen."""
-        return self.told.ranges
+        return int(self.counts.nearest.size)
 
     @property
     def gaps(self) -> Ranges:
@@ -64,29 +107,9 @@ class Sketch:
         return tuple((a, b) for (_, a), (b, _) in zip(ends, self.ranges, strict=False) if a < b)
 
     @property
-    def seed(self) -> int:
-        """What deals rows into buckets."""
-        return self.told.seed
-
-    @property
-    def bucket_sizes(self) -> tuple[int, ...]:
-        """Sizes of buckets that are counted."""
-        return self.told.sizes
-
-    @property
-    def null(self) -> FloatArray | float:
-        """The means that are tested against."""
-        return 0.0 if self.told.shift is None else self.told.shift
-
-    @property
-    def missing(self) -> str:
-        """What was done about NaN: ``"raise"`` or ``"omit"``."""
-        return "omit" if self.told.missing else "raise"
-
-    @property
     def rows_kept(self) -> int:
         """Rows that are kept as they are, as their block of 64 is not complete: none once it is sealed."""
-        return sum(part.values.shape[0] for part in self.told.loose)
+        return sum(rows.values.shape[0] for rows in self.pending)
 
     def save(self, path: str | Path) -> None:
         """Write the sketch to one file; `sparsemean.load_sketch` reads it and `sparsemean.merge` adds it up."""
@@ -95,7 +118,7 @@ class Sketch:
         save(self, path)
 
     def estimate(self, X: Any = None, **options: Any) -> Estimate:
-        """Conclude: which features have a mean, and how sure that is.
+        """Infer which features have a mean, and how sure that is.
 
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
         those of one fit of all rows. Estimates, intervals and suspect rows need the rows, as does ``noise="skewed"``:
@@ -130,17 +153,18 @@ def spans(ranges: Ranges, most: int = 4) -> str:
     return ", ".join((*shown, *(["…"] if len(ranges) > most else [])))
 
 
-def same_names(first: Names | None, second: Names | None) -> bool:
-    """Whether both are the same names, or none."""
-    if first is None or second is None:
-        return first is second
-    return first is second or bool(np.array_equal(first, second))
+def check_names(names: Names, expected: Names, whose: str) -> None:
+    """Refuse names of features that are not the expected ones."""
+    if names is not expected and not np.array_equal(names, expected):
+        at = int(np.flatnonzero(names != expected)[0])
+        differing = f"{names[at]!r} in place of {expected[at]!r} in column {at}"
+        raise InputError("X", f"have the feature names of {whose}", differing)
 
 
 # Count some rows: the part that runs where the rows are.
 
 SKEWED_SIZES = tuple(sorted({*contrast_sizes(contrast_bases(0)), *contrast_sizes(contrast_bases(1))}))
-"""What a conclusion under skewed noise may need, with bad rows or without."""
+"""What inference under skewed noise may need, with bad rows or without."""
 MOST_NUMBER = 2**60
 WHY_NOT = {
     "groups": "rows of one subject may lie in different pieces, and share a bucket",
@@ -177,7 +201,7 @@ def sketch(
     first_row : int, default=0
         Number of the first row among all rows.
     random_state : int, Generator, RandomState or None, default=0
-        Deals rows into buckets. Sketches add up only if they have one seed, so that it is 0 by default; it need not be
+        Assigns rows to buckets. Sketches add up only if they have one seed, so that it is 0 by default; it need not be
         secret.
     bucket_sizes : "auto" or tuple of int, default="auto"
         Sizes to count, rising powers of two up to 64; "auto" is (1, 2, 4), under skewed noise (1, 2, 4, 8, 16, 32).
@@ -234,18 +258,17 @@ def sketch_table(
     if sealed and table.shape[0] < BLOCK:
         rule = f"be left out for fewer than {BLOCK} rows, whose counts would give them away"
         raise InputError("sealed", rule, f"{table.shape[0]} rows")
-    told = partial_counts.sketch(
+    return sketch_rows(
         table,
         _first(first_row),
         seed=draw_seed(random_state),
-        sizes=sizes_for(bucket_sizes, noise, missing),
-        shift=one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null"),
-        missing=missing == "omit",
+        bucket_sizes=sizes_for(bucket_sizes, noise, missing),
+        null=_null(null, table),
+        missing=missing,
         sealed=bool(sealed),
         n_jobs=n_jobs,
         progress=progress,
     )
-    return Sketch(told, table.feature_names)
 
 
 def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
@@ -257,18 +280,9 @@ def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
     return plan_fit(MIN_ROWS, 1, bucket_sizes=bucket_sizes).bucket_sizes
 
 
-def followed_by(sketch: Sketch, table: Table, *, n_jobs: int | None = None) -> Sketch:
-    """Return a sketch of the rows seen and of those of a table, which come next."""
-    told = sketch.told
-    if table.shape[1] != sketch.n_features:
-        raise InputError("X", f"have the {sketch.n_features} features of the rows before", table.shape[1])
-    if table.feature_names is not None and not same_names(sketch.feature_names, table.feature_names):
-        raise InputError("X", "have the feature names of the rows before", _first_other(sketch, table))
-    new = partial_counts.sketch(
-        table, told.ranges[-1][1], seed=told.seed, sizes=told.sizes, shift=told.shift, missing=told.missing,
-        n_jobs=n_jobs,
-    )  # fmt: skip
-    return replace(sketch, told=partial_counts.merged((told, new)))
+def _null(null: Any, table: Table) -> FloatArray | float:
+    means = one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null")
+    return 0.0 if means is None else means
 
 
 def _first(first_row: Any) -> int:
@@ -279,8 +293,120 @@ def _first(first_row: Any) -> int:
     return first
 
 
-def _first_other(sketch: Sketch, table: Table) -> str:
-    if sketch.feature_names is None or table.feature_names is None:
-        return "names where there were none before"
-    at = int(np.flatnonzero(sketch.feature_names != table.feature_names)[0])
-    return f"{table.feature_names[at]!r} in place of {sketch.feature_names[at]!r} in column {at}"
+# Count rows whose arguments are checked: what streams, files and the tasks of a cluster share.
+
+
+def sketch_rows(
+    table: Table,
+    first_row: int = 0,
+    *,
+    seed: int,
+    bucket_sizes: tuple[int, ...],
+    null: FloatArray | float = 0.0,
+    missing: str = "raise",
+    sealed: bool = False,
+    n_jobs: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Sketch:
+    """Count the rows of a table, the first of which is row ``first_row`` of all.
+
+    ``sealed`` closes the blocks at both ends with the rows they have: none is kept, no other piece completes them, and
+    nothing is stored that may be a single value.
+    """
+    last = first_row + table.shape[0]
+    start = min(-(-first_row // BLOCK) * BLOCK, last)
+    stop = last if sealed else max(last // BLOCK * BLOCK, start)
+    sketch = Sketch(
+        counts=_no_counts(table.shape[1], bucket_sizes), ranges=((first_row, last),), seed=seed,
+        bucket_sizes=bucket_sizes, null=null, missing=missing, feature_names=table.feature_names,
+        sealed=_cut_ends(first_row, last) if sealed else (),
+    )  # fmt: skip
+    counts, pending = sketch.counts, list[PendingRows]()
+    for a, b, whole in ((first_row, start, sealed), (start, stop, True), (stop, last, False)):
+        if a < b and whole:
+            partition = assign_block_buckets(b - a, bucket_sizes, seed, first_row=a)
+            partition = partition.of_rows(np.arange(a - first_row, b - first_row))
+            new = count_rows(sketch, table, partition, n_jobs=n_jobs, progress=progress if a == start else None)
+            counts = counts.plus(new) if counts.n_buckets[0] else new
+        elif a < b:
+            pending.append(_pending_rows(table, slice(a - first_row, b - first_row), a, omit=missing == "omit"))
+    constant = constant_columns(table.source, counts) if counts.n_buckets[0] else ConstantColumns()
+    sketch = replace(sketch, counts=counts, pending=tuple(pending), constant=constant)
+    return _without_single_values(sketch) if sealed else sketch
+
+
+def count_rows(sketch: Sketch, table: Table, partition: Partition, **options: Any) -> Counts:
+    """Count the signs of rows in the buckets of a partition, with the null and the missing values of a sketch."""
+    null = None if isinstance(sketch.null, float) else sketch.null
+    spec = BucketSpec(partition, null, sketch.missing == "omit")
+    counts, _ = engine_of(table.source).count(table, spec, **options)
+    return on_host(counts)
+
+
+def constant_columns(source: Source, counts: Counts) -> ConstantColumns:
+    """Return the features that hold one value, not the null value, in all rows of a source that ``counts`` are of."""
+    buckets = counts.buckets(0)
+    one_sided = (counts.positive[0] == buckets) | (counts.negative[0] == buckets)
+    candidates = np.flatnonzero(one_sided & (np.asarray(buckets) > 0))
+    if candidates.size:
+        candidates = _constant_at_first(source, candidates)
+    features, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    for columns, rows in source.takes_of(candidates) if candidates.size else ():
+        low = np.fmin.reduce(rows)
+        constant = low == np.fmax.reduce(rows)
+        features.append(columns[constant])
+        values.append(low[constant])
+    return ConstantColumns(np.concatenate(features), np.concatenate(values))
+
+
+def _constant_at_first(source: Source, columns: IntArray) -> IntArray:
+    """Return which of ``columns`` hold one value, or none, in the first rows: few others need be read whole."""
+    n, d = source.shape
+    rows = slice(0, min(BLOCK, n))
+    width = max(1, int(AT_ONCE / (rows.stop * source.bytes_a_value)))
+    kept = []
+    for read, at, wanted in runs(columns, BLOCK if source.along == "columns" else d, width):
+        values = as_dense(source.block(rows, read))[:, wanted]
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+        kept.append(columns[at][(low == high) | (low != low)])
+    return np.concatenate(kept)
+
+
+def _without_single_values(sketch: Sketch) -> Sketch:
+    """Leave out what may be a value of one row: the nearest mean, and a feature's one value of fewer than 64 rows."""
+    counts, constant = sketch.counts, sketch.constant
+    missing = 0 if counts.missing is None else counts.missing[constant.features]
+    many = np.broadcast_to(sketch.n_rows - missing >= BLOCK, constant.features.shape)
+    return replace(
+        sketch,
+        counts=replace(counts, nearest=np.full(sketch.n_features, np.nan)),
+        constant=ConstantColumns(constant.features[many], constant.values[many]),
+    )
+
+
+def _cut_ends(first: int, last: int) -> Ranges:
+    """Return the parts of blocks at both ends of a stretch of rows.
+
+    Examples
+    --------
+    >>> _cut_ends(10, 200), _cut_ends(64, 128), _cut_ends(70, 80)
+    (((10, 64), (192, 200)), (), ((70, 80),))
+    """
+    if first // BLOCK == (last - 1) // BLOCK:
+        return ((first, last),) if last - first < BLOCK else ()
+    ends = ((first, -(-first // BLOCK) * BLOCK), (last // BLOCK * BLOCK, last))
+    return tuple((a, b) for a, b in ends if a < b)
+
+
+def _pending_rows(table: Table, rows: slice, first_row: int, *, omit: bool) -> PendingRows:
+    """Copy some rows, unless a value is not finite."""
+    block = as_dense(table.source.block(rows, slice(0, table.shape[1]))).copy()
+    if place := find_non_finite(block, at=(rows.start, 0), skip_missing=omit):
+        raise table.non_finite_error(place, skip_missing=omit)
+    return PendingRows(first_row, block)
+
+
+def _no_counts(d: int, sizes: tuple[int, ...]) -> Counts:
+    """Return the counts of no row, which take no memory."""
+    zeros = np.broadcast_to(np.zeros((), dtype=np.int32), (len(sizes), d))
+    return Counts(zeros, zeros, np.broadcast_to(np.full((), np.inf), d), (0,) * len(sizes))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts import partial_counts
-from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, same_names
+from sparsemean._counts.merging import close_blocks
+from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
@@ -19,7 +19,7 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, drop_constant, infer
 from sparsemean._stats.buckets import assign_buckets, cut_blocks
 from sparsemean._stats.planning import AUTO_SIZES
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -116,16 +116,9 @@ def _tables(pieces: Iterable[Any], sketch: Sketch) -> Iterator[Table]:
         if table.shape[1] != sketch.n_features:
             features = f"{table.shape[1]:,} features"
             raise InputError("X", f"have the {sketch.n_features:,} features of the sketch", features)
-        _check_names(table.feature_names, sketch.feature_names)
+        if table.feature_names is not None and sketch.feature_names is not None:
+            check_names(table.feature_names, sketch.feature_names, "the sketch")
         yield table
-
-
-def _check_names(found: Names | None, expected: Names | None) -> None:
-    if found is None or expected is None or same_names(found, expected):
-        return
-    at = int(np.flatnonzero(found != expected)[0])
-    named = f"{found[at]!r} in place of {expected[at]!r} in column {at}"
-    raise InputError("X", "have the feature names of the sketch", named)
 
 
 def _row_names(pieces: Sequence[Table]) -> Names | None:
@@ -146,7 +139,7 @@ DEALT = ("groups", "n_buckets")
 def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
     """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
     began = time.perf_counter()
-    request, counts, told = _request(sketch, options)
+    request, counts, closed = _request(sketch, options)
     plan = request.plan
     if X is None and plan.noise == "skewed":
         advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
@@ -154,7 +147,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     inference = infer(plan, counts)
     if X is None:
-        return _without_rows(table, counts, inference, request=request, told=told, began=began)
+        return _without_rows(table, counts, inference, request=request, closed=closed, began=began)
     buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
     columns = np.union1d(screening.screening_columns(data), inference.selection.support)
@@ -175,23 +168,25 @@ def _without_rows(
     inference: Inference,
     *,
     request: one_sample.FitRequest,
-    told: SketchState,
+    closed: Sketch,
     began: float,
 ) -> Estimate:
     """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
     plan = replace(request.plan, screen_rows=False, refine="")
     d = plan.n_features
-    selection = drop_constant(inference.selection, np.intersect1d(inference.selection.support, told.same.features))
+    selection = drop_constant(
+        inference.selection, np.intersect1d(inference.selection.support, closed.constant.features)
+    )
     mean = np.zeros(d) if request.null is None else request.null.copy()
     mean[selection.support] = np.nan
     notes = (*messages.of_fit(plan, counts, selection, selection.skipped, table), NEEDS_ROWS)
     return one_sample.build_estimate(
         plan, counts, replace(inference, selection=selection), table=table, began=began, notes=notes,
-        mean=mean, intervals=np.full((d, 2), np.nan), seed=told.seed, shift=request.null,
+        mean=mean, intervals=np.full((d, 2), np.nan), seed=closed.seed, shift=request.null,
     )  # fmt: skip
 
 
-def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, SketchState]:
+def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, Sketch]:
     """Check what is asked for; return it, the counts of the sizes it needs, and the sketch with all blocks closed."""
     for name in (*FIXED, *DEALT):
         if name in options:
@@ -209,34 +204,34 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
     request = one_sample.validate_request(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
-    told = partial_counts.closed(sketch.told)
-    ranges, sealed = _dealt(told)
+    closed = close_blocks(sketch)
+    ranges, sealed = _dealt(closed)
     if skewed:
         _check_cuts(ranges, sealed)
-    counts = _of_sizes(told, request.plan)
-    return replace(request, plan=replace(request.plan, ranges=ranges, sealed=sealed)), counts, told
+    counts = _of_sizes(closed, request.plan)
+    return replace(request, plan=replace(request.plan, ranges=ranges, sealed=sealed)), counts, closed
 
 
-def _of_sizes(told: SketchState, plan: Plan) -> Counts:
+def _of_sizes(closed: Sketch, plan: Plan) -> Counts:
     """Return the counts of the sizes that are needed, unless one was not counted."""
     needed = plan.bucket_sizes
-    if lacking := [size for size in needed if size not in told.sizes]:
+    if lacking := [size for size in needed if size not in closed.bucket_sizes]:
         named = ", ".join(map(str, lacking))
-        advice = f"sketch the rows with bucket_sizes={tuple(sorted({*told.sizes, *needed}))}"
+        advice = f"sketch the rows with bucket_sizes={tuple(sorted({*closed.bucket_sizes, *needed}))}"
         what = "noise" if plan.noise == "skewed" else "bucket_sizes"
-        raise InputError(what, f"need no sizes but those counted, {told.sizes}", f"{named} as well", advice)
-    counts = told.counts
-    if needed == told.sizes:
+        raise InputError(what, f"need no sizes but those counted, {closed.bucket_sizes}", f"{named} as well", advice)
+    counts = closed.counts
+    if needed == closed.bucket_sizes:
         return counts
-    return counts.of_sizes(tuple(told.sizes.index(size) for size in needed))
+    return counts.of_sizes(tuple(closed.bucket_sizes.index(size) for size in needed))
 
 
-def _dealt(told: SketchState) -> tuple[Ranges, Ranges]:
+def _dealt(closed: Sketch) -> tuple[Ranges, Ranges]:
     """Return the numbers of the rows and what was dealt apart; nothing where one fit deals the same way."""
-    sealed = tuple((a, b) for a, b in told.sealed if not _alone(a, b, told.ranges))
-    if not sealed and told.ranges == ((0, told.n_rows),):
+    sealed = tuple((a, b) for a, b in closed.sealed if not _alone(a, b, closed.ranges))
+    if not sealed and closed.ranges == ((0, closed.n_rows),):
         return (), ()
-    return told.ranges, sealed
+    return closed.ranges, sealed
 
 
 def _alone(first: int, last: int, ranges: Ranges) -> bool:

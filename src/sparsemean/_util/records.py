@@ -54,7 +54,7 @@ class Plan:
     outlook
         What can be expected of this plan, where `sparsemean.plan` made it.
     ranges, sealed
-        Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `SketchState`; empty where rows
+        Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `Sketch`; empty where rows
         have the numbers 0, 1, … and all blocks were assigned whole.
     """
 
@@ -250,65 +250,6 @@ class Counts:
         """Return the same without ``present`` and ``missing`` where nothing was missing after all."""
         complete = self.missing is not None and not self.missing.any()
         return replace(self, present=None, missing=None) if complete else self
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingRows:
-    """Rows, as they are, of a block of 64 whose other rows have not been seen."""
-
-    first_row: int
-    values: npt.NDArray[np.generic]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ConstantColumns:
-    """Features, rising, all of whose values are one and the same, other than the null value; and that value."""
-
-    features: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    values: FloatArray = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SketchState:
-    """What is known of some rows, by their number among all rows: counts that add up to those of one pass.
-
-    Attributes
-    ----------
-    seed, sizes
-        How rows are dealt into buckets.
-    missing, shift
-        Whether NaN is left out, and what was taken from every feature first.
-    counts
-        Of blocks of 64 rows that are complete, or were closed with what they had.
-    ranges
-        First row and the one behind the last of every stretch that was seen, rising and apart.
-    loose
-        Rows whose block is not complete yet, by rising number.
-    sealed
-        Parts of blocks that were closed before the block was complete: they were dealt apart from its other rows.
-    same
-        Features that hold one value only, in the rows that are counted.
-    """
-
-    seed: int
-    sizes: tuple[int, ...]
-    missing: bool
-    shift: FloatArray | None
-    counts: Counts
-    ranges: Ranges
-    loose: tuple[PendingRows, ...] = ()
-    sealed: Ranges = ()
-    same: ConstantColumns = field(default_factory=ConstantColumns)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows seen."""
-        return sum(last - first for first, last in self.ranges)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.counts.nearest.size)
 
 
 class Threshold(NamedTuple):

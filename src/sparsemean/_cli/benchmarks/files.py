@@ -219,9 +219,9 @@ def written(folder: Path, d: int, n_files: int) -> list[Path]:
 
 def _of_others(made: Sketch, k: int) -> Sketch:
     """Return the counts of the features k places further on, as if they were those of other rows."""
-    counts = made.told.counts
+    counts = made.counts
     moved = replace(counts, **{name: np.roll(getattr(counts, name), k, axis=-1) for name in ("positive", "negative")})
-    return replace(made, told=replace(made.told, counts=moved, ranges=((ROWS * k, ROWS * (k + 1)),)))
+    return replace(made, counts=moved, ranges=((ROWS * k, ROWS * (k + 1)),))
 
 
 def cold_times(paths: Sequence[Path], *, repeat: int) -> tuple[float, float]:

@@ -21,7 +21,8 @@ import numpy as np
 
 from sparsemean._cli.benchmarks import data, files
 from sparsemean._cli.benchmarks.timing import Row, against, at_least, best_times, duration, numbers, peak_memory, size
-from sparsemean._counts import partial_counts
+from sparsemean._counts.merging import add_sketches
+from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
@@ -29,7 +30,7 @@ from sparsemean._fit import inference
 from sparsemean._fit.one_sample import fit, validate_request
 from sparsemean._stats import selection
 from sparsemean._util.cluster import cluster_client
-from sparsemean._util.records import Counts, SketchState
+from sparsemean._util.records import Counts
 from sparsemean.result import Estimate
 
 WORKERS = 2
@@ -202,9 +203,9 @@ def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
         yield from _workers(min(repeat, 3))
 
 
-def counted(X: data.FloatMatrix, first_row: int = 0) -> SketchState:
+def counted(X: data.FloatMatrix, first_row: int = 0) -> Sketch:
     """Count a chunk as one thread of a worker does."""
-    return partial_counts.sketch(as_table(X), first_row, seed=0, sizes=SIZES, n_jobs=1)
+    return sketch_rows(as_table(X), first_row, seed=0, bucket_sizes=SIZES, n_jobs=1)
 
 
 def _counting(quick: bool, repeat: int) -> Iterator[Row]:
@@ -225,7 +226,7 @@ def _growing(quick: bool, repeat: int) -> Iterator[Row]:
         yield Row(name, took / once, "×", detail=against(took, once))
 
 
-def made(d: int, n_rows: int, first_row: int = 0) -> SketchState:
+def made(d: int, n_rows: int, first_row: int = 0) -> Sketch:
     """Make up a sketch: fair signs, but for every thousandth feature, which has a mean."""
     rng = np.random.default_rng(0)
     buckets = tuple(n_rows // far_reckoning for far_reckoning in SIZES)
@@ -233,10 +234,10 @@ def made(d: int, n_rows: int, first_row: int = 0) -> SketchState:
     positive[:, ::1000] = np.array(buckets)[:, np.newaxis] * 9 // 10
     negative = np.array(buckets, dtype=np.int32)[:, np.newaxis] - positive
     counts = Counts(positive, negative, rng.random(d), buckets)
-    return SketchState(0, SIZES, False, None, counts, ((first_row, first_row + n_rows),))
+    return Sketch(counts=counts, ranges=((first_row, first_row + n_rows),), bucket_sizes=SIZES)
 
 
-def moved(sketch: SketchState, first_row: int) -> SketchState:
+def moved(sketch: Sketch, first_row: int) -> Sketch:
     """Return a copy as if it were of other rows."""
     counts = sketch.counts
     copied = replace(
@@ -248,7 +249,7 @@ def moved(sketch: SketchState, first_row: int) -> SketchState:
 def _merging(d: int, repeat: int) -> Iterator[Row]:
     first = made(d, 640)
     other = moved(first, 640)
-    (took,) = best_times(lambda: partial_counts.merged((first, other)), repeat=repeat)
+    (took,) = best_times(lambda: add_sketches((first, other)), repeat=repeat)
     name = f"two sketches are merged in memory, {size(d)} features"
     yield Row(name, d / took / 1e6, "million features a second", detail=duration(took))
     yield Row(f"a pickled sketch, three sizes, {size(d)} features", len(pickle.dumps(first, 5)) / d, "B a feature")
@@ -257,19 +258,19 @@ def _merging(d: int, repeat: int) -> Iterator[Row]:
 def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
     """Yield the time of every level of a tree, all its merges one after the other."""
     one = made(d, 640)
-    level: Sequence[SketchState] = [moved(one, 640 * k) for k in range(leaves)]
+    level: Sequence[Sketch] = [moved(one, 640 * k) for k in range(leaves)]
     depth = 0
     while len(level) > 1:
         depth += 1
         groups = [level[k : k + FAN_IN] for k in range(0, len(level), FAN_IN)]
-        (took,) = best_times(lambda groups=groups: [*map(partial_counts.merged, groups)], repeat=repeat)  # type: ignore[misc]
+        (took,) = best_times(lambda groups=groups: [*map(add_sketches, groups)], repeat=repeat)  # type: ignore[misc]
         yield Row(
             name=f"level {depth} of a tree: {len(groups)} × {len(groups[0])} sketches merged, {size(d)} features",
             value=1e3 * took,
             unit="ms",
             detail=f"{duration(took / len(groups))} each",
         )
-        level = [partial_counts.merged(group) for group in groups]
+        level = [add_sketches(group) for group in groups]
     assert level[0].n_rows == leaves * one.n_rows
 
 
@@ -335,8 +336,8 @@ def _workers(repeat: int) -> Iterator[Row]:
         shutil.rmtree(folder)
 
 
-def _sketched(path: Path) -> SketchState:
-    return partial_counts.sketch(open_file(path), seed=0, sizes=SIZES, n_jobs=1)
+def _sketched(path: Path) -> Sketch:
+    return sketch_rows(open_file(path), seed=0, bucket_sizes=SIZES, n_jobs=1)
 
 
 def by_workers(path: Path, repeat: int) -> list[float]:

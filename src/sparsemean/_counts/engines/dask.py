@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts import partial_counts
+from sparsemean._counts import merging
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._counts.engines.host import map_means
+from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._util.cluster import run
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition, SketchState
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ Bad = NonFiniteValue | InputError
 class ChunkResult:
     """What a chunk, or several, told: a sketch or counts, kept columns; or what is wrong with it."""
 
-    told: SketchState | Counts | None
+    told: Sketch | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
 
@@ -94,7 +95,7 @@ def count(
 
 def rehearse() -> None:
     """Count a few rows: what a worker then holds in memory it holds as long as it lives."""
-    partial_counts.sketch(as_table(np.ones((BLOCK, 2))), seed=0, sizes=(1, 2, 4), n_jobs=1)
+    sketch_rows(as_table(np.ones((BLOCK, 2))), seed=0, bucket_sizes=(1, 2, 4), n_jobs=1)
 
 
 def _source(table: Table) -> Dask:
@@ -148,7 +149,7 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Ch
         return ChunkResult(None, bad=_place(block, error, at=(first_row, first_column), skip_missing=job.skip_missing))
 
 
-def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> SketchState | None:
+def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
     """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
     before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
     if behind > before:
@@ -157,9 +158,10 @@ def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | No
         if not inside.any():
             return None
         table = as_table(block[np.flatnonzero(inside)])
-    return partial_counts.sketch(
-        table, first_row - int(before), seed=job.seed, sizes=job.sizes, shift=null, missing=job.skip_missing, n_jobs=1
-    )
+    return sketch_rows(
+        table, first_row - int(before), seed=job.seed, bucket_sizes=job.sizes, null=0.0 if null is None else null,
+        missing="omit" if job.skip_missing else "raise", n_jobs=1,
+    )  # fmt: skip
 
 
 def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
@@ -219,8 +221,8 @@ def _merged(parts: list[ChunkResult]) -> ChunkResult:
     for part in parts:
         if part.bad is not None:
             return part
-    sketches = [part.told for part in parts if isinstance(part.told, SketchState)]
-    return ChunkResult(partial_counts.merged(sketches) if sketches else None)
+    sketches = [part.told for part in parts if isinstance(part.told, Sketch)]
+    return ChunkResult(merging.add_sketches(sketches) if sketches else None)
 
 
 def _ended(parts: list[ChunkResult]) -> Counts | Bad:
@@ -230,8 +232,8 @@ def _ended(parts: list[ChunkResult]) -> Counts | Bad:
     together = _merged(parts)
     if together.bad is not None:
         return together.bad
-    assert isinstance(together.told, SketchState)
-    return partial_counts.closed(together.told).counts
+    assert isinstance(together.told, Sketch)
+    return merging.close_blocks(together.told).counts
 
 
 def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Counts | Bad]) -> Counts:
