@@ -300,9 +300,8 @@ def check_sketch(sketch: Sketch) -> None:
 
 def _check_ranges(ranges: Sequence[tuple[int, int]]) -> None:
     """Refuse ranges that are empty, not rising or beyond all numbers."""
-    if any(len(pair) != 2 or not 0 <= pair[0] < pair[1] <= MOST_NUMBER for pair in ranges):
-        raise ValueError("its rows are in disorder")
-    if any(first[1] > second[0] for first, second in pairwise(ranges)):
+    possible = all(0 <= first < last <= MOST_NUMBER for first, last in ranges)
+    if not possible or any(last > first for (_, last), (first, _) in pairwise(ranges)):
         raise ValueError("its rows are in disorder")
 
 
@@ -318,7 +317,7 @@ def _check_blocks(parts: Sequence[tuple[int, int]], ranges: Ranges) -> None:
         for first, last in stretches:
             change[first] += by
             change[last] -= by
-    inside = all(first // BLOCK == (last - 1) // BLOCK and last - first <= BLOCK for first, last in parts)
+    inside = all(first // BLOCK == (last - 1) // BLOCK and last - first < BLOCK for first, last in parts)
     whole = all(at % BLOCK == 0 for at, by in change.items() if by)
     seen = all(rows >= 0 for rows in accumulate(change[at] for at in sorted(change)))
     if not (inside and whole and seen):

@@ -8,6 +8,8 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -118,15 +120,19 @@ def as_tuples(value: Any) -> Any:
     return tuple(as_tuples(item) for item in value) if isinstance(value, list) else value
 
 
+hints = cache(get_type_hints)
+"""Types of the entries of a record, made out once: they are compared for each of very many files."""
+
+
 def check_types(record: Any) -> None:
     """Refuse entries of another type than the record has."""
-    for name in get_type_hints(type(record)):
-        check_type(type(record), name, getattr(record, name))
+    for item in fields(record):
+        check_type(type(record), item.name, getattr(record, item.name))
 
 
 def check_type(kind: type, name: str, value: object) -> None:
     """Refuse a value that an entry of a kind of record cannot have."""
-    if not _fits(value, get_type_hints(kind)[name]):
+    if not _fits(value, hints(kind)[name]):
         annotation = kind.__annotations__[name]
         raise ValueError(f"{name} in its header is no {WORDS.get(annotation, annotation)}")
 
