@@ -223,9 +223,9 @@ def add_sketches(sketches: Iterable[Sketch]) -> Sketch:
     They are taken one after the other, so that an iterator need never have two. Settings and names are those of the
     first: whoever has sketches from elsewhere compares them before.
     """
-    coming = iter(sketches)
-    total, owned = next(coming), False
-    for other in coming:
+    remaining = iter(sketches)
+    total, owned = next(remaining), False
+    for other in remaining:
         total, owned = _add(total, other, owned=owned)
     return total
 

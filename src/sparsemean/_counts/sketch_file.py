@@ -58,7 +58,11 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says of itself before its arrays are read, in the words of the format."""
+    """What a file says of itself before its arrays are read.
+
+    Entries have the words of the format, which are older than those of `Sketch`: sizes are ``bucket_sizes``, shift is
+    the null, loose rows are pending; arrays called "same" are of constant columns.
+    """
 
     n_features: int
     seed: int

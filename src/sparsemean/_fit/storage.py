@@ -67,19 +67,19 @@ def load(path: str | Path) -> Estimate:
     """Read an estimate written by `Estimate.save`; damaged files and others are refused in one line."""
     refuse_endless(path, "path")
     path = Path(path)
-    opened = FileContext(repr(str(path)), "file written by Estimate.save", argument="path")
-    with opened.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
+    context = FileContext(repr(str(path)), "file written by Estimate.save", argument="path")
+    with context.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's about headers that only damage can have made
-        check_members(archive, replace(opened, size=path.stat().st_size))
+        check_members(archive, replace(context, size=path.stat().st_size))
         raw.seek(0)
         with np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file}
-    with opened.parsing(), opened.reading():
-        return _restored(json.loads(str(arrays.pop("header"))), arrays)
+    with context.parsing(), context.reading():
+        return _estimate(json.loads(str(arrays.pop("header"))), arrays)
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
-    """Put an estimate together again."""
+def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
+    """Return the estimate that a header and arrays are of, unless they contradict each other."""
     if header["format"] != FORMAT:
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
@@ -95,9 +95,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    made: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
+    plain: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
     estimate = Estimate(
-        **made,
+        **plain,
         **parts,
         feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
         plan=plan,
