@@ -146,7 +146,7 @@ def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
 
     Examples
     --------
-    >>> chosen(["user", "clicks", "cost", "age"], Wanted(id="user", drop=("c*",)))
+    >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
     array([3])
     """
     apart = {wanted.id, wanted.group}

@@ -111,7 +111,7 @@ def group_indices(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
 
     Examples
     --------
-    >>> [(number, at.tolist()) for number, at in by_number(np.array([7, 3, 7]))]
+    >>> [(number, at.tolist()) for number, at in group_indices(np.array([7, 3, 7]))]
     [(3, [1]), (7, [0, 2])]
     """
     order = np.argsort(numbers, kind="stable")

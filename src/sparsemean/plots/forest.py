@@ -8,17 +8,7 @@ import numpy as np
 
 from sparsemean._util.checks import count_of, integer
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots._style import (
-    ALARM,
-    CHOSEN,
-    GUIDE,
-    SMALL,
-    axes_for,
-    entitle,
-    letters,
-    say,
-    shown,
-)
+from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, say, shown
 from sparsemean.result import sorted_uncertified, strongest_first
 
 if TYPE_CHECKING:
