@@ -14,7 +14,7 @@ from sparsemean.errors import InputError
 
 DEFAULT_MEAN = (10.0, -5.0, -4.0, 2.0)
 """The paper's default; its other figures use k twos."""
-SketchState = tuple[str, float]
+Noise = tuple[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Sweep:
 
     over: str
     grid: tuple[float, ...]
-    distributions: tuple[SketchState, ...]
+    distributions: tuple[Noise, ...]
     estimators: tuple[str, ...]
     attacks: tuple[str, ...] = ("constant_bias",)
     n: int = 600
