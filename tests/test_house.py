@@ -76,6 +76,24 @@ def test_kernels_know_arrays_only() -> None:
         assert {room(other) for other in imported(module, lazy=True)} <= {"errors", "_util", "_kernels"}
 
 
+def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() -> None:
+    trees = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
+    kinds, size = {"Source"}, 0
+    while size != len(kinds):  # until no class derives from a kind that was not known before
+        size = len(kinds)
+        for tree in trees.values():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef) and kinds & {getattr(base, "id", "") for base in node.bases}:
+                    kinds.add(node.name)
+    assert {"Dense", "DeviceArray", "DaskFile", "ColumnCache"} <= kinds
+    for module, tree in trees.items():
+        if module.startswith(("sparsemean._data", "sparsemean._counts.engines")):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                assert not kinds & {getattr(name, "id", "") for name in ast.walk(node.args[1])}, module
+
+
 def test_a_reader_sees_the_house_at_once() -> None:
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
     assert len([entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]) <= 18

@@ -62,10 +62,10 @@ class Dask(Source):
                 continue
             wanted = columns[low:high] - first
             part = self.array.blocks[:, j]
-            made = part.map_blocks(
+            picked = part.map_blocks(
                 _pick, wanted=wanted, chunks=(part.chunks[0], (wanted.size,)), dtype=self.dtype, meta=NO_VALUES
             )
-            for (above, below), values in zip(pairwise(rows), made.to_delayed()[:, 0], strict=True):
+            for (above, below), values in zip(pairwise(rows), picked.to_delayed()[:, 0], strict=True):
                 yield slice(above, below), slice(int(low), int(high)), values
 
     def block(self, rows: slice, columns: slice) -> Block:
@@ -83,13 +83,13 @@ class Dask(Source):
         out = np.empty((n, columns.size), order="F")
         parts = list(self.picked(columns))
 
-        def heard(number: int, values: Any) -> None:
+        def on_result(number: int, values: Any) -> None:
             if isinstance(values, InputError):
                 raise values
             rows, at, _ = parts[number]
             out[rows, at] = values
 
-        run([values for _, _, values in parts], [], heard)
+        run([values for _, _, values in parts], [], on_result)
         return out
 
 
@@ -196,8 +196,8 @@ class File:
                 rule, advice = "be the same file on every worker, and stay so", "copy it with its time: cp -p, rsync -t"
                 raise InputError("FILE", rule, f"{different} on {socket.gethostname()}", advice)
             _open.key, _open.source = key, open_file(self.path, self.wanted).source
-        found: Source = _open.source
-        return found
+        source: Source = _open.source
+        return source
 
 
 class DaskFile(Dask):

@@ -42,8 +42,8 @@ class DeviceArray(Source):
     def _take(self, columns: IntArray) -> FloatArray:
         """Copy some columns to the host."""
         with self.there():
-            chosen = self.values[:, gpu.cupy().asarray(columns)]
-            copied: FloatArray = self.plain(chosen).astype(np.float64).get()
+            taken = self.values[:, gpu.cupy().asarray(columns)]
+            copied: FloatArray = self.plain(taken).astype(np.float64).get()
         return copied
 
     def select(self, columns: IntArray) -> Any:

@@ -186,14 +186,14 @@ def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None]
             progress(len(offered) / (2 * X.shape[1]))
     kinds = choose(offered)
     if step == 1:
-        return [centres[kind] for centres, kind in zip(offered, kinds, strict=True)]
-    made = []
+        return [of_feature[kind] for of_feature, kind in zip(offered, kinds, strict=True)]
+    centres = []
     for column, about, kind in zip(X.T, start, kinds, strict=True):
-        wanted, otherwise = candidates(dropna(column), about, (kind, 0))
-        made.append(wanted if wanted.error < np.inf else otherwise)
+        best, pseudo = candidates(dropna(column), about, (kind, 0))
+        centres.append(best if best.error < np.inf else pseudo)
         if progress is not None:
-            progress(0.5 + len(made) / (2 * X.shape[1]))
-    return made
+            progress(0.5 + len(centres) / (2 * X.shape[1]))
+    return centres
 
 
 def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> list[Centre]:
@@ -219,8 +219,8 @@ def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> l
 
 def _near(x: FloatArray, inner: Centre, spread: float, dof: float) -> Centre:
     """Return the Student-t centre, with an infinite error where it is too far from the Hodges–Lehmann estimate."""
-    found = student_t(x, dof=dof, start=inner.value, scale=spread)
-    return found if abs(found.value - inner.value) <= NEAR * spread else found._replace(error=np.inf)
+    centre = student_t(x, dof=dof, start=inner.value, scale=spread)
+    return centre if abs(centre.value - inner.value) <= NEAR * spread else centre._replace(error=np.inf)
 
 
 def choose(offered: list[list[Centre]]) -> list[int]:
@@ -234,8 +234,8 @@ def choose(offered: list[list[Centre]]) -> list[int]:
     ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
     ratio[errors == np.inf] = np.inf
     # Ten stands for infinity: a kind that fails for one feature is bad there, but not out of the question for the rest.
-    together = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
-    return [int(kind) for kind in np.where(ratio[:, together] > WORTH, errors.argmin(axis=1), together)]
+    common = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
+    return [int(kind) for kind in np.where(ratio[:, common] > WORTH, errors.argmin(axis=1), common)]
 
 
 def _mean_by_descent(X: FloatArray, contamination: float) -> LocationEstimate:

@@ -56,9 +56,9 @@ Bad = NonFiniteValue | InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkResult:
-    """What a chunk, or several, told: a sketch or counts, kept columns; or what is wrong with it."""
+    """What was counted in a chunk, or several: a sketch or counts, kept columns; or what is wrong with it."""
 
-    told: Sketch | Counts | None
+    counted: Sketch | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
 
@@ -82,15 +82,15 @@ def count(
         check_held(source.shape[0], keep.size)
     array = source.pieces() if partition.seed is not None else source.whole_columns()
     job = _job(array, spec, keep)
-    told = dask.delayed(job, traverse=False, pure=False)
-    counted = array.map_blocks(
-        _count, job=told, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
+    sent_once = dask.delayed(job, traverse=False, pure=False)
+    chunks = array.map_blocks(
+        _count, job=sent_once, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
     ).to_delayed()
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
-    heard = _listening(table, job, kept, counted.shape, progress)
-    watched = [dask.delayed(_travels, pure=False)(found) for found in counted.ravel()]
-    ended = run(watched, [_tree(down) for down in counted.T], heard)
-    return _side_by_side(table, partition, job, ended), kept
+    on_result = _on_result(table, job, kept, blocks=chunks.shape, progress=progress)
+    watched = [dask.delayed(_travels, pure=False)(chunk) for chunk in chunks.ravel()]
+    totals = run(watched, [_tree(column) for column in chunks.T], on_result)
+    return _side_by_side(table, partition, job, totals=totals), kept
 
 
 def rehearse() -> None:
@@ -172,18 +172,18 @@ def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing
         return error
 
 
-def _travels(found: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
+def _travels(chunk: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
     """Return what goes from every chunk straight to whoever asked."""
-    return found.kept, found.bad
+    return chunk.kept, chunk.bad
 
 
-def _listening(
-    table: Table, job: Job, kept: FloatArray | None, blocks: tuple[int, int], progress: Progress | None
+def _on_result(
+    table: Table, job: Job, kept: FloatArray | None, *, blocks: tuple[int, int], progress: Progress | None
 ) -> Callable[[int, Any], None]:
     """Return what is told of every chunk: it refuses what is bad, keeps columns and says how much is done."""
     done = 0
 
-    def heard(number: int, sent: tuple[FloatArray | None, Bad | None]) -> None:
+    def on_result(number: int, sent: tuple[FloatArray | None, Bad | None]) -> None:
         nonlocal done
         i, j = divmod(number, blocks[1])
         values, bad = sent
@@ -196,7 +196,7 @@ def _listening(
         if progress is not None:
             progress(done / (blocks[0] * blocks[1]))
 
-    return heard
+    return on_result
 
 
 def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
@@ -206,40 +206,40 @@ def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
     return table.non_finite_error(bad, skip_missing=missing)
 
 
-def _tree(found: Sequence[Any]) -> Any:
-    """Add up what the chunks above each other told, a few neighbours at a time."""
+def _tree(chunks: Sequence[Any]) -> Any:
+    """Add up chunks that stand above each other, a few neighbours at a time."""
     import dask
 
-    level = list(found)
+    level = list(chunks)
     while len(level) > FAN_IN:
         level = [dask.delayed(_merged, pure=False)(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
     return dask.delayed(_ended, pure=False)(level)
 
 
 def _merged(parts: list[ChunkResult]) -> ChunkResult:
-    """Return what several chunks told together."""
+    """Return the counts of several chunks."""
     for part in parts:
         if part.bad is not None:
             return part
-    sketches = [part.told for part in parts if isinstance(part.told, Sketch)]
+    sketches = [part.counted for part in parts if isinstance(part.counted, Sketch)]
     return ChunkResult(merging.add_sketches(sketches) if sketches else None)
 
 
 def _ended(parts: list[ChunkResult]) -> Counts | Bad:
     """Return the counts of some columns: nothing more comes."""
-    if parts[0].bad is None and isinstance(parts[0].told, Counts):
-        return parts[0].told
-    together = _merged(parts)
-    if together.bad is not None:
-        return together.bad
-    assert isinstance(together.told, Sketch)
-    return merging.close_blocks(together.told).counts
+    if parts[0].bad is None and isinstance(parts[0].counted, Counts):
+        return parts[0].counted
+    total = _merged(parts)
+    if total.bad is not None:
+        return total.bad
+    assert isinstance(total.counted, Sketch)
+    return merging.close_blocks(total.counted).counts
 
 
-def _side_by_side(table: Table, partition: Partition, job: Job, ended: list[Counts | Bad]) -> Counts:
+def _side_by_side(table: Table, partition: Partition, job: Job, *, totals: list[Counts | Bad]) -> Counts:
     """Put the counts of all columns together."""
     total = cpu.no_counts(partition, table.shape[1], missing=job.skip_missing)
-    for j, counts in enumerate(ended):
+    for j, counts in enumerate(totals):
         if not isinstance(counts, Counts):
             raise _refusal(table, counts, job.skip_missing)
         total.add_columns(slice(job.columns[j], job.columns[j + 1]), counts)
@@ -259,21 +259,23 @@ def rank_counts(
 
     array = _source(table).whole_columns()
     columns = ends(array.chunks[1])
-    told = dask.delayed(labels, traverse=False, pure=False)
+    sent_once = dask.delayed(labels, traverse=False, pure=False)
     meta = np.empty((0, 0), dtype=np.intp)
-    made = array.map_blocks(_ranked, labels=told, columns=columns, missing=skip_missing, dtype=np.intp, meta=meta)
+    chunks = array.map_blocks(
+        _ranked, labels=sent_once, columns=columns, missing=skip_missing, dtype=np.intp, meta=meta
+    )
     out, done = np.empty((4, table.shape[1]), dtype=np.intp), 0
 
-    def heard(number: int, found: IntArray | Bad) -> None:
+    def on_result(number: int, counts: IntArray | Bad) -> None:
         nonlocal done
-        if not isinstance(found, np.ndarray):
-            raise _refusal(table, found, skip_missing)
-        out[:, columns[number] : columns[number + 1]] = found
-        done += found.shape[1]
+        if not isinstance(counts, np.ndarray):
+            raise _refusal(table, counts, skip_missing)
+        out[:, columns[number] : columns[number + 1]] = counts
+        done += counts.shape[1]
         if progress is not None:
             progress(done / table.shape[1])
 
-    run(made.to_delayed()[0], [], heard)
+    run(chunks.to_delayed()[0], [], on_result)
     return out
 
 
