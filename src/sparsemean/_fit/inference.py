@@ -148,7 +148,7 @@ def drop_constant(selection: Selection, constant: IntArray) -> Selection:
 
 
 def _support_values(data: FitData, selection: Selection) -> Values:
-    """Estimate the selected features, with intervals that hold after selection: error rate level·R/d each."""
+    """Estimate the selected features, with intervals that hold after selection."""
     plan, support = data.plan, selection.support
     d = plan.n_features
     offset = np.zeros(d) if data.null is None else data.null
@@ -157,7 +157,7 @@ def _support_values(data: FitData, selection: Selection) -> Values:
         return Values(mean, ends, support, drifting, support)
     symmetric = plan.noise == "symmetric"
     looked_at = DRIFT_DEPTH if plan.dealing == "blocks" and symmetric else 0
-    error = plan.level * support.size / d
+    error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         used = [levels[level] for level in intervals.levels_used(plan)]

@@ -17,6 +17,7 @@ from sparsemean._fit.inference import infer
 from sparsemean._fit.one_sample import build_estimate
 from sparsemean._fit.power import pairs_possible
 from sparsemean._stats import planning, row_scores
+from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.selection import combined, p_at
 from sparsemean._util.checks import is_missing
 from sparsemean._util.records import FloatArray, IntArray, RankCounts
@@ -88,7 +89,7 @@ def compare(
     if support.size:
         source = table.source.keeping(support)
         mean[support], *ends = ranks.shifts(
-            source, support, labels, error=plan.level * support.size / d, bad_rows=plan.bad_rows,
+            source, support, labels, error=error_after_selection(plan, support.size), bad_rows=plan.bad_rows,
             missing=counts.missing is not None,
         )  # fmt: skip
         intervals[support] = np.column_stack(ends)

@@ -22,6 +22,15 @@ def levels_used(plan: Plan) -> list[int]:
     return [size.bit_length() - 1 for size in sizes]
 
 
+def error_after_selection(plan: Plan, n_selected: int) -> float:
+    """Return the error rate of each interval of R selected features: level·R/d.
+
+    Marginal intervals cover too little once features have been selected by the same data; with this rate the expected
+    share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005).
+    """
+    return plan.level * n_selected / plan.n_features
+
+
 @lru_cache(maxsize=256)
 def order_statistic(n_buckets: int, error: float) -> int:
     """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
