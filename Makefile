@@ -71,6 +71,7 @@ docs: $(VENV)/docs.done            ## the site in docs/_build/html; every exampl
 
 bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
 	$(BIN)/sparsemean bench
+	$(BIN)/python tests/plain_baselines.py
 
 reproduce: $(VENV)/run.done       ## every figure of the paper beside the published points; goes on where it was stopped
 	$(BIN)/sparsemean reproduce

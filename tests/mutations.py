@@ -47,11 +47,11 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
-    Mutation("intervals: five times the error", "_fit/inference.py",
-             "plan.level * support.size / d", "5 * plan.level * support.size / d",
+    Mutation("intervals: five times the error", "_stats/intervals.py",
+             "plan.level * n_selected / plan.n_features", "5 * plan.level * n_selected / plan.n_features",
              "tests/test_intervals.py"),
     Mutation("intervals between groups: five times the error", "_fit/two_sample.py",
-             "plan.level * support.size / d", "5 * plan.level * support.size / d",
+             "error=error_after_selection(", "error=5 * error_after_selection(",
              "tests/test_intervals.py"),
     Mutation("intervals: sizes do not share the error", "_stats/intervals.py",
              "error=error / len(levels)", "error=error",

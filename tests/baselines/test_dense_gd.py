@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._cli.benchmarks import plain_baselines
 from sparsemean._stats import covariance
 from sparsemean._stats.covariance import TopEigenpair
 from sparsemean._stats.descent import descend, largest_weight, spectral_descent
+
+import plain_baselines
 
 SHAPES = [(600, 4), (200, 40), (150, 100), (60, 200), (120, 45), (30, 300), (40, 1)]
 

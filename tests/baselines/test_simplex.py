@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean._cli.benchmarks import plain_baselines
 from sparsemean._stats.descent import project_capped_simplex
+
+import plain_baselines
 
 
 def by_bisection(v: np.ndarray, cap: float) -> np.ndarray:

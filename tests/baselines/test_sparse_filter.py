@@ -9,9 +9,10 @@ import pytest
 from scipy import special
 
 from sparsemean import baselines, simulate
-from sparsemean._cli.benchmarks import plain_baselines
 from sparsemean.baselines import sparse_filtering
 from sparsemean.baselines._baseline import BaselineWarning
+
+import plain_baselines
 
 SHAPES = [(300, 100, 4), (600, 60, 4), (100, 150, 3), (200, 5, 5), (50, 1, 1), (200, 80, 1), (150, 70, 70), (400, 9, 2)]
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from sparsemean import baselines, simulate
-from sparsemean._cli.benchmarks import plain_baselines
 from sparsemean._stats import covariance as _covariance
 from sparsemean._stats import descent
 from sparsemean._stats.covariance import WeightedCovariance
 from sparsemean._stats.descent import LargestBlock
+
+import plain_baselines
 
 SHAPES = [(300, 100, 4), (100, 150, 3), (60, 200, 7), (200, 5, 5), (50, 1, 1), (200, 80, 1), (150, 70, 70)]
 

@@ -106,13 +106,14 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
     if listing:
         echo("\n".join(benchmarks.available()))
         return
-    show: Callable[[Any], None] = lambda row: echo(_bench_line(row))  # noqa: E731
+    show: Callable[[Any], None] = lambda row: echo(bench_line(row))  # noqa: E731
     rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
     missed = sum(row.met is False for row in rows)
     echo(f"{len(rows)} rows, {missed} outside their bar")
 
 
-def _bench_line(row: Any) -> str:
+def bench_line(row: Any) -> str:
+    """Return a row as it is printed."""
     mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
     aim = f" (bar {row.bar_text})" if row.met is not None else ""
     line = f"{mark} {row.value:8.3g} {row.unit:<2} {row.name}"

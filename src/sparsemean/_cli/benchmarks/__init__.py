@@ -26,7 +26,6 @@ class Case(Protocol):
 
 CASES = {
     "against_median": "speed.against_median",
-    "baselines": "speed.compared_methods",
     "certified_fit": "speed.certified_fit",
     "counting_pass": "speed.counting_pass",
     "dask": "scale.dask_workers",

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean import baselines
-from sparsemean._cli.benchmarks import data, plain_baselines, timing
+from sparsemean._cli.benchmarks import data, timing
 from sparsemean._cli.benchmarks.data import N_SIGNALS, SIGNAL, FloatMatrix
 from sparsemean._cli.benchmarks.timing import Row, at_least, best_times, measure
 from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_buckets
 from sparsemean._stats.planning import PAPER_ITERATIONS, STAGE_1, plan_fit
 from sparsemean._util.records import Counts, FloatArray
-from sparsemean.simulate import make_contaminated
 
 PAPER_BARS = {"float64": 0.8, "float32": 1.3}
 GOALS = {"float64": 0.5, "float32": 0.7}
@@ -199,49 +197,6 @@ def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     detail = f"count, bucket means and walk of {support.size} features"
     yield Row(f"kernel calls, {what}", 1e3 * calls, "ms", bar=KERNELS_BAR, detail=detail)
     yield Row(f"SparseMean.paper().fit, {what}", 1e3 * fit, "ms", bar=FIT_BAR)
-
-
-# The compared methods of the paper against their plain NumPy transcriptions, with the same answer.
-
-BASELINES_SHAPE = {False: (600, 300), True: (600, 60)}
-EPSILON, K = 0.1, 4
-MEAN = (10.0, -5.0, -4.0, 2.0)
-BASELINES_BAR = at_least(5)
-REPEATS = {"dense_gd": 0.5, "sparse_gd": 3, "sparse_filter": 40}
-"""Times ``repeat``: the plain sides take a second, a tenth and a hundredth of one, and short times need more tries."""
-
-
-def compared_methods(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield how many times faster each method is, on one thread."""
-    from threadpoolctl import threadpool_limits
-
-    X = make_contaminated(*BASELINES_SHAPE[quick], MEAN, random_state=0).X
-    with threadpool_limits(1), np.errstate(divide="ignore", invalid="ignore"):
-        for name in REPEATS:
-            plain_side, fast_side = partial(plain, name, X), partial(fast, name, X)
-            np.testing.assert_allclose(fast_side(), plain_side(), rtol=1e-6, atol=1e-9)
-            slow, quickly = best_times(plain_side, fast_side, repeat=max(1, int(REPEATS[name] * repeat)))
-            yield Row(
-                name=f"plain NumPy / {name}, {timing.shape(X)}",
-                value=slow / quickly,
-                unit="×",
-                bar=None if quick else BASELINES_BAR,
-                detail=timing.against(slow, quickly),
-            )
-
-
-def plain(name: str, X: FloatArray) -> FloatArray:
-    """Run the transcription and keep the k largest entries where the method is told k."""
-    if name == "dense_gd":
-        return plain_baselines.dense_gd(X, EPSILON)
-    mean: FloatArray = getattr(plain_baselines, name)(X, EPSILON, K)
-    mean[np.argsort(-np.abs(mean), kind="stable")[K:]] = 0
-    return mean
-
-
-def fast(name: str, X: FloatArray) -> FloatArray:
-    """Run the method."""
-    return baselines.get(name)(X, contamination=EPSILON, k=None if name == "dense_gd" else K, random_state=0)
 
 
 # The default fit of a sparse matrix: its memory over that of the matrix, its time over filling the zeros in first.
