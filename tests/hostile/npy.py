@@ -228,7 +228,7 @@ def _member_else(members: Members, rng: Random) -> Members:
     try:
         array = np.lib.format.read_array(io.BytesIO(members[name]), allow_pickle=False)
         return members | {name: plain_npy(other_array(array, rng))}
-    except (ValueError, TypeError, EOFError):
+    except Exception:  # it lies already
         return members
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from sparsemean import InputError, load, load_sketch
 from sparsemean._data import READERS, open_file
+from sparsemean._data.frames import Feather
 from sparsemean._data.table import ReadOptions
 
+import kinds
 from conftest import Claims
 from hostile.kinds_of import KINDS
 from hostile.running import TOO_LONG, Fault, Reader, run
@@ -79,6 +81,38 @@ def test_what_is_no_file_is_not_waited_for(ending: str, put: object, what: str, 
     for read in (load, load_sketch):
         with pytest.raises(InputError, match=f"must be a file on a disk: got .*, {what}"):
             read(path)
+
+
+def nothing(path: Path) -> None:
+    pass
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def circle(path: Path) -> None:
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npy by columns", "npz", "h5ad"])
+@pytest.mark.parametrize("put", [nothing, folder, circle, pipe, endless_device, ear])
+def test_a_file_replaced_after_it_was_opened_is_one_line(kind: str, put: object, tmp_path: Path) -> None:
+    path = kinds.written(kind, tmp_path, np.ones((40, 5)))
+    table = open_file(path)
+    path.unlink()
+    put(path)  # type: ignore[operator]
+    with pytest.raises(InputError, match=r"FILE must be (readable|a file on a disk)"):
+        table.source.take(np.arange(5))
+
+
+def test_a_feather_file_cut_short_beside_what_was_read_of_it_does_not_end_the_process(tmp_path: Path) -> None:
+    path = kinds.written("feather", tmp_path, np.ones((5000, 5)))
+    source = open_file(path).source
+    assert isinstance(source, Feather)
+    ((_, batch),) = source.batches([3])
+    os.truncate(path, 100)
+    assert batch.column(0).to_numpy().sum() == 5000
 
 
 @pytest.mark.parametrize("version", [2, 3])

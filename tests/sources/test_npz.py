@@ -102,6 +102,16 @@ def test_sparse_shapes_that_so_few_bytes_cannot_hold(kind: str, shape: tuple[int
         open_file(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize("shape", [np.zeros(2, [("a", "f8")]), np.array([np.inf, 20]), np.array(["a", "b"])])
+def test_sparse_shapes_of_no_whole_numbers(shape: Any, tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "x.npz", sparse.eye_array(20, format="csr"))
+    with np.load(tmp_path / "x.npz") as archive:
+        arrays = dict(archive)
+    np.savez(tmp_path / "x.npz", **{**arrays, "shape": shape})
+    with pytest.raises(InputError, match=r"FILE must be a complete \.npz file"):
+        open_file(tmp_path / "x.npz")
+
+
 @pytest.mark.parametrize("claimed", [(10**12,), (-60,), (61,)])
 def test_parts_of_sparse_matrices_that_are_not_there(claimed: tuple[int], tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(THIN), compressed=False)

@@ -15,6 +15,7 @@ from numpy.lib import format as npy_format
 from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix
 from sparsemean._util.checks import list_names
+from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
 
 WHOLE = "stay as it is while it is read"
@@ -39,10 +40,13 @@ class Npy(Source):
     def _mapped(self, lines: slice, length: int) -> Array:
         shape = (lines.stop - lines.start, length)
         offset = self.offset + lines.start * length * self.dtype.itemsize
+        refuse_endless(self.path)
         try:
             return np.memmap(self.path, self.dtype, "r", offset, shape)
         except ValueError as error:  # the file is looked at each time, and no longer reaches so far
             raise InputError("FILE", WHOLE, f"{self.path.name}, cut short since", "run it again") from error
+        except OSError as error:  # or is gone, or a folder
+            raise InputError("FILE", "be readable", f"{self.path.name} ({error.strerror or error})") from error
 
 
 def read_npy(path: Path, wanted: ReadOptions) -> Table:
@@ -196,5 +200,6 @@ def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: FileContext) -> 
 
     with archive.open("shape.npy") as member:
         shape = npy_format.read_array(member, allow_pickle=False)
-    opened.check_lines(tuple(int(size) for size in shape.flat))
+    with opened.parsing():  # sizes that are no numbers, or no end of them
+        opened.check_lines(tuple(int(size) for size in shape.flat))
     return sparse.read_sparse(scipy_sparse.load_npz(io.BytesIO(path.read_bytes())))
