@@ -250,6 +250,7 @@ BROKEN = {
     "names not text": _replace("var/_index", np.full(D, b"\xff\xfe", dtype="S2")),
     "codes too large": _set("obs/sex/codes", 3, 2),
     "codes negative": _set("obs/sex/codes", 3, -2),
+    "matrix a type": _replace("X", np.dtype("f8")),
     "matrix unknown": lambda file: file["X"].attrs.__setitem__("encoding-type", "coo_matrix"),
 }
 

@@ -151,6 +151,20 @@ def test_a_damaged_tree_of_chunks_does_not_end_the_process(tmp_path: Path) -> No
             open_file(path).values  # noqa: B018
 
 
+def test_a_group_with_names_of_what_it_cannot_find(tmp_path: Path) -> None:
+    """Names lie in order, and are looked for by halves."""
+    path = written(tmp_path / "x.h5", lambda file: file.update(aaaa=np.ones(3), bbbb=X))
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"zzzz"))
+    with pytest.raises(InputError, match=r"""complete .* x\.h5 \("no '....' in /"\)"""):
+        open_file(path)
+
+
+def test_names_that_are_no_utf_8(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.h5", lambda file: file.update(names=X))
+    path.write_bytes(path.read_bytes().replace(b"names", b"n\xe4mes"))
+    np.testing.assert_array_equal(open_file(path).values, X)
+
+
 @pytest.mark.parametrize("place", [26, 27, 35])
 def test_filters_of_another_array_do_not_end_the_process(place: int, tmp_path: Path) -> None:
     """How many values a chunk has, and the bytes of each, which HDF5 keeps a second time and goes by."""

@@ -109,6 +109,8 @@ class Chunked(Source):
 
 def check_array(array: Any, opened: FileContext) -> None:
     """Refuse what is no matrix of numbers, or claims to be larger than the file can hold."""
+    if not hasattr(array, "shape"):  # a type that HDF5 stores under a name
+        raise InputError(opened.argument, "hold a matrix of numbers", f"{opened.name} with {_described(array)}")
     check_matrix(tuple(array.shape or ()), np.dtype(array.dtype))
     opened.check_size(tuple(map(int, array.shape)), np.dtype(array.dtype).itemsize)
 

@@ -196,13 +196,13 @@ class Hdf5Group:
         return Hdf5Group(group, self.opened).follow(target.path, left - 1)
 
     @staticmethod
-    def _is_hard(group: Any, name: str) -> bool:
+    def _is_hard(group: Any, name: str | bytes) -> bool:
         """Whether a member lies in the group, rather than being linked to; h5py's own ``in`` would follow the link."""
         from h5py import h5l
 
-        if not hasattr(group, "keys") or not group.id.links.exists(name.encode()):
+        if not hasattr(group, "keys") or not group.id.links.exists(_as_stored(name)):
             raise KeyError(f"no {name!r} in {group.name}")
-        return bool(group.id.links.get_info(name.encode()).type == h5l.TYPE_HARD)
+        return bool(group.id.links.get_info(_as_stored(name)).type == h5l.TYPE_HARD)
 
     def listing(self) -> Iterator[tuple[str, Any]]:
         """Yield everything below, each once; links to other files as such, those within the file not at all.
@@ -213,12 +213,14 @@ class Hdf5Group:
         while waiting:
             path, group = waiting.pop()
             for name in group.keys():  # noqa: SIM118
-                if not self._is_hard(group, name):
+                with self.opened.parsing():  # a damaged group has names of what it cannot find
+                    hard = self._is_hard(group, name)
+                if not hard:
                     link = group.get(name, getlink=True)
                     if hasattr(link, "filename"):
                         yield f"{path}{name}", link
                     continue
-                at = group.id.links.get_info(name.encode()).u
+                at = group.id.links.get_info(_as_stored(name)).u
                 if at in seen:
                     continue
                 seen.add(at)
@@ -228,6 +230,11 @@ class Hdf5Group:
                 else:
                     check_stored(element, self.opened)
                 yield f"{path}{name}", element
+
+
+def _as_stored(name: str | bytes) -> bytes:
+    """Return a name as the file has it; h5py leaves those that are no UTF-8 as they are."""
+    return name if isinstance(name, bytes) else name.encode()
 
 
 def check_stored(dataset: Any, opened: FileContext) -> None:
