@@ -141,6 +141,47 @@ def test_shards_that_are_not_there_are_counted(tmp_path: Path) -> None:
     assert open_file(path).notes[0].startswith("1 of 9 chunks")
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_far_more_chunks_than_the_folder_has_are_not_asked_for_one_by_one(zarr_format: int, tmp_path: Path) -> None:
+    chunks = {"chunks": (10, 5), "zarr_format": zarr_format}
+    path = edited(written(tmp_path / "x.zarr", X[:40, :5], **chunks), shape=[40, 1_000_000])
+    with pytest.raises(InputError, match=r"x\.zarr \(799,996 of 800,000 chunks are not in the folder\)"):
+        open_file(path)
+    with pytest.raises(InputError, match=r"x\.zarr \(shape \(1000000, 1000000\) in"):
+        open_file(edited(path, shape=[10**6, 10**6], **_chunks((10**6, 10**6), zarr_format)))
+
+
+def _chunks(shape: tuple[int, int], zarr_format: int) -> dict[str, Any]:
+    if zarr_format == 2:
+        return {"chunks": shape}
+    return {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shape}}}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_beside_a_damaged_one_are_left_without_a_word(
+    zarr_format: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=zarr_format)
+    for name in "abcdefgh":
+        path = Path(group.create_array(name, data=X).store_path.store.root, name)
+        (path / ("zarr.json" if zarr_format == 3 else ".zarray")).write_bytes(b"damaged")
+    with caplog.at_level(logging.WARNING), pytest.raises(InputError, match=r"complete \.zarr folder: got x\.zarr"):
+        open_file(tmp_path / "x.zarr")
+    gc.collect()
+    assert caplog.text == ""
+
+
+def test_links_between_folders_are_followed_once(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    group.create_array("a/values", data=X)
+    for name in ("back", "a/back", "again", "a/again"):
+        (tmp_path / "x.zarr" / name).symlink_to(tmp_path / "x.zarr", target_is_directory=True)
+    (tmp_path / "x.zarr/all").symlink_to("/", target_is_directory=True)
+    table = open_file(tmp_path / "x.zarr")
+    np.testing.assert_array_equal(table.values, X)
+    table.check_unchanged()
+
+
 def edited(path: Path, **changes: Any) -> Path:
     """Change what the folder says of its array."""
     file = path / ("zarr.json" if (path / "zarr.json").exists() else ".zarray")

@@ -144,6 +144,10 @@ CODECS = {
     "sharding_indexed", "shuffle", "transpose", "vlen-bytes", "vlen-utf8", "zlib", "zstd",
 }  # fmt: skip
 """What may stand between bytes on disk and values: nothing that runs what it finds there, as pickle does."""
+MANY_CHUNKS = 5000
+"""Chunks that may all be absent: zarr takes as long for each as for one that is there."""
+MOST_ABSENT = 100
+"""Chunks that may be absent for each that is there, where there are many."""
 KEY = re.compile(r"(?:c[/.])?(\d+(?:[/.]\d+)*)", re.ASCII)
 """The name of a chunk below the folder of its array, in both formats."""
 
@@ -164,6 +168,11 @@ class _Array:
         self._array = array
         if 0 in _files(array):
             raise opened.broken("chunks with nothing in them")
+        if math.prod(_grid(array)) > MANY_CHUNKS:
+            opened.check_size(array.shape, array.dtype.itemsize)
+            absent, total = _counted(array)
+            if absent > MOST_ABSENT * (total - absent):
+                raise opened.broken(f"{absent:,} of {total:,} chunks are not in the folder")
         for name in _codecs(array):
             if name.removeprefix("numcodecs.") not in CODECS:
                 advice = "write it again with zstd, blosc or gzip"
@@ -195,11 +204,37 @@ class _Group:
         return name in self._group
 
     def keys(self) -> list[str]:
-        return list(self._group.keys())
+        return [name for name, _ in _children(self._group)]
 
 
 def _checked(element: Any, opened: FileContext) -> _Array | _Group:
     return _Group(element, opened) if is_group(element) else _Array(element, opened)
+
+
+def _children(group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a group of a folder holds, one after the other: of those that fail side by side zarr prints all."""
+    if group.metadata.consolidated_metadata is not None:
+        yield from group.members()
+        return
+    for name in sorted(path.name for path in (group.store.root / group.path).iterdir()):
+        element = group.get(name)
+        if element is not None:
+            yield name, element
+
+
+def _listing(root: Any) -> Members:
+    """Return everything below a group; what a folder holds is listed once, as links may lead back to it."""
+    out: Members = []
+    waiting, seen = [("", root)], set[str]()
+    while waiting:
+        path, group = waiting.pop()
+        folder = os.path.realpath(group.store.root / group.path)
+        for name, element in _children(group) if folder not in seen else ():
+            out.append((f"{path}{name}", element))
+            if is_group(element):
+                waiting.append((f"{path}{name}/", element))
+        seen.add(folder)
+    return out
 
 
 def matches_zarr(X: Any) -> bool:
@@ -235,7 +270,7 @@ def read_zarr(path: Path, wanted: ReadOptions) -> Table:
             wanted.refuse("dataset", kind=".zarr folders that are one array")
             element = _checked(root, opened)
         else:
-            element = _checked(pick(root, wanted.dataset, lambda: list(root.members(max_depth=None)), opened), opened)
+            element = _checked(pick(root, wanted.dataset, lambda: _listing(root), opened), opened)
         return Table(_source(element, opened), notes=_absent(element))
 
 
@@ -282,6 +317,11 @@ def _files(array: Any) -> Any:
     return getattr(array, "shards", None) or array.chunks
 
 
+def _grid(array: Any) -> list[int]:
+    """Return how many files there are along each axis if all are there."""
+    return [-(-size // step) for size, step in zip(array.shape, _files(array), strict=True)]
+
+
 def _absent(element: Any) -> tuple[str, ...]:
     """Say how many chunks are not there: empty ones are not written, but a copy that was stopped looks the same."""
     arrays = [element[name] for name in ("data", "indices", "indptr")] if is_group(element) else [element]
@@ -300,7 +340,7 @@ def _counted(array: Any) -> tuple[int, int]:
     if not isinstance(root, Path):
         return 0, 0
     folder = root / array.path
-    grid = [-(-size // step) for size, step in zip(array.shape, _files(array), strict=True)]
+    grid = _grid(array)
     names = (Path(where, name).relative_to(folder).as_posix() for where, _, files in os.walk(folder) for name in files)
     places = (re.split("[/.]", key[1]) for name in names if (key := KEY.fullmatch(name)))
     there = sum(len(at) == len(grid) and all(int(k) < size for k, size in zip(at, grid, strict=True)) for at in places)

@@ -24,6 +24,8 @@ from sparsemean.errors import InputError
 MOST_COMPRESSED = 2000
 """Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
 NOT_WORTH_CHECKING = 256_000_000
+UNWRITTEN = 4
+"""Times as much as a file that a folder may claim to hold: what is not there is read and counted all the same."""
 A_LINE = 64
 """Bytes, at least, that a row or a column takes while it is looked at."""
 MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
@@ -74,10 +76,11 @@ class FileContext:
     def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
         """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory.
 
-        Chunks of a folder that were never written are not there and hold one value, so of folders only the longer side
-        is judged, which costs memory.
+        Chunks of a folder that were never written are not there and hold one value, so folders may claim more, but not
+        along one side, which costs memory.
         """
-        claimed = (max(shape) if self.kind.endswith("folder") else math.prod(shape)) * itemsize
+        values = math.prod(shape)
+        claimed = (max((values // UNWRITTEN, *shape)) if self.kind.endswith("folder") else values) * itemsize
         if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
 
@@ -262,16 +265,18 @@ def fingerprint_of(path: Path) -> Fingerprint:
 
 
 def _inside(folder: Path, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the name and the state of every file in a folder."""
+    """Yield the name and the state of every file in a folder, and of links to folders, which may lead back or far."""
     with os.scandir(folder / below) as entries:
         for entry in entries:
-            if entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 yield from _inside(folder, f"{below}{entry.name}/")
-            elif entry.is_file():  # a pipe would make who looks at it wait
+            elif entry.is_file() or entry.is_dir():  # a pipe would make who looks at it wait
                 yield f"{below}{entry.name}", entry.stat()
 
 
 def _ends(path: Path) -> bytes:
+    if path.is_dir():
+        return b""
     with path.open("rb") as file:
         head = file.read(ENDS)
         file.seek(max(0, file.seek(0, os.SEEK_END) - ENDS))
