@@ -123,6 +123,8 @@ def serve(said: str) -> None:
             what, where = outcome(kind, seed, folder)
             places.clear(folder)
             gc.collect()  # tasks that failed unseen say so when they are thrown away
+            if seed == int(first):
+                gc.freeze()  # what a kind imports is not looked through after each case
             what, where = _heard(noise, what, where)
             print(json.dumps([seed, what, where]), file=answers, flush=True)
 

@@ -200,9 +200,9 @@ class Hdf5Group:
         """Whether a member lies in the group, rather than being linked to; h5py's own ``in`` would follow the link."""
         from h5py import h5l
 
-        if not hasattr(group, "keys") or not group.id.links.exists(_as_stored(name)):
+        if not hasattr(group, "keys") or not group.id.links.exists(_name_bytes(name)):
             raise KeyError(f"no {name!r} in {group.name}")
-        return bool(group.id.links.get_info(_as_stored(name)).type == h5l.TYPE_HARD)
+        return bool(group.id.links.get_info(_name_bytes(name)).type == h5l.TYPE_HARD)
 
     def listing(self) -> Iterator[tuple[str, Any]]:
         """Yield everything below, each once; links to other files as such, those within the file not at all.
@@ -220,7 +220,7 @@ class Hdf5Group:
                     if hasattr(link, "filename"):
                         yield f"{path}{name}", link
                     continue
-                at = group.id.links.get_info(_as_stored(name)).u
+                at = group.id.links.get_info(_name_bytes(name)).u
                 if at in seen:
                     continue
                 seen.add(at)
@@ -232,7 +232,7 @@ class Hdf5Group:
                 yield f"{path}{name}", element
 
 
-def _as_stored(name: str | bytes) -> bytes:
+def _name_bytes(name: str | bytes) -> bytes:
     """Return a name as the file has it; h5py leaves those that are no UTF-8 as they are."""
     return name if isinstance(name, bytes) else name.encode()
 
