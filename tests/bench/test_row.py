@@ -30,7 +30,9 @@ def test_met(value: float, bar: Bar | None, met: bool | None) -> None:
     assert row(value, bar).met is met
 
 
-@pytest.mark.parametrize(("bar", "text"), [(0.8, "≤ 0.8"), (at_least(200), "≥ 200"), ((1.7, 2.3), "1.7 – 2.3")])
+@pytest.mark.parametrize(
+    ("bar", "text"), [(None, ""), (0.8, "≤ 0.8"), (at_least(200), "≥ 200"), ((1.7, 2.3), "1.7 – 2.3")]
+)
 def test_bar_text(bar: Bar | None, text: str) -> None:
     assert row(1.0, bar).bar_text == text
 
