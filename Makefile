@@ -78,7 +78,7 @@ reproduce: $(VENV)/run.done       ## every figure of the paper beside the publis
 
 validate: $(VENV)/dev.done        ## the long version of every statistical claim; writes docs/validation.md
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate tests/test_fitting.py tests/test_published.py tests/test_comparing.py \
-		tests/baselines/test_published_baselines.py tests/validity tests/sources/test_every_kind.py tests/sources/test_hostile.py tests/passes/test_dask.py
+		tests/baselines/test_published_baselines.py tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache

@@ -121,7 +121,7 @@ MUTATIONS = [
              "tests/test_missing.py"),
     Mutation("merging: rows kept as they are get lost", "_counts/*.py",
              re.compile(r"\(\*total\.(\w+), \*other\.\1\), key="), r"total.\1, key=",
-             "tests/passes/test_stream.py"),
+             "tests/counts/test_stream.py"),
 ]  # fmt: skip
 
 
