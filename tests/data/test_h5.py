@@ -132,6 +132,14 @@ def test_shapes_beyond_the_file_are_refused(tmp_path: Path) -> None:
         open_file(path)
 
 
+@pytest.mark.parametrize("shape", [(10**8, 1), (1, 10**8)])
+def test_more_rows_or_columns_than_the_file_can_tell_of_are_refused(shape: tuple[int, int], tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", shape, dtype="i1", chunks=(1, 1))
+    with pytest.raises(InputError, match=r"be a complete \.h5 file: got x\.h5 \(shape \(1"):
+        open_file(tmp_path / "x.h5")
+
+
 def test_an_array_of_a_closed_file_is_one_line(tmp_path: Path) -> None:
     with h5py.File(written(tmp_path / "x.h5", chunks=(10, 10))) as file:
         table, dataset = as_table(file["x"]), file["x"]

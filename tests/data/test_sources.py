@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,15 @@ def test_a_file_cut_short_while_it_is_counted_is_one_line(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert done.stderr.startswith("sparsemean: FILE must stay as it is while it is read: got a file that was cut short")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_heading_that_claims_to_be_long_is_not_made_room_for(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{" + bytes(100))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"complete \.npy file of numbers"):
+        open_file(tmp_path / "x.npy")
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
 
 
 def test_object_npy_is_not_unpickled(tmp_path: Path) -> None:

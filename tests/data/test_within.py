@@ -179,6 +179,17 @@ def test_filters_of_another_array_do_not_end_the_process(place: int, tmp_path: P
         open_file(path)
 
 
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"compression": "gzip"}])
+def test_chunks_too_short_for_their_checksum_do_not_end_the_process(options: Any, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=X, chunks=X.shape, fletcher32=True, **options)
+    np.testing.assert_array_equal(open_file(tmp_path / "x.h5").values, X)
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        file["x"].id.write_direct_chunk((0, 0), b"abc")
+    with pytest.raises(InputError, match=r"x\.h5 \('/x' with chunks cut short\)"):
+        open_file(tmp_path / "x.h5")
+
+
 @pytest.mark.parametrize("place", [1, 3, 8, 60])
 def test_damaged_sources_of_a_virtual_dataset_do_not_end_the_process(place: int, folder: Path) -> None:
     path = written(folder / "a.h5", virtual("whole.h5"))

@@ -76,12 +76,17 @@ def _refusal(error: InputError) -> tuple[str, str]:
     """Class what was refused: it is one line, and for want of memory it comes too late."""
     cause: BaseException | None = error
     while cause is not None:
-        # what Arrow reserves for a packed column it does not touch until there is something to unpack
-        if isinstance(cause, MemoryError) and not type(cause).__module__.startswith("pyarrow"):
+        if isinstance(cause, MemoryError) and not _is_reserved(cause):
             return "memory", _where(cause)
         cause = cause.__cause__
     line = str(error)
     return (REFUSED, line) if len(line.splitlines()) == 1 and len(line) < 1500 else ("no line", ascii(line)[:300])
+
+
+def _is_reserved(error: MemoryError) -> bool:
+    """Whether room was asked for that is not touched until there is something to put there: by Arrow, or for texts."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return type(error).__module__.startswith("pyarrow") or last.filename.endswith("vlen.pyx")
 
 
 def _where(error: BaseException) -> str:

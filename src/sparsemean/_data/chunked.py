@@ -113,6 +113,7 @@ def check_array(array: Any, opened: FileContext) -> None:
         raise InputError(opened.argument, "hold a matrix of numbers", f"{opened.name} with {_described(array)}")
     check_matrix(tuple(array.shape or ()), np.dtype(array.dtype))
     opened.check_size(tuple(map(int, array.shape)), np.dtype(array.dtype).itemsize)
+    opened.check_lines(array.shape)
 
 
 def way_to_read(shape: tuple[int, int], chunks: tuple[int, int], itemsize: int) -> tuple[Along, int]:

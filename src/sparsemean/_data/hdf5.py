@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import struct
@@ -24,6 +25,8 @@ START = b"GCOL\x01\x00\x00\x00"
 HEADER = struct.Struct("<HHIQ")
 VIRTUAL = re.compile(rb"\x04\x03(?=(.{6}\0\0.{4}))", re.DOTALL)
 """Version and class of a layout before the address of a collection, and an index in it; no file is 2⁴⁸ bytes long."""
+CHECKSUM = 4
+"""Bytes that the filter fletcher32 puts after a chunk."""
 SEED = 0xDEADBEEF
 WORD = 0xFFFFFFFF
 
@@ -117,16 +120,28 @@ def check_filters(dataset: Any, opened: FileContext) -> None:
     """Refuse parameters of filters that are not those HDF5 itself would set for such a dataset."""
     import h5py
 
-    sized = (h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_NBIT, h5py.h5z.FILTER_SCALEOFFSET)
+    sized = {h5py.h5z.FILTER_SZIP, h5py.h5z.FILTER_NBIT, h5py.h5z.FILTER_SCALEOFFSET}
     plist = dataset.id.get_create_plist()
     filters = [plist.get_filter(k) for k in range(plist.get_nfilters())]
-    if not any(code in sized for code, *_ in filters):
+    codes = {code for code, *_ in filters}
+    if h5py.h5z.FILTER_FLETCHER32 in codes and hasattr(dataset.id, "chunk_iter"):  # HDF5 before 1.12.3 cannot tell
+        _check_sums(dataset, opened, packed=bool(codes - {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE}))
+    if not codes & sized:
         return
     with h5py.File(opened.name, "w", driver="core", backing_store=False) as memory:
         space = h5py.h5s.create_simple(dataset.chunks)
         twin = h5py.h5d.create(memory.id, b"twin", dataset.id.get_type(), space, plist).get_create_plist()
         if filters != [twin.get_filter(k) for k in range(twin.get_nfilters())]:
             raise opened.broken(f"{dataset.name!r} with filters of another array")
+
+
+def _check_sums(dataset: Any, opened: FileContext, *, packed: bool) -> None:
+    """Refuse chunks too short for their checksums: HDF5 takes four bytes off the length, and reads from there on."""
+    least = CHECKSUM + (0 if packed else math.prod(dataset.chunks) * dataset.dtype.itemsize)
+    sizes: set[int] = set()
+    dataset.id.chunk_iter(lambda chunk: sizes.add(chunk.size))
+    if min(sizes, default=least) < least:
+        raise opened.broken(f"{dataset.name!r} with chunks cut short")
 
 
 # An HDF5 file that is asked for nothing beyond itself: links, storage and sources in other files are not followed.

@@ -19,6 +19,8 @@ from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
 
 WHOLE = "stay as it is while it is read"
+LONGEST_HEADER = 70_000
+"""Bytes that are looked at for a heading, of which NumPy takes 10,000: it would make room for as many as one claims."""
 
 
 class Npy(Source):
@@ -55,10 +57,11 @@ def read_npy(path: Path, wanted: ReadOptions) -> Table:
     try:
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files of Python 2 are read all the same
-            version = npy_format.read_magic(file)
+            start = io.BytesIO(file.read(LONGEST_HEADER))
+            version = npy_format.read_magic(start)
             read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-            shape, fortran, dtype = read_header(file)
-            offset = file.tell()
+            shape, fortran, dtype = read_header(start)
+            offset = start.tell()
             size = file.seek(0, 2)
     except OSError:
         raise

@@ -85,7 +85,8 @@ class Source(ABC):
         runs = self.runs(columns)
         for rows in self.stripes() if self.along == "rows" else [slice(0, n)]:
             for read, at, wanted in runs:
-                out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
+                with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
+                    out[rows, at] = as_dense(self.block(rows, read))[:, wanted]
         return out
 
     def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:

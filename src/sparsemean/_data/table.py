@@ -26,7 +26,7 @@ MOST_COMPRESSED = 2000
 NOT_WORTH_CHECKING = 256_000_000
 UNWRITTEN = 4
 """Times as much as a file that a folder may claim to hold: what is not there is read and counted all the same."""
-A_LINE = 64
+A_ROW, A_COLUMN = 16, 64
 """Bytes, at least, that a row or a column takes while it is looked at."""
 MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
 """What a slip in a program raises; libraries raise them for damaged files as well."""
@@ -86,7 +86,8 @@ class FileContext:
 
     def check_lines(self, shape: tuple[int, ...]) -> None:
         """Refuse more rows or columns than so few bytes can tell of: each costs memory, even if nothing is in it."""
-        if A_LINE * max(shape) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
+        n, *d = shape
+        if max((A_ROW * n, *(A_COLUMN * size for size in d))) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
 
 

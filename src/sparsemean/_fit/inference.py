@@ -165,7 +165,8 @@ def _support_values(data: FitData, selection: Selection) -> Values:
         value = _value(used, selection.best[columns], plan)
         drift = _drift(levels[:looked_at], DRIFT_ALARMS / d)
         low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
-        same = high_end - low_end <= 1e-12 * np.abs(low_end)
+        with np.errstate(over="ignore"):  # what is infinitely far apart is not the same
+            same = high_end - low_end <= 1e-12 * np.abs(low_end)
         return np.vstack((value, low, high, same, *drift))
 
     value, low, high, same, *drift = data.means(support, work, max(looked_at, data.buckets.partition.depth))
