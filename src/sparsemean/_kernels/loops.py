@@ -17,6 +17,8 @@ from sparsemean._kernels.compiling import compiled
 
 Arr = Any
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+NEAR = 16
+"""Values that a walk looks through one by one before it halves what is left."""
 BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
 """``nearest`` before any value was seen: the code of infinity."""
 
@@ -322,6 +324,29 @@ def sum_buckets(
 
 
 @compiled
+def count_up_to(x: Arr, J: int, mu: float, ties: bool, at: int) -> int:
+    """Return #{x < μ}, or with ``ties`` #{x ≤ μ}, of J sorted values, looked for from ``at`` on.
+
+    A walk moves by a few values a step; where many are equal, as zeros are, it passes all of them at once, and back.
+    """
+    for _ in range(NEAR):
+        if at < J and (x[at] < mu or (ties and x[at] == mu)):
+            at += 1
+        elif at > 0 and not (x[at - 1] < mu or (ties and x[at - 1] == mu)):
+            at -= 1
+        else:
+            return at
+    low, high = 0, J
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] < mu or (ties and x[middle] == mu):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
@@ -337,14 +362,8 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
         for k in range(times.size):
             while True:
                 mu = u * u - v * v
-                while below < J and x[below] < mu:
-                    below += 1
-                while below > 0 and x[below - 1] >= mu:
-                    below -= 1
-                while through < J and x[through] <= mu:
-                    through += 1
-                while through > 0 and x[through - 1] > mu:
-                    through -= 1
+                below = count_up_to(x, J, mu, False, below)
+                through = count_up_to(x, J, mu, True, through)
                 if t >= times[k]:
                     break
                 beta = (J - through - below) / max(1, J)
