@@ -140,6 +140,14 @@ def test_more_rows_or_columns_than_the_file_can_tell_of_are_refused(shape: tuple
         open_file(tmp_path / "x.h5")
 
 
+def test_more_chunks_than_the_file_can_list_are_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (10**6, 40), dtype="?", chunks=(1, 10))
+    for wanted in (ReadOptions(), ReadOptions(dataset="x")):
+        with pytest.raises(InputError, match=r"be a complete \.h5 file: got x\.h5 \(4,000,000 chunks in"):
+            open_file(tmp_path / "x.h5", wanted)
+
+
 def test_an_array_of_a_closed_file_is_one_line(tmp_path: Path) -> None:
     with h5py.File(written(tmp_path / "x.h5", chunks=(10, 10))) as file:
         table, dataset = as_table(file["x"]), file["x"]

@@ -25,6 +25,8 @@ START = b"GCOL\x01\x00\x00\x00"
 HEADER = struct.Struct("<HHIQ")
 VIRTUAL = re.compile(rb"\x04\x03(?=(.{6}\0\0.{4}))", re.DOTALL)
 """Version and class of a layout before the address of a collection, and an index in it; no file is 2⁴⁸ bytes long."""
+MANY_CHUNKS = 100_000
+"""Chunks that any file may claim."""
 CHECKSUM = 4
 """Bytes that the filter fletcher32 puts after a chunk."""
 SEED = 0xDEADBEEF
@@ -135,6 +137,16 @@ def check_filters(dataset: Any, opened: FileContext) -> None:
             raise opened.broken(f"{dataset.name!r} with filters of another array")
 
 
+def _check_chunks(dataset: Any, opened: FileContext) -> None:
+    """Refuse more chunks than so few bytes can list: each costs time and memory, even if it was never written."""
+    if getattr(dataset, "chunks", None) is None:
+        return
+    total = math.prod(-(-size // step) for size, step in zip(dataset.shape, dataset.chunks, strict=True))
+    if total > max(MANY_CHUNKS, opened.size):
+        opened.check_size(dataset.shape, dataset.dtype.itemsize)
+        raise opened.broken(f"{total:,} chunks in {opened.size:,.0f} bytes")
+
+
 def _check_sums(dataset: Any, opened: FileContext, *, packed: bool) -> None:
     """Refuse chunks too short for their checksums: HDF5 takes four bytes off the length, and reads from there on."""
     least = CHECKSUM + (0 if packed else math.prod(dataset.chunks) * dataset.dtype.itemsize)
@@ -185,6 +197,7 @@ class Hdf5Group:
         if hasattr(element, "keys"):
             return Hdf5Group(element, self.opened)
         check_stored(element, self.opened)
+        _check_chunks(element, self.opened)
         return element
 
     def own(self, name: str) -> Any:
@@ -359,6 +372,7 @@ def hdf5_source(dataset: Any, opened: FileContext) -> Source:
     """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
     check_stored(dataset, opened)
     check_array(dataset, opened)
+    _check_chunks(dataset, opened)
     return _mapped(dataset) or H5(dataset, opened)
 
 
