@@ -18,7 +18,7 @@ from sparsemean._kernels.compiling import compiled
 Arr = Any
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 NEAR = 16
-"""Values that a walk looks through one by one before it halves what is left."""
+"""Values that a step of a walk passes one by one before it looks for its place by halving."""
 BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
 """``nearest`` before any value was seen: the code of infinity."""
 
@@ -324,22 +324,12 @@ def sum_buckets(
 
 
 @compiled
-def count_up_to(x: Arr, J: int, mu: float, ties: bool, at: int) -> int:
-    """Return #{x < μ}, or with ``ties`` #{x ≤ μ}, of J sorted values, looked for from ``at`` on.
-
-    A walk moves by a few values a step; where many are equal, as zeros are, it passes all of them at once, and back.
-    """
-    for _ in range(NEAR):
-        if at < J and (x[at] < mu or (ties and x[at] == mu)):
-            at += 1
-        elif at > 0 and not (x[at - 1] < mu or (ties and x[at - 1] == mu)):
-            at -= 1
-        else:
-            return at
+def count_below(x: Arr, J: int, mu: float) -> int:
+    """Return #{x < μ} of J sorted values, by halving."""
     low, high = 0, J
     while low < high:
         middle = (low + high) // 2
-        if x[middle] < mu or (ties and x[middle] == mu):
+        if x[middle] < mu:
             low = middle + 1
         else:
             high = middle
@@ -362,8 +352,22 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
         for k in range(times.size):
             while True:
                 mu = u * u - v * v
-                below = count_up_to(x, J, mu, False, below)
-                through = count_up_to(x, J, mu, True, through)
+                # A step passes a few values. Where many are equal, as zeros are, it may pass all of them, and the next
+                # one all of them back: those are not counted one by one.
+                left = NEAR
+                while left and below < J and x[below] < mu:
+                    below, left = below + 1, left - 1
+                while left and below > 0 and x[below - 1] >= mu:
+                    below, left = below - 1, left - 1
+                if left == 0:
+                    below = count_below(x, J, mu)
+                left = NEAR
+                while left and through < J and x[through] <= mu:
+                    through, left = through + 1, left - 1
+                while left and through > 0 and x[through - 1] > mu:
+                    through, left = through - 1, left - 1
+                if left == 0:
+                    through = count_below(x, J, np.nextafter(mu, np.inf))
                 if t >= times[k]:
                     break
                 beta = (J - through - below) / max(1, J)
