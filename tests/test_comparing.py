@@ -13,7 +13,6 @@ from scipy import stats
 from sparsemean import SparseMeanDifference, datasets, load
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
-from sparsemean._kernels import cpu, reference
 from sparsemean._stats.path import units_of, walk
 from sparsemean.errors import InputError
 
@@ -23,11 +22,6 @@ RNG = np.random.default_rng(0)
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
 X = RNG.standard_normal((55, 30))
 X[LABELS == "b", :3] += 2.5
-
-
-def test_u_by_merging_equals_all_pairs() -> None:
-    for first, second in ((X[:20], X[20:]), (np.round(X[:20]), np.round(X[20:])), (X[:1], X[1:])):
-        np.testing.assert_array_equal(cpu.compare_groups(first, second), reference.compare_groups(first, second))
 
 
 def test_p_values_are_those_of_scipy_without_bad_rows() -> None:

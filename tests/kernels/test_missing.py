@@ -140,10 +140,3 @@ def test_walks_leave_out_empty_buckets_bit_for_bit(seed: int) -> None:
         there = column[~np.isnan(column), np.newaxis]
         alone = cpu.subgm(there, alpha=1e-5, eta=0.05, times=times)[:, 0] if there.size else np.zeros(len(times))
         np.testing.assert_array_equal(path, alone)
-
-
-def test_groups_are_compared_by_what_is_there() -> None:
-    rng = np.random.default_rng(2)
-    first, second = with_gaps(np.round(rng.standard_normal((30, 40)), 1), 3), rng.standard_normal((20, 40))
-    np.testing.assert_array_equal(cpu.compare_groups(first, second), reference.compare_groups(first, second))
-    np.testing.assert_array_equal(cpu.compare_groups(second, first), reference.compare_groups(second, first))

@@ -59,19 +59,6 @@ def test_counts_are_those_of_the_reference_bit_for_bit(first: int) -> None:
             assert_same(found, reference.count_signs(X.astype(np.float64), partition))
 
 
-@pytest.mark.parametrize("first", range(0, 80, 20))
-def test_pairs_are_those_of_the_reference(first: int) -> None:
-    for seed in range(first, first + 20):
-        X = drawn(seed)[:120]
-        labels = np.random.default_rng(seed).integers(0, 2, X.shape[0])
-        labels[:2] = 0, 1
-        values = X.astype(np.float64)
-        expected = reference.compare_groups(values[labels == 1], values[labels == 0])
-        found = sparse.compare_groups(scipy_sparse.csc_array(X), labels)
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_threads_agree(n_jobs: int) -> None:
     rng = np.random.default_rng(3)
@@ -79,10 +66,6 @@ def test_threads_agree(n_jobs: int) -> None:
     assert X.nnz > cpu.SMALL
     partition = assign_block_buckets(3000, (1, 4, 16), 3)
     assert_same(sparse.count_signs(X, partition, n_jobs=n_jobs), cpu.count_signs(X.toarray(), partition, n_jobs=1))
-    labels = rng.integers(0, 2, 3000)
-    dense = X.toarray()
-    expected = cpu.compare_groups(dense[labels == 1], dense[labels == 0])
-    np.testing.assert_array_equal(sparse.compare_groups(X, labels, n_jobs=n_jobs), expected)
 
 
 def test_stretches_add_up() -> None:
@@ -117,9 +100,6 @@ def test_entries_out_of_order_or_twice_add_up_and_stay_as_they_were(index_type: 
     before = X.data.copy(), X.indices.copy(), X.indptr.copy()
     for partition in dealt(3, 90):
         assert_same(sparse.count_signs(X, partition), reference.count_signs(filled, partition))
-    labels = np.arange(90) % 2
-    expected = reference.compare_groups(filled[labels == 1], filled[labels == 0])
-    np.testing.assert_array_equal(sparse.compare_groups(X, labels), expected)
     for old, new in zip(before, (X.data, X.indices, X.indptr), strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -145,8 +125,6 @@ def test_a_value_that_is_not_finite_is_noticed(value: float, dtype: str) -> None
     ):
         with pytest.raises(_kernels.NotFiniteError):
             sparse.count_signs(X, partition)
-    with pytest.raises(_kernels.NotFiniteError):
-        sparse.compare_groups(X, np.arange(130) % 2)
     others = assign_block_buckets(129, (1, 2), 0).of_rows(np.setdiff1d(np.arange(130), row))
     assert np.isfinite(sparse.count_signs(X, others).nearest).any()
 

@@ -359,13 +359,6 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
     return out
 
 
-def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
-    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
-    out = np.empty((2, first.shape[1]), dtype=np.intp)
-    loops.compare_sorted(np.sort(first.T, axis=1), np.sort(second.T, axis=1), out)
-    return out
-
-
 def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
     """Return the k-th smallest (from 1) of all differences a_i − b_j of two sorted arrays, without forming them.
 

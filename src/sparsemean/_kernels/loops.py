@@ -387,25 +387,6 @@ def values_in(x: Arr) -> Any:
 
 
 @compiled
-def compare_sorted(first: Arr, second: Arr, out: Arr) -> None:
-    """Write #{first > second} and #{first < second} over all pairs, for rows of sorted values; NaN is no value."""
-    for f in range(first.shape[0]):
-        n1, n2 = values_in(first[f]), values_in(second[f])
-        below = through = 0
-        greater = less = 0
-        for i in range(n1):
-            x = first[f, i]
-            while below < n2 and second[f, below] < x:
-                below += 1
-            while through < n2 and second[f, through] <= x:
-                through += 1
-            greater += below
-            less += n2 - through
-        out[0, f] = greater
-        out[1, f] = less
-
-
-@compiled
 def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
     """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
 
@@ -119,10 +119,33 @@ def _entry_time(column: FloatArray, alpha: float, eta: float, horizon: int) -> f
     return np.inf
 
 
-def compare_groups(first: FloatArray, second: FloatArray) -> IntArray:
-    """Return #{(i, j) : first_i > second_j} and #{first_i < second_j} of every column, as two rows."""
-    pairs = first[:, np.newaxis] - second[np.newaxis]
-    return np.stack((np.sum(pairs > 0, axis=(0, 1)), np.sum(pairs < 0, axis=(0, 1))))
+def count_pairs(X: FloatArray, cells: IntArray, strata: IntArray, against: IntArray) -> CellCounts:
+    """Compare the values of every cell with those it is ``against``; NaN is no value, and cell −1 no cell."""
+    n_cells, d = strata.size, X.shape[1]
+    own = np.zeros((3, n_cells, d), dtype=np.int64)
+    pairs = np.zeros((against.shape[0], 6, n_cells, d), dtype=np.int64)
+    for c, j in np.ndindex(n_cells, d):
+        mine = _values_of(X[:, j], cells == c)
+        own[:, c, j] = mine.size, np.sum(mine > 0), np.sum(mine < 0)
+        for p, other in enumerate(against[:, c]):
+            if other == -2:
+                continue
+            rest = (strata == strata[c]) & (np.arange(n_cells) != c)
+            theirs = _values_of(X[:, j], np.isin(cells, np.flatnonzero(rest)) if other == -1 else cells == other)
+            pairs[p, :3, c, j] = _compare(mine[mine > 0], theirs[theirs > 0])
+            pairs[p, 3:, c, j] = _compare(mine[mine < 0], theirs[theirs < 0])
+    return CellCounts(own, pairs)
+
+
+def _values_of(column: FloatArray, rows: npt.NDArray[np.bool_]) -> FloatArray:
+    return column[rows & ~np.isnan(column)]
+
+
+def _compare(mine: FloatArray, theirs: FloatArray) -> tuple[int, int, int]:
+    """Return wins and ties over all pairs, and how many values of either are repeats."""
+    both = np.concatenate((mine, theirs))
+    wins = np.sum(mine[:, np.newaxis] > theirs)
+    return int(wins), int(np.sum(mine[:, np.newaxis] == theirs)), both.size - np.unique(both).size
 
 
 def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:

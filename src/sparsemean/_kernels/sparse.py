@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemean._kernels import NotFiniteError, cpu
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.loops import MAGNITUDE, bits, is_bad
+from sparsemean._kernels.loops import is_bad
 from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
 from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 
@@ -105,60 +105,6 @@ def count_columns(
 
 
 @compiled
-def ordered_entries(data: Arr, indices: Arr, first: int, last: int, labels: Arr, keys: Arr, values: Arr) -> Any:
-    """Write the entries that are not zero as integers of the same order, with their labels.
-
-    Return how many, how many of them are labelled 1, and whether one is not finite.
-    """
-    n = ones = 0
-    bad = False
-    for k in range(first, last):
-        x, label = np.float64(data[k]), labels[indices[k]]
-        if x != 0.0:
-            whole = bits(x)
-            keys[n], values[n] = whole ^ ((whole >> 63) & MAGNITUDE), label
-            ones += label
-            n += 1
-            bad |= is_bad(x)
-    return n, ones, bad
-
-
-@compiled
-def compare_columns(
-    data: Arr, indices: Arr, indptr: Arr, labels: Arr, n_first: int, n_second: int, run: int,
-    keys: Arr, values: Arr, more_keys: Arr, more_values: Arr, out: Arr,
-) -> bool:  # fmt: skip
-    """Write #{first > second} and #{first < second} over all pairs of rows labelled 1 and 0; True if not finite.
-
-    Values are taken in rising order, ties together; all zeros of a column, stored or not, are one tie.
-    """
-    bad = False
-    for c in range(indptr.size - 1):
-        n, ones, odd = ordered_entries(data, indices, indptr[c], indptr[c + 1], labels, keys, values)
-        bad |= odd
-        sort_pairs(keys, values, n, run, more_keys, more_values)
-        greater = less = below_first = below_second = k = 0
-        zeros_come = True
-        while k < n or zeros_come:
-            first = second = 0
-            if zeros_come and (k == n or keys[k] > 0):
-                first, second = n_first - ones, n_second - (n - ones)
-                zeros_come = False
-            else:
-                key = keys[k]
-                while k < n and keys[k] == key:
-                    first += values[k] == 1.0
-                    second += values[k] == 0.0
-                    k += 1
-            greater += first * below_second
-            less += second * below_first
-            below_first += first
-            below_second += second
-        out[0, c], out[1, c] = greater, less
-    return bad
-
-
-@compiled
 def find(indices: Arr, first: int, last: int, column: int) -> int:
     """Return where ``column`` or the first one after it lies between ``first`` and ``last`` in sorted indices."""
     while first < last:
@@ -225,7 +171,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
 
     Raises ``NotFiniteError`` if any value is NaN or infinite, or if a sum of finite values overflows.
     """
-    data, indices, indptr = _parts(block)
+    data, indices, indptr = canonical_parts(block)
     total, wanted, depth = cpu.no_counts(partition, block.shape[1]), list(partition.wanted), partition.depth
     place = np.full(block.shape[0], -1, dtype=np.int64)
     place[partition.order] = np.arange(partition.n_rows)
@@ -247,29 +193,6 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
     if any(each(work, *_shared(indptr, n_jobs))):
         raise NotFiniteError
     return total
-
-
-def compare_groups(block: sparse.csc_array, labels: IntArray, *, n_jobs: int | None = None) -> IntArray:
-    """Return #{(i, j) : x_i > x_j} and #{x_i < x_j} over rows i labelled 1 and j labelled 0, as two rows.
-
-    Raises ``NotFiniteError`` if any value is NaN or infinite.
-    """
-    data, indices, indptr = _parts(block)
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
-    n_first = int(labels.sum())
-    out = np.empty((2, block.shape[1]), dtype=np.intp)
-
-    def work(columns: slice) -> bool:
-        most = _longest(indptr, columns)
-        bad: bool = compare_columns(
-            data, indices, indptr[columns.start : columns.stop + 1], labels, n_first, labels.size - n_first, RUN,
-            *_scratch(most), out[:, columns],
-        )  # fmt: skip
-        return bad
-
-    if any(each(work, *_shared(indptr, n_jobs))):
-        raise NotFiniteError
-    return out
 
 
 def take_columns(data: Array, indices: Array, indptr: IntArray, columns: IntArray) -> FloatArray:
@@ -299,7 +222,7 @@ def turned(data: Array, indices: Array, indptr: IntArray, columns: slice) -> tup
     return *out, ends
 
 
-def _parts(block: sparse.csc_array) -> tuple[Array, Array, IntArray]:
+def canonical_parts(block: sparse.csc_array) -> tuple[Array, Array, IntArray]:
     """Return entries, rows and where columns begin, of a copy with rows in order where they are not."""
     if not block.has_canonical_format:
         block = block.tocsr().tocsc()  # keeps the order of entries that share a place, so that they add up as stored

@@ -300,6 +300,23 @@ class Evidence:
         return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
 
+class CellCounts(NamedTuple):
+    """What one pass over groups of rows learns of every feature; a cell is a class of rows within a stratum."""
+
+    own: npt.NDArray[np.int64]
+    """(3, cells, d): values present, positive ones and negative ones of each cell."""
+    pairs: npt.NDArray[np.int64]
+    """(sweeps, 6, cells, d): wins, ties and repeats among positive values, then among negative ones.
+
+    wins counts the pairs in which the cell's value is the larger one, ties those of equal values; repeats is the number
+    of values of the cell and what it is compared with, less the number of distinct ones. Zeros are left out.
+    """
+
+    def of(self, columns: slice) -> CellCounts:
+        """Return the counts of some features, over the same memory."""
+        return CellCounts(self.own[..., columns], self.pairs[..., columns])
+
+
 class RankCounts(NamedTuple):
     """What the pass over two groups learns of every feature."""
 

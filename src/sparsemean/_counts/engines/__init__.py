@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray
+from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""
@@ -52,13 +52,19 @@ class Engine(Protocol):
     def rank_counts(
         self,
         table: Table,
-        labels: IntArray,
+        cells: IntArray,
+        strata: IntArray,
+        against: IntArray,
         *,
         skip_missing: bool = False,
         n_jobs: int | None = None,
         progress: Progress | None = None,
-    ) -> IntArray:
-        """Return, of every feature, how often second > first and second < first, and the values in second and first."""
+    ) -> CellCounts:
+        """Compare cells of rows in every feature, in as many ways as ``against`` has rows, from one sort.
+
+        ``cells`` is the cell of each row (−1: none), ``strata`` the stratum of each cell and ``against[p, c]`` the
+        cell that c is compared with: −1 for all others of its stratum, −2 for none, where zeros are returned.
+        """
         ...
 
 

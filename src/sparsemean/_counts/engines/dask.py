@@ -22,7 +22,7 @@ from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._util.cluster import run
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -248,45 +248,55 @@ def _side_by_side(table: Table, partition: Partition, job: Job, *, totals: list[
 
 def rank_counts(
     table: Table,
-    labels: IntArray,
+    cells: IntArray,
+    strata: IntArray,
+    against: IntArray,
     *,
     skip_missing: bool = False,
     n_jobs: int | None = None,  # noqa: ARG001
     progress: Progress | None = None,
-) -> IntArray:
-    """Compare two groups on whole columns, put together by whoever computes them."""
+) -> CellCounts:
+    """Compare cells of rows on whole columns, put together by whoever computes them."""
     import dask
 
-    array = _source(table).whole_columns()
+    array, d = _source(table).whole_columns(), table.shape[1]
     columns = ends(array.chunks[1])
-    sent_once = dask.delayed(labels, traverse=False, pure=False)
-    meta = np.empty((0, 0), dtype=np.intp)
+    sent_once = dask.delayed((cells, strata, against), traverse=False, pure=False)
     chunks = array.map_blocks(
-        _ranked, labels=sent_once, columns=columns, missing=skip_missing, dtype=np.intp, meta=meta
+        _ranked, design=sent_once, columns=columns, missing=skip_missing, dtype=object,
+        meta=np.empty((0, 0), dtype=object), chunks=_ones(array),
+    )  # fmt: skip
+    total = CellCounts(
+        np.empty((3, strata.size, d), dtype=np.int64), np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64)
     )
-    out, done = np.empty((4, table.shape[1]), dtype=np.intp), 0
+    done = 0
 
-    def on_result(number: int, counts: IntArray | Bad) -> None:
+    def on_result(number: int, counts: CellCounts | Bad) -> None:
         nonlocal done
-        if not isinstance(counts, np.ndarray):
+        if not isinstance(counts, CellCounts):
             raise _refusal(table, counts, skip_missing)
-        out[:, columns[number] : columns[number + 1]] = counts
-        done += counts.shape[1]
+        part = total.of(slice(columns[number], columns[number + 1]))
+        part.own[:], part.pairs[:] = counts
+        done += counts.own.shape[2]
         if progress is not None:
-            progress(done / table.shape[1])
+            progress(done / d)
 
     run(chunks.to_delayed()[0], [], on_result)
-    return out
+    return total
 
 
 def _ranked(
-    block: Block | InputError, labels: IntArray, columns: list[int], missing: bool, block_id: tuple[int, int]
-) -> IntArray | Bad:
-    """Compare the groups in some columns, or return what is wrong with them."""
+    block: Block | InputError,
+    design: tuple[IntArray, IntArray, IntArray],
+    columns: list[int],
+    missing: bool,
+    block_id: tuple[int, int],
+) -> CellCounts | Bad:
+    """Compare the cells in some columns, or return what is wrong with them."""
     if isinstance(block, InputError):
         return block
     try:
         table = as_table(block)
-        return engine_of(table.source).rank_counts(table, labels, skip_missing=missing, n_jobs=1)
+        return engine_of(table.source).rank_counts(table, *design, skip_missing=missing, n_jobs=1)
     except InputError as error:
         return _place(block, error, at=(0, columns[block_id[1]]), skip_missing=missing)

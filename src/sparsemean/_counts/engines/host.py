@@ -18,7 +18,7 @@ from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
@@ -97,13 +97,7 @@ def column_blocks(source: Source) -> Iterator[tuple[slice, Block]]:
     if isinstance(source, Dense):
         yield slice(0, d), source.values
         return
-    for columns, block in ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source)):
-        if source.along == "columns":
-            yield columns, block
-            continue
-        width = max(1, AT_ONCE // (8 * n))
-        for part in cut(columns.stop - columns.start, width, 1):
-            yield slice(columns.start + part.start, columns.start + part.stop), block[:, part]
+    yield from ahead(lambda columns: source.block(slice(0, n), columns), column_pieces(source))
 
 
 def keep_columns(kept: FloatArray | None, columns: IntArray | None, piece: Piece) -> None:
@@ -144,8 +138,6 @@ def ahead(read: Callable[[T], Block], pieces: Sequence[T]) -> Iterator[tuple[T, 
 
 MEANS_AT_ONCE = 1_000_000
 """Bucket means held by a thread while features are walked: 8 MB."""
-RANKED_AT_ONCE = 2_000_000
-"""Values that a thread compares at once."""
 
 
 def count(
@@ -252,49 +244,31 @@ def _map_means(
     return np.concatenate(list(parts), axis=-1)
 
 
-# Two groups: whole columns, some after the other.
+# Groups of rows: whole columns, some after the other.
 
 
 def rank_counts(
     table: Table,
-    labels: IntArray,
+    cells: IntArray,
+    strata: IntArray,
+    against: IntArray,
     *,
     skip_missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> IntArray:
-    """Compare two groups column by column; zeros that are left out are not touched."""
-    from sparsemean._kernels import cpu
+) -> CellCounts:
+    """Compare cells of rows column by column; zeros that are left out are not touched."""
+    from sparsemean._kernels import groups
 
-    rows = [np.flatnonzero(labels == g) for g in (1, 0)]
-    n, d = table.shape
-    n_threads = count_threads(n_jobs)
-    width = max(1, min(RANKED_AT_ONCE // n, -(-d // n_threads)))
-
-    def work(block: Block) -> IntArray:
-        values = np.asarray(as_dense(block), dtype=np.float64)
-        if (np.isinf(values) if skip_missing else ~np.isfinite(values)).any():
-            raise NotFiniteError
-        groups = values[rows[0]], values[rows[1]]
-        return np.stack((*cpu.compare_groups(*groups), *(np.sum(~np.isnan(group), axis=0) for group in groups)))
-
-    def compare(block: Block) -> Iterator[tuple[slice, IntArray]]:
-        if isinstance(block, np.ndarray) or (skip_missing and np.isnan(block.data).any()):
-            parts = cut(block.shape[1], width, 1)
-            yield from zip(parts, each(work, [block[:, part] for part in parts], n_threads), strict=True)
-        else:
-            from sparsemean._kernels import sparse
-
-            sizes = [np.full(block.shape[1], group.size) for group in rows]
-            yield slice(0, block.shape[1]), np.stack((*sparse.compare_groups(block, labels, n_jobs=n_jobs), *sizes))
-
-    counts = np.empty((4, d), dtype=np.intp)
+    d = table.shape[1]
+    comparisons = groups.Comparisons.of(cells, strata, against)
+    counts = comparisons.blank(d)
     for columns, block in column_blocks(table.source):
+        out = counts.of(columns)
         try:
-            for part, of_part in compare(block):
-                counts[:, columns.start + part.start : columns.start + part.stop] = of_part
+            for done in groups.count_pairs(block, comparisons, out, skip_missing=skip_missing, n_jobs=n_jobs):
                 if progress is not None:
-                    progress((columns.start + part.stop) / d)
+                    progress((columns.start + done) / d)
         except NotFiniteError:
             place = find_non_finite(block, at=(0, columns.start), skip_missing=skip_missing)
             raise table.non_finite_error(place, skip_missing=skip_missing) from None

@@ -1,0 +1,351 @@
+"""Groups of rows compared with each other: one sort of a column serves every comparison.
+
+Values that are exact in single precision, and nearly all measured ones are, go with the cell of their row into one
+integer: the value above, the cell below. Integers are what NumPy sorts fastest. Zeros are never sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from sparsemean._kernels import NotFiniteError
+from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.loops import MAGNITUDE, bits
+from sparsemean._kernels.memory_layout import Array, count_threads, each
+from sparsemean._kernels.sparse import canonical_parts, sort_pairs
+from sparsemean._util.records import CellCounts, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+T = TypeVar("T", bound=np.generic)
+Arr = Any
+Packed = npt.NDArray[np.int64]
+REST, UNWANTED = -1, -2
+"""In place of the cell that one is compared with: all other cells of its stratum, or none."""
+CELL = np.int64(0xFFFF_FFFF)
+POSITIVE_BITS = np.int64(0x7FFF_FFFF)
+PACKED_AT_ONCE = 1 << 18
+"""Values that a thread holds while it sorts them: 2 MB."""
+FEWEST_COLUMNS = 16
+"""Read at once where rows lie along memory: fewer would leave part of every cache line unused."""
+RUN = 16
+"""Values sorted by insertion before they are merged."""
+
+
+def _single_bits(_: Any, x: Any) -> Any:  # noqa: ARG001
+    """Return the 32 bits of a float as an integer with its sign."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.bitcast(arguments[0], ir.IntType(32)), ir.IntType(64))
+
+    return types.int64(types.float32), generate
+
+
+single_bits: Any = intrinsic(_single_bits)
+
+
+@compiled
+def pack_columns(
+    data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, packed: Arr, ends: Arr, exact: Arr, odd: Arr
+) -> None:
+    """Write the non-zeros of columns as integers that sort by value, then cell; ``ends`` says where columns end.
+
+    Entry k of column c is in row ``rows[k − base[c]]``. A column that single precision does not hold is not ``exact``,
+    one with values that are not finite is ``odd``.
+    """
+    at = 0
+    for c in range(indptr.size - 1):
+        fits, strange = True, False
+        for k in range(indptr[c], indptr[c + 1]):
+            x, cell = data[k], np.int64(cells[rows[k - base[c]]])
+            single = np.float32(x)
+            whole = single_bits(single)
+            packed[at] = ((whole ^ ((whole >> 31) & POSITIVE_BITS)) << 32) | (cell & CELL)
+            finite = (x - x) == 0.0
+            fits &= (np.float64(single) == np.float64(x)) | (not finite)
+            strange |= not finite
+            at += (cell >= 0) & (x != 0.0) & (x == x)
+        ends[c + 1], exact[c], odd[c] = at, fits, strange
+
+
+@compiled
+def note_missing(data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, odd: Arr, present: Arr) -> bool:
+    """Take the NaN of odd columns from the values that are ``present``; True if any value is infinite."""
+    for c in range(indptr.size - 1):
+        if odd[c]:
+            for k in range(indptr[c], indptr[c + 1]):
+                x, cell = data[k], cells[rows[k - base[c]]]
+                if x != x:
+                    present[max(cell, 0), c] -= cell >= 0
+                elif (x - x) != 0.0:
+                    return True
+    return False
+
+
+@compiled
+def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int) -> int:
+    """Write the non-zeros of one column as ordered integers, their ``low`` bits replaced by their place.
+
+    Whole ones go to ``keys`` and the cells to ``codes``. Return how many there are.
+    """
+    n = 0
+    for k in range(data.size):
+        x, cell = np.float64(data[k]), cells[rows[k]]
+        whole = bits(x)
+        key = whole ^ ((whole >> 63) & MAGNITUDE)
+        keys[n], codes[n], packed[n] = key, cell, ((key >> low) << low) | n
+        n += (cell >= 0) & (x != 0.0) & (x == x)
+    return n
+
+
+@compiled
+def settle_places(packed: Arr, keys: Arr, codes: Arr, low: int, sorted_keys: Arr, sorted_codes: Arr) -> None:
+    """Put what ``pack_places`` wrote, and was sorted, right to the last bit; then pack ranks in place of values."""
+    n, place = packed.size, (np.int64(1) << low) - 1
+    for k in range(n):
+        sorted_keys[k], sorted_codes[k] = keys[packed[k] & place], codes[packed[k] & place]
+    first = 0
+    while first < n:
+        last, in_order = first + 1, True
+        while last < n and (packed[last] >> low) == (packed[first] >> low):
+            in_order &= sorted_keys[last - 1] <= sorted_keys[last]
+            last += 1
+        if not in_order:  # by now the unsorted ones have been read
+            sort_pairs(sorted_keys[first:last], sorted_codes[first:last], last - first, RUN, keys, codes)
+        first = last
+    rank = -n - 1
+    for k in range(n):
+        if k == 0 or sorted_keys[k] != sorted_keys[k - 1]:
+            rank = 1 if sorted_keys[k] > 0 and rank < 0 else rank + 1
+        packed[k] = (rank << 32) | sorted_codes[k]
+
+
+@compiled
+def sweep_columns(packed: Arr, ends: Arr, strata: Arr, against: Arr, own: Arr, pairs: Arr) -> None:
+    """Write the counts of sorted columns, negative values apart from positive ones; see `CellCounts`."""
+    n_cells, n_strata = strata.size, strata.max() + 1
+    wins = np.empty((against.shape[0], 3, n_cells), np.int64)
+    of_cell, of_stratum = np.empty((3, n_cells), np.int64), np.empty((3, n_strata), np.int64)
+    seen = np.empty(n_cells, np.int64)
+    for c in range(ends.size - 1):
+        middle = ends[c]
+        while middle < ends[c + 1] and packed[middle] < 0:
+            middle += 1
+        for side in range(2):
+            column = packed[middle : ends[c + 1]] if side == 0 else packed[ends[c] : middle]
+            wins[:], of_cell[:], of_stratum[:] = 0, 0, 0
+            sweep(column, strata, against, wins, of_cell, of_stratum, seen)
+            for cell in range(n_cells):
+                own[1 + side, cell, c] = of_cell[0, cell]
+                for p in range(against.shape[0]):
+                    other = against[p, cell]
+                    if other >= 0:
+                        wins[p, 2, cell] += of_cell[2, cell] + of_cell[2, other]
+                    elif other == REST:
+                        wins[p, 2, cell] = of_stratum[2, strata[cell]]
+                    for q in range(3):
+                        pairs[p, 3 * side + q, cell, c] = wins[p, q, cell]
+
+
+@compiled
+def sweep(column: Arr, strata: Arr, against: Arr, wins: Arr, of_cell: Arr, of_stratum: Arr, seen: Arr) -> None:
+    """Go over sorted values of one sign and add to wins, ties and values in common of every comparison.
+
+    ``of_cell`` and ``of_stratum`` hold how many values came before, how many are equal to the one at hand, and repeats.
+    """
+    below, here, repeats = of_cell[0], of_cell[1], of_cell[2]
+    all_below, all_here, all_repeats = of_stratum[0], of_stratum[1], of_stratum[2]
+    n, k, sweeps = column.size, 0, against.shape[0]
+    while k < n:
+        key = column[k] >> 32
+        if k + 1 == n or (column[k + 1] >> 32) != key:
+            cell = column[k] & CELL
+            stratum = strata[cell]
+            for p in range(sweeps):
+                other = against[p, cell]
+                if other == REST:
+                    wins[p, 0, cell] += all_below[stratum] - below[cell]
+                elif other >= 0:
+                    wins[p, 0, cell] += below[other]
+            below[cell] += 1
+            all_below[stratum] += 1
+            k += 1
+            continue
+        n_seen = 0
+        while k < n and (column[k] >> 32) == key:
+            first, value = k, column[k]
+            while k < n and column[k] == value:
+                k += 1
+            cell = value & CELL
+            if here[cell] == 0:
+                seen[n_seen] = cell
+                n_seen += 1
+            here[cell] += k - first
+            all_here[strata[cell]] += k - first
+        for j in range(n_seen):
+            cell = seen[j]
+            stratum, count = strata[cell], here[cell]
+            for p in range(sweeps):
+                other = against[p, cell]
+                if other == REST:
+                    wins[p, 0, cell] += count * (all_below[stratum] - below[cell])
+                    wins[p, 1, cell] += count * (all_here[stratum] - count)
+                elif other >= 0:
+                    wins[p, 0, cell] += count * below[other]
+                    wins[p, 1, cell] += count * here[other]
+                    wins[p, 2, cell] += here[other] > 0
+        for j in range(n_seen):
+            cell = seen[j]
+            stratum = strata[cell]
+            below[cell] += here[cell]
+            repeats[cell] += here[cell] - 1
+            here[cell] = 0
+            if all_here[stratum] > 0:
+                all_below[stratum] += all_here[stratum]
+                all_repeats[stratum] += all_here[stratum] - 1
+                all_here[stratum] = 0
+
+
+# Columns a part at a time: copied where they do not lie along memory, packed, sorted by NumPy and swept.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparisons:
+    """Which rows are compared with which, as ``Engine.rank_counts`` is told."""
+
+    cells: IntArray
+    strata: IntArray
+    against: IntArray
+
+    @classmethod
+    def of(cls, *arrays: IntArray) -> Comparisons:
+        """Return what the compiled loops can read."""
+        return cls(*(_frozen(np.ascontiguousarray(array, dtype=np.intp)) for array in arrays))
+
+    def blank(self, d: int) -> CellCounts:
+        """Return room for the counts of ``d`` features, no value missing yet."""
+        n_cells = self.strata.size
+        own = np.empty((3, n_cells, d), dtype=np.int64)
+        own[0] = np.bincount(self.cells[self.cells >= 0], minlength=n_cells)[:, np.newaxis]
+        return CellCounts(own, np.empty((self.against.shape[0], 6, n_cells, d), dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Values column by column: entry k of column c is in row ``rows[k − base[c]]``."""
+
+    data: Array
+    rows: Array
+    indptr: IntArray
+    base: IntArray
+
+    def of(self, c: int) -> tuple[Array, Array]:
+        """Return the values of one column and their rows."""
+        first, last = int(self.indptr[c]), int(self.indptr[c + 1])
+        start = int(self.base[c])
+        return self.data[first:last], self.rows[first - start : last - start]
+
+
+def count_pairs(
+    block: Array | sparse.csc_array,
+    comparisons: Comparisons,
+    out: CellCounts,
+    *,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,
+) -> Iterator[int]:
+    """Count wins and ties in all columns of ``block``; yield how many columns are done, again and again.
+
+    Zeros that are left out are never touched. Raises ``NotFiniteError`` if a value is infinite, or NaN unless those are
+    to be skipped.
+    """
+    parts, read = _dense_parts(block) if isinstance(block, np.ndarray) else _sparse_parts(block)
+
+    def work(part: slice) -> int:
+        there = out.of(part)
+        there.own[:], there.pairs[:] = _count_part(read(part), comparisons, skip_missing=skip_missing)
+        done: int = part.stop
+        return done
+
+    yield from each(work, parts, count_threads(n_jobs))
+
+
+def _dense_parts(X: Array) -> Any:
+    n, d = X.shape
+    width = max(FEWEST_COLUMNS, PACKED_AT_ONCE // max(n, 1))
+    rows = np.arange(n, dtype=np.int32)
+
+    def read(part: slice) -> Columns:
+        values = np.ascontiguousarray(X[:, part].T, dtype=_kind(X.dtype))
+        begins = n * np.arange(values.shape[0] + 1)
+        return Columns(_frozen(values.reshape(-1)), _frozen(rows), begins, begins[:-1])
+
+    return [slice(a, min(a + width, d)) for a in range(0, d, width)], read
+
+
+def _sparse_parts(block: sparse.csc_array) -> Any:
+    data, indices, indptr = canonical_parts(block)
+    work = indptr + np.arange(indptr.size)  # a column costs something even if it is empty
+    ends = np.searchsorted(work, np.arange(0, int(work[-1]), PACKED_AT_ONCE)).tolist()
+
+    def read(part: slice) -> Columns:
+        begins = indptr[part.start : part.stop + 1] - indptr[part.start]
+        entries = slice(int(indptr[part.start]), int(indptr[part.stop]))
+        values = np.asarray(data[entries], dtype=_kind(data.dtype))
+        return Columns(_frozen(values), _frozen(indices[entries]), begins, np.zeros(begins.size - 1, dtype=np.intp))
+
+    return [slice(a, b) for a, b in pairwise(sorted({*ends, indptr.size - 1}))], read
+
+
+def _kind(dtype: np.dtype[Any]) -> type[np.float32 | np.float64]:
+    """Return the smaller of the two types that the loops are compiled for, if it holds every value of ``dtype``."""
+    return np.float32 if np.can_cast(dtype, np.float32) else np.float64
+
+
+def _frozen(values: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Return a read-only view, so that the loops are compiled once."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _count_part(columns: Columns, comparisons: Comparisons, *, skip_missing: bool) -> CellCounts:
+    width = columns.indptr.size - 1
+    out = comparisons.blank(width)
+    packed, ends = np.empty(columns.data.size, dtype=np.int64), np.zeros(width + 1, dtype=np.intp)
+    exact, odd = np.empty((2, width), dtype=np.bool_)
+    where = (columns.data, columns.rows, columns.indptr, columns.base, comparisons.cells)
+    pack_columns(*where, packed, ends, exact, odd)
+    if odd.any() and (not skip_missing or note_missing(*where, odd, out.own[0])):
+        raise NotFiniteError
+    for c, (first, last) in enumerate(pairwise(ends.tolist())):
+        if exact[c]:
+            packed[first:last].sort()
+        else:
+            packed[first:last] = _sorted_by_places(*columns.of(c), comparisons.cells)
+    sweep_columns(packed, ends, comparisons.strata, comparisons.against, out.own, out.pairs)
+    return out
+
+
+def _sorted_by_places(values: Array, rows: Array, cells: IntArray) -> Packed:
+    """Return ranks and cells of the non-zeros of a column that single precision does not hold, sorted.
+
+    The places of values take the room of their last bits, so that one sort brings both in order but for values that
+    differ in those bits alone.
+    """
+    packed, keys, codes, *room = np.empty((5, values.size), dtype=np.int64)
+    low = (values.size - 1).bit_length()
+    found: Packed = packed[: pack_places(values, rows, cells, packed, keys, codes, low)]
+    found.sort()
+    settle_places(found, keys, codes, low, *room)
+    return found
