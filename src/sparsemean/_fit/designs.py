@@ -1,0 +1,356 @@
+"""Rows that belong together: classes, strata, subjects and pairs, and the tables that are compared in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
+from sparsemean._data.table import Names, Table, as_names
+from sparsemean._util.checks import is_missing, list_names, pluralize
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sparsemean._data.source import Block, Source
+
+Labels = npt.NDArray[Any]
+MOST_MEASURED = 20
+"""Different values of floats that may be labels, if not all of them are whole numbers."""
+UNEQUAL = 0.05
+"""p-value below which the numbers of rows of subjects are said to differ between the classes."""
+FEW = 0.25
+"""Share of the median number of rows below which the smallest subject is said to cost the others too many."""
+
+
+def classes_of(y: Any, n: int, argument: str = "y") -> tuple[Labels, IntArray]:
+    """Return the classes of ``y``, two or more, sorted, and the number of the class of every row."""
+    classes, codes = labels_of(y, n, argument)
+    if classes.size < 2:
+        advice = "give each row the label of its group, of which there are two or more"
+        raise InputError(argument, "have two classes or more", f"one class ({classes[0]})", advice)
+    measured = classes.dtype.kind == "f" and (classes != np.round(classes)).any()
+    if (measured and classes.size > MOST_MEASURED) or 2 * classes.size > max(n, 3):
+        advice = "pass a column of labels, or cut numbers into a few classes first"
+        received = f"{classes.size:,} different values in {n:,} rows ({list_names(classes, 4)})"
+        raise InputError(argument, "be labels, each shared by several rows", received, advice)
+    single = classes[np.bincount(codes) < 2]
+    if single.size:
+        received = f"one row of {_named(single)}"
+        raise InputError(argument, "have two rows or more of each class", received, "drop such rows or merge classes")
+    return classes, codes
+
+
+def labels_of(labels: Any, n: int, argument: str) -> tuple[Labels, IntArray]:
+    """Return the different labels, sorted, and the number of the label of every row."""
+    plain = labels if isinstance(labels, (list, tuple)) or hasattr(labels, "tolist") else np.asarray(labels)
+    given = plain.tolist() if hasattr(plain, "tolist") else list(plain)
+    if not isinstance(given, list) or len(given) != n or any(isinstance(label, (list, tuple)) for label in given):
+        received = f"{len(given)} labels" if isinstance(given, list) and len(given) != n else "another shape"
+        advice = "pass one label a row, in the order of the rows"
+        raise InputError(argument, f"have one label for each of the {n} rows of X", received, advice)
+    missing = [row for row, label in enumerate(given) if is_missing(label)]
+    if missing:
+        advice = "drop such rows or give them a label"
+        raise InputError(argument, "have no missing labels", f"a missing one at row {missing[0]}", advice)
+    try:
+        names, codes = np.unique(np.asarray(given), return_inverse=True)
+    except TypeError as error:
+        raise InputError(argument, "have labels of one type", str(error)) from None
+    return names, codes.astype(np.intp)
+
+
+def check_strata(strata: Any, codes: IntArray, argument: str = "strata") -> IntArray:
+    """Return the number of the stratum of every row; in each there must be rows of two classes or more."""
+    names, numbers = labels_of(strata, codes.size, argument)
+    alone = names[_spread(codes, numbers)[0] == 0]
+    if alone.size:
+        received = f"rows of one class only in {_named(alone, 'stratum', 'strata')}"
+        advice = "drop those rows, or merge strata"
+        raise InputError(argument, "have rows of two classes or more in each stratum", received, advice)
+    return numbers
+
+
+def _spread(codes: IntArray, within: IntArray) -> tuple[IntArray, IntArray]:
+    """Return, for every number of ``within``, largest minus smallest of its ``codes``, and the smallest."""
+    low, high = np.full((2, int(within.max()) + 1), -1, dtype=np.intp)
+    low[:] = codes.max()
+    np.minimum.at(low, within, codes)
+    np.maximum.at(high, within, codes)
+    return high - low, low
+
+
+def _named(names: Labels, one: str = "class", many: str = "classes") -> str:
+    """Name what is refused: the first, and how many more there are."""
+    return f"{one if names.size == 1 else many} {list_names([repr(name) for name in names.tolist()], 3)}"
+
+
+# Subjects: one mean each, of equally many rows, so that means of all subjects have one law where nothing differs.
+
+
+def subject_means(
+    table: Table,
+    codes: IntArray,
+    subjects: Any,
+    *,
+    seed: int = 0,
+    missing: str = "raise",
+    classes: Labels | None = None,
+    argument: str = "groups",
+) -> tuple[Table, IntArray, list[str], Names]:
+    """Return one row a subject: the table of means, the class of every subject, notes and the names of subjects.
+
+    Means of different numbers of rows have different laws, even where rows have one. So every mean is of as many rows
+    as the smallest subject has, drawn by ``seed``; which ones depends on the order of the rows and the seed only.
+    """
+    names, units = _in_order(*labels_of(subjects, codes.size, argument))
+    apart, own = _spread(codes, units)
+    _refuse_both(names[apart > 0], argument)
+    sizes = np.bincount(own)
+    if (sizes == 1).any():
+        which = int(np.flatnonzero(sizes == 1)[0])
+        called = "" if classes is None else f" of class {classes.item(which)!r}"
+        advice = "drop that class, or leave subjects out where rows are independent"
+        raise InputError(argument, "name two subjects or more of each class", f"one subject{called}", advice)
+    counts = np.bincount(units)
+    k = int(counts.min())
+    rows = drawn(units, k, seed)
+    means, gaps = _means(table, rows, skip_missing=missing == "omit")
+    notes = _on_counts(counts, own, classes)
+    if gaps:
+        notes.append(
+            "values are missing: the mean of a subject is that of the values there are in its rows, which is "
+            "comparable only if as many are missing in all classes"
+        )
+    subject_names = as_names(names.tolist())
+    return _in_place_of(table, Dense(means), subject_names), own, notes, subject_names
+
+
+def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
+    """Return the stratum of every subject, in the order of `subject_means`; each must lie in one."""
+    names, units = _in_order(*labels_of(subjects, strata.size, "groups"))
+    apart, own = _spread(strata, units)
+    if (apart > 0).any():
+        received = f"rows of {_named(names[apart > 0], 'subject', 'subjects')} in several"
+        advice = "drop the rows of all but one, or leave out strata"
+        raise InputError(argument, "have all rows of a subject in one stratum", received, advice)
+    return own
+
+
+def drawn(units: IntArray, k: int, seed: int) -> IntArray:
+    """Return k rows of every subject, rising, of shape (subjects, k): those with the smallest random numbers.
+
+    Examples
+    --------
+    >>> drawn(np.array([0, 1, 0, 1]), 2, 0)
+    array([[0, 2],
+           [1, 3]])
+    """
+    order = np.lexsort((np.random.default_rng(seed).random(units.size), units))
+    counts = np.bincount(units)
+    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    return np.sort(order[first[:, np.newaxis] + np.arange(k)], axis=1)
+
+
+def _in_order(names: Labels, codes: IntArray) -> tuple[Labels, IntArray]:
+    """Give labels their numbers in the order of their first rows."""
+    first = np.full(names.size, codes.size, dtype=np.intp)
+    np.minimum.at(first, codes, np.arange(codes.size))
+    order = np.argsort(first)
+    return names[order], np.argsort(order)[codes]
+
+
+def _refuse_both(names: Labels, argument: str) -> None:
+    """Refuse subjects with rows in several classes."""
+    if not names.size:
+        return
+    received = f"rows of {_named(names, 'subject', 'subjects')} in several"
+    advice = "pass pairs= (--pairs) in place of it, with one row a subject in each of two classes: average rows first"
+    raise InputError(argument, "have all rows of a subject in one class", received, advice)
+
+
+def _on_counts(counts: IntArray, own: IntArray, classes: Labels | None) -> list[str]:
+    """Say how many rows of each subject were used, and whether their numbers speak against a comparison."""
+    n, k = int(counts.sum()), int(counts.min())
+    each = f"{pluralize(k, 'row')} of each of {counts.size:,} subjects"
+    if (counts == k).all():
+        return [f"subjects are compared, not rows: the means of {each}"]
+    notes = [
+        f"subjects are compared, not rows: the means of {each}, {k * counts.size:,} of {n:,} rows drawn by the seed"
+    ]
+    enough = FEW * float(np.median(counts))
+    if k < enough:
+        more = pluralize(int(np.sum(counts < enough)), "subject")
+        notes.append(
+            f"the smallest subject has {pluralize(k, 'row')}, which leaves so many of every subject; without the "
+            f"{more} of fewer than {int(np.ceil(enough)):,} rows it would be {int(counts[counts >= enough].min()):,}"
+        )
+    return notes + _unequal(counts, own, classes)
+
+
+def _unequal(counts: IntArray, own: IntArray, classes: Labels | None) -> list[str]:
+    """Say so where subjects of one class have more rows than those of another: Mann and Whitney, or Kruskal."""
+    from scipy import stats
+
+    parts = [counts[own == code] for code in range(int(own.max()) + 1)]
+    two = len(parts) == 2
+    p = float(stats.mannwhitneyu(*parts).pvalue if two else stats.kruskal(*parts).pvalue)
+    if not p < UNEQUAL:
+        return []
+    names = range(len(parts)) if classes is None else classes.tolist()
+    medians = ", ".join(f"{np.median(part):g} in {name!r}" for name, part in zip(names, parts[:4], strict=False))
+    return [
+        f"the number of rows a subject has differs between the classes ({'Mann–Whitney' if two else 'Kruskal–Wallis'} "
+        f"p = {p:.2g}; medians {medians}): as many rows of each subject are compared, but what makes rows more or "
+        "fewer may make them different too"
+    ]
+
+
+def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatArray, bool]:
+    """Return the mean of some rows for every subject, and whether values of them are missing.
+
+    Each sum is over the rows in their order, whatever kind of source they come from: one result to the last bit.
+    """
+    n, d = table.shape
+    k = rows.shape[1]
+    ones = _indicator(rows, np.ones(rows.size), n)
+    picked = _indicator(np.arange(rows.size).reshape(rows.shape), np.ones(rows.size), rows.size)
+    out, gaps = np.empty((rows.shape[0], d)), False
+    for first, block in _pieces(table, skip_missing=skip_missing):
+        at = slice(first, first + block.shape[1])
+        if not isinstance(block, np.ndarray) and not np.isnan(block.data).any():
+            out[:, at] = (ones @ block).toarray() / k
+            continue
+        values = np.asarray(as_dense(block)[rows.ravel()], dtype=np.float64)
+        missing = np.isnan(values)
+        if not missing.any():
+            out[:, at] = (picked @ values) / k
+            continue
+        gaps = True
+        with np.errstate(invalid="ignore"):
+            out[:, at] = (picked @ np.where(missing, 0.0, values)) / (k - picked @ missing.astype(np.float64))
+    if np.isinf(out).any():
+        raise table.non_finite_error(None, skip_missing=skip_missing)
+    return out, gaps
+
+
+def _indicator(rows: IntArray, weights: FloatArray, n: int) -> csr_array:
+    """Return a matrix whose product with a column sums ``rows``, those of one unit in a line, with weights."""
+    from scipy.sparse import csr_array
+
+    units, k = rows.shape
+    return csr_array((weights, rows.ravel(), np.arange(units + 1) * k), shape=(units, n))
+
+
+def _pieces(table: Table, *, skip_missing: bool) -> Iterator[tuple[int, Block]]:
+    """Yield all rows of some columns at a time, all of them numbers, after the number of the first column."""
+    n = table.shape[0]
+    for start, block in _column_blocks(table.source):
+        for part in cut(block.shape[1], max(1, AT_ONCE // (8 * n)), 1):
+            piece, first = block[:, part], start + part.start
+            if place := find_non_finite(piece, at=(0, first), skip_missing=skip_missing):
+                raise table.non_finite_error(place, skip_missing=skip_missing)
+            yield first, piece
+
+
+def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
+    """Yield whole columns; those of Dask as they are put together from its chunks."""
+    if source.engine == "dask":
+        for columns, values in source.takes_of(np.arange(source.shape[1])):
+            yield int(columns[0]), values
+        return
+    from sparsemean._counts.engines.host import column_blocks
+
+    for stretch, block in column_blocks(source):
+        yield stretch.start, block
+
+
+def _in_place_of(table: Table, source: Source, row_names: Names) -> Table:
+    """Return a table of other rows of the same file, with the same features."""
+    return replace(table, source=source, row_names=row_names, groups=None)
+
+
+# Pairs: the difference within each, which is symmetric about zero where the two members are exchangeable.
+
+
+def pair_differences(
+    table: Table,
+    codes: IntArray,
+    pairs: Any,
+    *,
+    missing: str = "raise",
+    classes: Labels | None = None,
+    argument: str = "pairs",
+) -> tuple[Table, Names, list[str]]:
+    """Return a row a pair, its member of class 1 less that of class 0; the names of pairs; and notes.
+
+    Every pair has two rows, one of each class. Differences of sparse tables are sparse; where either value is missing
+    so is the difference.
+    """
+    n_classes = int(codes.max()) + 1
+    if n_classes > 2:
+        shown = "" if classes is None else f" ({list_names(classes, 4)})"
+        advice = "keep the rows of two classes"
+        raise InputError(argument, "come with two classes", f"{n_classes} classes{shown}", advice)
+    names, units = _in_order(*labels_of(pairs, codes.size, argument))
+    _check_pairs(names, units, codes, argument)
+    members = np.column_stack([_rows_of(units, codes, code) for code in (0, 1)])
+    source = _differences(table, members, skip_missing=missing == "omit")
+    pair_names = as_names(names.tolist())
+    note = f"differences within {names.size:,} pairs are tested: a pair is bad if either of its rows is"
+    return _in_place_of(table, source, pair_names), pair_names, [note]
+
+
+def _check_pairs(names: Labels, units: IntArray, codes: IntArray, argument: str) -> None:
+    """Refuse pairs that are not one row of each class."""
+    rule = "have two rows a pair, one of each class"
+    counts = np.bincount(units)
+    others = names[counts != 2]
+    if others.size:
+        count = int(counts[counts != 2][0])
+        single = "drop such rows, or leave out pairs"
+        advice = single if count < 2 else "average the rows of each class of a pair first, or pass it as strata="
+        received = f"{pluralize(count, 'row')} of pair {others.item(0)!r}{_and_more(others.size)}"
+        raise InputError(argument, rule, received, advice)
+    alike = names[np.bincount(units, weights=codes) != 1]
+    if alike.size:
+        received = f"both rows of pair {alike.item(0)!r} in one class{_and_more(alike.size)}"
+        raise InputError(argument, rule, received, "drop such pairs, or mend their labels")
+
+
+def _and_more(count: int) -> str:
+    return "" if count == 1 else f" (and {count - 1:,} more such pairs)"
+
+
+def _rows_of(units: IntArray, codes: IntArray, code: int) -> IntArray:
+    """Return the row of one class of every pair."""
+    rows = np.flatnonzero(codes == code)
+    return rows[np.argsort(units[rows])]
+
+
+def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Source:
+    """Return second less first row of every pair, compressed where the table is."""
+    dense: list[FloatArray] = []
+    compressed: list[Any] = []
+    signs = _indicator(members, np.tile([-1.0, 1.0], members.shape[0]), table.shape[0])
+    for _, block in _pieces(table, skip_missing=skip_missing):
+        if isinstance(block, np.ndarray):
+            low, high = (np.asarray(block[rows], dtype=np.float64) for rows in members.T)
+            dense.append(high - low)
+        else:
+            compressed.append((signs @ block).tocsc())
+    if any(np.isinf(getattr(part, "data", part)).any() for part in compressed or dense):
+        raise table.non_finite_error(None, skip_missing=skip_missing)
+    if not compressed:
+        return Dense(np.concatenate(dense, axis=1))
+    from scipy.sparse import hstack
+
+    from sparsemean._data.sparse import read_sparse
+
+    return read_sparse(hstack(compressed, format="csc")).source
