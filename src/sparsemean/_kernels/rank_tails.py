@@ -29,7 +29,7 @@ LANES = 16
 """Angles that are worked on side by side."""
 NEGLIGIBLE = 1e-18
 """Share of the weight of all a below which one is left out."""
-SETTLED = 1e-11
+SETTLED = 1e-8
 """The transform has died away where it is this small beside its value at 0."""
 MANY = 20
 """Values of either group from which on the U of values that are not zero is taken as normal, beside a sum over a."""
@@ -39,8 +39,10 @@ ANGLES = 40_000
 """Angles that are worked on at most; beyond, Chernoff's bound stands for the tail."""
 SURPLUS = 0.01
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
-ROUNDING = 1e-9
-"""Added to the logarithm of a bound."""
+NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
+"""Less than so many deviations from the mean so many values are enough for that, and so much is added, of so many rows and more: nobody minds."""
+ROUNDING = 1e-6
+"""Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 LOG_2 = math.log(2.0)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
@@ -140,6 +142,18 @@ def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: 
 
 
 @compiled
+def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
+    """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
+    unit = 2.0 * math.pi / period
+    times %= period
+    angle, step = unit * ((times * j) % period), unit * times
+    x, y, c, s = math.cos(angle), math.sin(angle), math.cos(step), math.sin(step)
+    for lane in range(LANES):
+        re[lane], im[lane] = x, y
+        x, y = x * c - y * s, x * s + y * c
+
+
+@compiled
 def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
     """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π."""
     small, large = min(n1, n2), max(n1, n2)
@@ -152,19 +166,13 @@ def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr
     start = first if n1 <= n2 else A - first
     step = n1 + n2 + A - 2 * start - 1 if n1 <= n2 else -(n1 + n2 + A - 2 * start + 1)
     end = doubled_end(n1, n2, A, start)
-    unit = 2.0 * math.pi / period
+    fan(-2, j, period, c, s)
+    fan(-2 * A, j, period, p_re, p_im)
+    fan(end, j, period, e_re, e_im)
+    fan(step, j, period, s_re, s_im)
     for lane in range(LANES):
-        i = j + lane
         b_re[lane], b_im[lane] = 1.0, 0.0
-        angle = unit * ((2 * i) % period)
-        c[lane], s[lane] = math.cos(angle), -math.sin(angle)
-        angle = unit * ((2 * i * A) % period)
-        p_re[lane], p_im[lane] = math.cos(angle), -math.sin(angle)
         q_re[lane], q_im[lane] = c[lane], s[lane]
-        angle = unit * ((i * (end % period)) % period)
-        e_re[lane], e_im[lane] = math.cos(angle), math.sin(angle)
-        angle = unit * ((i * (step % period)) % period)
-        s_re[lane], s_im[lane] = math.cos(angle), math.sin(angle)
         f_re[lane] = f_im[lane] = g_re[lane] = g_im[lane] = 0.0
     for k in range(last + 1):
         if k >= first:
@@ -248,7 +256,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
     start = place + power - 1
     period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
     total, j, quarter, quiet = 0.0, 0, period // 4, 0
-    falling, unit = math.exp(-t), 2.0 * math.pi / period
+    falling = math.exp(-t)
     long_enough = period // revival + 1 if revival else 0
     while j <= quarter:
         for lane in range(LANES):
@@ -258,15 +266,16 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
             base = 5 * h
             turn(n1[h], n2[h], A[h], j, period, scratch[base : base + 3], scratch[base + 3], scratch[base + 4], lanes)
         largest = 0.0
+        fan(-start, j, period, lanes[4], lanes[5])
+        fan(1, j, period, lanes[6], lanes[7])
         for lane in range(min(LANES, quarter + 1 - j)):
             i = j + lane
-            angle = unit * ((i * (start % period)) % period)
-            c, s = math.cos(angle), -math.sin(angle)
+            c, s = lanes[4, lane], lanes[5, lane]
             x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
             u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
             if start & 1:
                 u, v = -u, -v
-            here, there = falling * math.cos(unit * i), falling * math.sin(unit * i)
+            here, there = falling * lanes[6, lane], falling * lanes[7, lane]
             both = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
             total += both if i == 0 or i == quarter else 2.0 * both
             largest = max(largest, max(abs(x) + abs(y), abs(u) + abs(v)))
@@ -283,14 +292,22 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
 
 
 @compiled
-def log_inner(a: int, A: int, place: int, power: int, scratch: Arr, lanes: Arr) -> float:
-    """Return what `log_transformed` does for the 2U of a of A values against the others, all different."""
+def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> float:
+    """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
+
+    It is taken as normal where both have as ``many``.
+    """
     b = A - a
     if place <= 0:
         return 0.0 if power == 1 else math.log(max(a * float(b) - place, 1e-300))
     if place > 2 * a * b or (place == 2 * a * b and power == 2):
         return -np.inf
-    if min(a, b) >= MANY:
+    if min(a, b) == 1:  # every place is as likely as any other
+        above = (2 * a * b - place) // 2 + 1
+        if power == 1:
+            return math.log(above / float(A))
+        return math.log(above * (a * float(b) + (a * b - above + 1.0) - place) / A)
+    if min(a, b) >= many:
         return log_normal(a * float(b), a * float(b) * (A + 1.0) / 3.0, place, power)
     one = np.array([a, b, A])
     return log_transformed(one[0:1], one[1:2], one[2:3], place, power, scratch, lanes)
@@ -307,7 +324,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> float:
 
 @compiled
 def log_lumps(
-    n1: int, n2: int, A: int, place: int, power: int, halves: bool, scratch: Arr, lanes: Arr
+    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
 ) -> float:  # fmt: skip
     """Return what `log_transformed` does for one stratum with zeros, lump by lump from the heaviest on.
 
@@ -330,7 +347,7 @@ def log_lumps(
         while True:
             if side == 0 or a > middle:
                 z1, z2 = n1 - a, n2 - A + a
-                inside = log_inner(a, A, place - 2 * a * z2 - z1 * z2, power, scratch, lanes)
+                inside = log_inner(a, A, place - 2 * a * z2 - z1 * z2, power, many, scratch, lanes)
                 value = logs + (min(0.0, inside + LOG_2) if halves else inside)
                 if value > most:
                     total = total * math.exp(most - value) + 1.0
@@ -354,12 +371,12 @@ def log_lumps(
 
 
 @compiled
-def log_beyond(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> float:
+def log_beyond(n1: Arr, n2: Arr, A: Arr, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> float:
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
     if n1.size > 1:
         return log_transformed(n1, n2, A, place, power, scratch, lanes)
     if A[0] < n1[0] + n2[0]:
-        return log_lumps(n1[0], n2[0], A[0], place, power, False, scratch, lanes)
+        return log_lumps(n1[0], n2[0], A[0], place, power, False, many, scratch, lanes)
     if min(n1[0], n2[0]) >= LARGE:
         return log_normal(n1[0] * float(n2[0]), spread(n1[0], n2[0], A[0]), place, power)
     return log_transformed(n1, n2, A, place, power, scratch, lanes)
@@ -381,14 +398,16 @@ def log_tail(n1: Arr, n2: Arr, A: Arr, w: int, bound: bool, halves: bool, scratc
         return 0.0
     if w > most:
         return -np.inf
+    near = n1.size == 1 and n1[0] + n2[0] >= ENOUGH and (w - mean) * (w - mean) < NEAR * NEAR * variance
+    many = SEVERAL if near else MANY
+    surplus = ROUGHLY if near else ROUNDING
     if not bound and n1.size == 1 and A[0] < n1[0] + n2[0]:
-        return min(0.0, log_lumps(n1[0], n2[0], A[0], w, 1, halves, scratch, lanes))
+        return min(0.0, surplus + log_lumps(n1[0], n2[0], A[0], w, 1, halves, many, scratch, lanes))
     best = 0.0
     if bound:
         for share in (0.6, 1.0, 1.6):
             below = max(1, int(share * variance / (w - mean)))
-            value = log_beyond(n1, n2, A, w - below, 2, scratch, lanes) - math.log(below)
-            best = min(best, value + ROUNDING)
+            best = min(best, log_beyond(n1, n2, A, w - below, 2, many, scratch, lanes) - math.log(below))
     else:
-        best = log_beyond(n1, n2, A, w, 1, scratch, lanes)
-    return min(0.0, best + (LOG_2 if halves else 0.0))
+        best = log_beyond(n1, n2, A, w, 1, many, scratch, lanes)
+    return min(0.0, best + surplus + (LOG_2 if halves else 0.0))

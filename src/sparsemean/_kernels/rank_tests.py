@@ -21,6 +21,10 @@ BLOCK_SHARE = 4
 """Fewer than a quarter of the values on one side of zero: they are counted among the zeros."""
 REPEAT_SHARE = 10
 """Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without."""
+CLOSE = 2.0
+"""By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
+MOST_LOOKS = 2000
+"""Bad rows for which every A is looked at, at most."""
 
 
 @compiled
@@ -80,7 +84,7 @@ def doubled_statistic(counts: Arr, kind: int, first: bool, halves: bool) -> Any:
 
 @compiled
 def log_p_block(
-    counts: Arr, kind: int, halves: bool, side: int, bad1: int, bad2: int, missing: bool, scratch: Arr, lanes: Arr,
+    counts: Arr, kind: int, halves: bool, side: int, bad1: int, bad2: int, missing: bool, goal: float, scratch: Arr, lanes: Arr,
     null: Arr,
 ) -> float:  # fmt: skip
     """Return the logarithm of the p-value of one null: of two sides for side 0, of the first group above for 1, below for −1."""
@@ -100,29 +104,44 @@ def log_p_block(
         null[2, h] = A if kind == RAW else min(A + bad, null[0, h] + null[1, h])
         null[3, h], null[4, h] = counts[h, 0], counts[h, 1]
     w -= 2 * most_moved(null[3, :strata], null[4, :strata], bad1, bad2, missing)
+    sides = LOG_2 if side == 0 else 0.0
     unknown = bad > 0 and kind != RAW
-    tail = log_tail(null[0, :strata], null[1, :strata], null[2, :strata], w, unknown, halves, scratch, lanes)
-    return min(0.0, tail + (LOG_2 if side == 0 else 0.0))
+    tail = log_tail(null[0, :strata], null[1, :strata], null[2, :strata], w, unknown, halves, scratch, lanes) + sides
+    if unknown and strata == 1 and goal < tail < goal + CLOSE and bad <= MOST_LOOKS and not missing:
+        tail = min(tail, log_p_each(null, max(0, null[2, 0] - 2 * bad), w, halves, goal - sides, scratch, lanes) + sides)
+    return min(0.0, tail)
+
+
+@compiled
+def log_p_each(null: Arr, least: int, w: int, halves: bool, goal: float, scratch: Arr, lanes: Arr) -> float:
+    """Return the largest tail of all A from the one of ``null`` down to ``least``, 0 where one misses the goal."""
+    largest = -np.inf
+    for A in range(null[2, 0], least - 1, -1):
+        null[4, 0] = A
+        largest = max(largest, log_tail(null[0, :1], null[1, :1], null[4, :1], w, False, halves, scratch, lanes))
+        if largest > goal:
+            return 0.0
+    return largest
 
 
 @compiled
 def log_p_rule(
-    counts: Arr, kind: int, repeats: int, rows: int, side: int, bad1: int, bad2: int, missing: bool, scratch: Arr,
+    counts: Arr, kind: int, repeats: int, rows: int, side: int, bad1: int, bad2: int, missing: bool, goal: float, scratch: Arr,
     lanes: Arr, null: Arr,
 ) -> float:  # fmt: skip
     """Return the larger p-value of the two ways to count ties, where bad rows could have led to either."""
     bad = bad1 + bad2
     value = -np.inf
     if REPEAT_SHARE * (repeats - bad) < rows:
-        value = log_p_block(counts, kind, False, side, bad1, bad2, missing, scratch, lanes, null)
+        value = log_p_block(counts, kind, False, side, bad1, bad2, missing, goal, scratch, lanes, null)
     if REPEAT_SHARE * (repeats + bad) >= rows and value < 0.0:
-        value = max(value, log_p_block(counts, kind, True, side, bad1, bad2, missing, scratch, lanes, null))
+        value = max(value, log_p_block(counts, kind, True, side, bad1, bad2, missing, goal, scratch, lanes, null))
     return value
 
 
 @compiled
 def log_p_feature(
-    counts: Arr, repeats: Arr, rows: int, side: int, only_raw: bool, bad1: int, bad2: int, missing: bool,
+    counts: Arr, repeats: Arr, rows: int, side: int, only_raw: bool, bad1: int, bad2: int, missing: bool, goal: float,
     scratch: Arr, lanes: Arr, null: Arr,
 ) -> float:  # fmt: skip
     """Return the logarithm of the p-value of one feature: the largest of every rule that bad rows could have led to."""
@@ -144,16 +163,16 @@ def log_p_feature(
     value = upper = lower = -np.inf
     if many_below and many_above:
         e = repeats[0] + repeats[1] + alike
-        value = log_p_rule(counts, RAW, e, rows, side, bad1, bad2, missing, scratch, lanes, null)
+        value = log_p_rule(counts, RAW, e, rows, side, bad1, bad2, missing, goal, scratch, lanes, null)
     if few_below and value < 0.0:
-        upper = log_p_rule(counts, UPPER, repeats[0], rows, side, bad1, bad2, missing, scratch, lanes, null)
+        upper = log_p_rule(counts, UPPER, repeats[0], rows, side, bad1, bad2, missing, goal, scratch, lanes, null)
         if many_above:
             value = max(value, upper)
     if few_above and value < 0.0:
         if below + bad == 0:
             lower = 0.0
         else:
-            lower = log_p_rule(counts, LOWER, repeats[1], rows, side, bad1, bad2, missing, scratch, lanes, null)
+            lower = log_p_rule(counts, LOWER, repeats[1], rows, side, bad1, bad2, missing, goal, scratch, lanes, null)
         if many_below:
             value = max(value, lower)
     if few_below and few_above and value < 0.0:
@@ -163,11 +182,12 @@ def log_p_feature(
 
 @compiled
 def log_p_values(
-    counts: Arr, repeats: Arr, rows: int, side: int, only_raw: bool, bad: Arr, missing: bool, out: Arr
+    counts: Arr, repeats: Arr, rows: int, side: int, only_raw: bool, bad: Arr, missing: bool, goal: float, out: Arr
 ) -> None:
     """Write the logarithm of the p-value of every feature: ``counts`` (features, strata, 10), ``repeats`` (features, 2).
 
-    ``bad`` has the numbers of bad rows of the first and of the second group, for each feature.
+    ``bad`` has the numbers of bad rows of the first and of the second group, for each feature; where what bounds all A
+    that they could have left misses ``goal``, each A is looked at.
     """
     strata = counts.shape[1]
     longest = 2
@@ -179,5 +199,5 @@ def log_p_values(
     null = np.empty((5, strata), dtype=np.int64)
     for f in range(counts.shape[0]):
         out[f] = log_p_feature(
-            counts[f], repeats[f], rows, side, only_raw, bad[f, 0], bad[f, 1], missing, scratch, lanes, null
+            counts[f], repeats[f], rows, side, only_raw, bad[f, 0], bad[f, 1], missing, goal, scratch, lanes, null
         )

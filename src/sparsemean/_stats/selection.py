@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.nulls import SignTestNull, least_majorities
+from sparsemean._stats.rank_evidence import BadRows, RankEvidence, probabilities
 from sparsemean._util.records import Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
@@ -291,28 +292,50 @@ def _fewer_than(error: float, level: float, d: int) -> int:
 def _searched(
     evidence: Evidence, rule: Rule, low: int, high: int, features: IntArray | None = None, sure: int = 0
 ) -> IntArray:
-    """Find the last slacks by halving, on the host.
-
-    Only ``features`` are looked at; of the others ``sure`` are known to be selected throughout and the rest not.
-    Features and slacks are halved until they are few: those selected in the middle are sure when the lower half is
-    searched, and gone when the upper half is.
-    """
+    """Find the last slacks by halving, on the host."""
     if on_device(evidence.statistic):
         found = _searched(on_host(evidence), rule, low, high, on_host(features), sure)
         return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
-    d = evidence.n_features
     if features is None:
         features = SlackSearch(evidence, low - 1, low).reaching(rule.level, low)
-    answer = np.full(d, low - 1, dtype=np.intp)
-    todo = [(features, low, high, sure)]
+    answer = np.full(evidence.n_features, low - 1, dtype=np.intp)
+    answer[features] = halved(
+        lambda slacks, group: combined(p_at(evidence, slacks, features[group])),
+        rule, (low, high), n_features=features.size, n_hypotheses=evidence.n_features, sure=sure,
+    )  # fmt: skip
+    return answer
+
+
+def halved(
+    p: Callable[[IntArray, IntArray], FloatArray],
+    rule: Rule,
+    between: tuple[int, int],
+    *,
+    n_features: int,
+    n_hypotheses: int,
+    sure: int = 0,
+    at_once: int = AT_ONCE,
+) -> IntArray:
+    """Return the last slack of ``between`` at which each of some features is selected, one less than all if none.
+
+    ``p(slacks, features)`` are their p-values; of the other hypotheses ``sure`` are known to be selected throughout and
+    the rest not. Features and slacks are halved until they are few: those selected in the middle are sure when the
+    lower half is searched, and gone when the upper half is.
+    """
+    low, high = between
+    answer = np.full(n_features, low - 1, dtype=np.intp)
+    todo = [(np.arange(n_features), low, high, sure)]
     while todo:
         group, first, last, others = todo.pop()
-        if group.size * (last - first + 1) <= AT_ONCE:
+        if not group.size or last < first:
+            continue
+        if group.size * (last - first + 1) <= at_once:
             slacks = np.arange(first, last + 1)
-            answer[group] = first - 1 + rule(combined(p_at(evidence, slacks, group)), d, others).sum(axis=1)
+            answer[group] = first - 1 + rule(p(slacks, group), n_hypotheses, others).sum(axis=1)
             continue
         middle = first if (first, last) == (low, high) else (first + last) // 2
-        chosen = rule(combined(p_at(evidence, [middle], group)), d, others)[:, 0]
+        chosen = rule(p(np.array([middle]), group), n_hypotheses, others)[:, 0]
+        answer[group[chosen]] = middle
         todo.append((group[chosen], middle + 1, last, others))
         todo.append((group[~chosen], first, middle - 1, others + int(chosen.sum())))
     return answer
@@ -327,6 +350,69 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
         below = max_bad_rows(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
         slack = xp.where(slack < 0, below, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
+
+
+def select_ranks(evidence: RankEvidence, *, selection: str, level: float) -> Selection:
+    """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
+    n, rule = evidence.n_features, rule_of(selection, level, evidence.n_features)
+    log_p = evidence.log_p(evidence.at_share(evidence.shares))
+    p = probabilities(log_p)
+    values = np.ones((3, n))
+    alive = np.flatnonzero(p < 1)
+    values[:, alive] = np.stack((p[alive], *_adjust(p[alive], n, by=selection == "fdr_by")))
+    grid = evidence.grid()
+    clean = p if not any(evidence.shares) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
+    candidates = np.flatnonzero(clean <= rule.level)
+    steps = _last_steps(evidence, rule, [evidence.at_share((share, share)) for share in grid], candidates)
+    share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
+    reached = steps >= 0
+    share[candidates[reached]] = grid[steps[reached]]
+    bad[candidates[reached]] = np.array([most_bad(evidence.at_share((s, s))) for s in grid])[steps[reached]]
+    return Selection(
+        support=np.flatnonzero(rule(p[:, np.newaxis], n, 0)[:, 0]),
+        p_values=values[0],
+        p_adjusted=values[1],
+        q_values=values[2],
+        best=np.zeros(n, dtype=np.intp),
+        last_slack=bad,
+        log10_p=log_p / np.log(10.0),
+        last_share=share,
+    )
+
+
+def most_bad(bads: list[BadRows]) -> int:
+    """Return the number of bad rows of the test that has most."""
+    return max(first + second for first, second in bads)
+
+
+def _last_steps(evidence: RankEvidence, rule: Rule, steps: list[list[BadRows]], candidates: IntArray) -> IntArray:
+    """Return the last of ``steps``, of ever more bad rows in every test, at which each candidate is selected, else −1.
+
+    No other hypothesis is selected at any of them.
+    """
+
+    def p(slacks: IntArray, group: IntArray) -> FloatArray:
+        looks = [evidence.log_p(steps[slack], candidates[group]) for slack in slacks.tolist()]
+        return probabilities(np.stack(looks, axis=1))
+
+    return halved(
+        p, rule, (0, len(steps) - 1), n_features=candidates.size, n_hypotheses=evidence.n_features, at_once=1
+    )  # fmt: skip
+
+
+def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str, level: float) -> IntArray:
+    """Return how many rows beyond those allowed for must be replaced before a selected hypothesis can drop out.
+
+    Of others no more is promised than that one must.
+    """
+    rule = rule_of(selection, level, evidence.n_features)
+    allowed = evidence.at_share(evidence.shares)
+    most = max(sum(test.contrast.rows) for test in evidence.tests)
+    tests = [test.contrast for test in evidence.tests]
+    steps = [[test.add(bad, r) for test, bad in zip(tests, allowed, strict=True)] for r in range(most // 2 + 1)]
+    out = np.ones(evidence.n_features, dtype=np.intp)
+    out[chosen.support] = 1 + np.maximum(_last_steps(evidence, rule, steps, chosen.support), 0)
+    return out
 
 
 def by_paper(chosen: Selection, mu: FloatArray, *, alpha: float, min_selected: int) -> Selection:

@@ -56,6 +56,13 @@ class Plan:
     ranges, sealed
         Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `Sketch`; empty where rows
         have the numbers 0, 1, … and all blocks were assigned whole.
+    sizes, bad_by_group
+        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
+    alternative, min_effect
+        Which side counts, and the smallest difference that matters, of groups.
+    n_tests, n_strata, rest
+        Tests that share out the error, strata within which groups are compared, and whether the reference is all
+        other labels.
     """
 
     n_rows: int
@@ -81,6 +88,18 @@ class Plan:
     outlook: PowerAnalysis | None = None
     ranges: Ranges = ()
     sealed: Ranges = ()
+    sizes: tuple[int, ...] = ()
+    bad_by_group: tuple[int, ...] = ()
+    alternative: str = "two-sided"
+    min_effect: float = 0.0
+    n_tests: int = 1
+    n_strata: int = 1
+    rest: bool = False
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number of hypotheses that share out the error: features, in every test of groups."""
+        return self.n_features * self.n_tests
 
     @property
     def detectable_effect(self) -> float | None:
@@ -317,24 +336,6 @@ class CellCounts(NamedTuple):
         return CellCounts(self.own[..., columns], self.pairs[..., columns])
 
 
-class RankCounts(NamedTuple):
-    """What the pass over two groups learns of every feature."""
-
-    evidence: Evidence
-    delta: FloatArray
-    """Cliff's."""
-    exact: bool
-    """Whether every null distribution is."""
-    tied: IntArray
-    """Features that hold one value only."""
-    untied: FloatArray
-    """The statistic that each feature would have if all pairs of different values spoke for one side."""
-    pairs: FloatArray
-    """The statistic that it would have without ties."""
-    missing: CountArray | None = None
-    """Values of each feature that are missing; None where none is."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """Which features were selected, and how sure one can be of each: (d,) arrays but for the support."""
@@ -353,6 +354,10 @@ class Selection:
     """Features the rule selects that were taken off the support, as they hold one value only."""
     below: IntArray | None = None
     """The same as ``last_slack`` with slacks below 0, for the radius, where that came with little more."""
+    log10_p: FloatArray | None = None
+    """The logarithm of the p-values, of groups: it does not end where the smallest double does."""
+    last_share: FloatArray | None = None
+    """Largest share of bad rows of each group at which a feature is selected, NaN where at none; of groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
