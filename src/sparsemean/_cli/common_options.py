@@ -204,10 +204,13 @@ file_options = combine_options(
 )
 """What of a file is meant."""
 IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
-selection_options = combine_options(
-    click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
+error_options = combine_options(
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
     click.option("--noise", default="symmetric", show_default=True, help="symmetric, or skewed: up to 2,500 rows."),
+)
+selection_options = combine_options(
+    click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
+    error_options,
 )
 refinement_options = combine_options(
     click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),

@@ -19,18 +19,40 @@ if TYPE_CHECKING:
     from sparsemean._data.table import ReadOptions, Table
     from sparsemean.result import Estimate
 
+
+LABELS = ("subject", "strata", "pairs")
+"""Columns that say which rows belong together."""
+COMPARISON = ("reference", "vs", *LABELS, "alternative", "min_effect")
+"""Options that mean nothing without --group."""
 ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device")
-"""Options that mean nothing where two groups are compared."""
+"""Options that mean nothing where groups are compared; of these the seed draws rows of subjects."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
+
+
+def _shares(context: click.Context, parameter: click.Parameter, value: Any) -> float | tuple[float, ...]:
+    """Return a number, or a number for each of two groups that are written with a comma between them."""
+    shares = tuple(click.FLOAT(part, parameter, context) for part in str(value).split(","))
+    return shares if len(shares) > 1 else shares[0]
 
 
 @click.command(short_help="Which features of a file have a mean or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
-@click.option("--group", metavar="COLUMN", help="Compare the two groups of rows that this column names.")
+@click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
+@click.option("--reference", metavar="LABEL", help="Group that others are compared with [default: first of two].")
+@click.option("--vs", metavar="WHAT", help="rest: each group against the rest; pairs: all pairs of groups.")
+@click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are compared, by means of their rows.")
+@click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
+@click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
+@click.option("--alternative", default="two-sided", show_default=True, help="two-sided, greater or less.")
+@click.option("--min-effect", type=float, default=0.0, show_default=True, help="Shift that a difference must exceed.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
-@common_options.selection_options
+@click.option(
+    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=_shares,
+    help="Share of bad rows, of each group with --group; 0.05,0.1: of the reference and of the others.",
+)  # fmt: skip
+@common_options.error_options
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
@@ -85,9 +107,8 @@ def fit(
     targets = [*([] if out is None else [out]), *common_options.json_target(json_file)]
     _check_targets(file, targets, overwrite)
     common_options.check_page(page, [file])
-    wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group")})
-    if wanted.group is not None:
-        _refuse_one_sample(context)
+    wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group", *LABELS)})
+    _refuse_others(context, wanted)
     if options["device"] not in (None, "cpu", "gpu"):
         raise InputError("--device", "be cpu or gpu", repr(options["device"]))
     if options["device"] == "gpu" and options["dask"] is not None:
@@ -145,17 +166,32 @@ def _spread(
 
 
 def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate:
-    """Fit one sample, or compare two groups."""
+    """Fit one sample, or compare groups."""
     from sparsemean._fit import one_sample, two_sample
 
-    if group is not None:
-        given = {name: options[name] for name in ("contamination", "level", "missing")}
-        estimate, _ = two_sample.compare(
-            table, table.groups, selection_rule=options["selection"], n_jobs=options["jobs"], progress=progress,
-            argument=f"--group {group}", **given,
-        )  # fmt: skip
-        return estimate
-    return one_sample.fit(table, progress=progress, **_one_sample(options))
+    reference, vs = options.pop("reference"), options.pop("vs")
+    direction = {name: options.pop(name) for name in ("alternative", "min_effect")}
+    if group is None:
+        return one_sample.fit(table, progress=progress, **_one_sample(options))
+    given = {name: options[name] for name in ("contamination", "level", "missing")}
+    compared: Any = two_sample.compare(
+        table, table.groups, selection_rule=options["selection"], reference=vs or _label(reference, table.groups),
+        groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
+        random_state=options["seed"], n_jobs=options["jobs"], progress=progress, argument=f"--group {group}",
+        **given, **direction,
+    )  # fmt: skip
+    estimate: Estimate = compared.result
+    return estimate
+
+
+def _label(written: str | None, labels: Any) -> Any:
+    """Return the label that is written so; labels of a file may be numbers."""
+    if written is None:
+        return None
+    for label in dict.fromkeys(labels.tolist()):
+        if written == str(label) or (isinstance(label, float) and written == f"{label:g}"):
+            return label
+    return written
 
 
 def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
@@ -172,12 +208,20 @@ def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
     return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
 
 
-def _refuse_one_sample(context: click.Context) -> None:
-    """Refuse options that a comparison would have to ignore."""
-    for name in ONE_SAMPLE:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
+    """Refuse options that a comparison, or a fit of one sample, would have to ignore."""
+    compared, params = wanted.group is not None, context.params
+    for name in ONE_SAMPLE if compared else COMPARISON:
+        drawing = name == "seed" and wanted.subject is not None
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
             flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
-            raise InputError(flag, "be left out with --group", repr(context.params[name]))
+            raise InputError(flag, "be left out with --group" if compared else "come with --group", repr(params[name]))
+    if not compared and isinstance(params["contamination"], tuple):
+        raise InputError("--contamination", "be one number without --group", params["contamination"])
+    if params["vs"] not in (None, "rest", "pairs"):
+        raise InputError("--vs", "be rest or pairs", repr(params["vs"]), "name one group with --reference")
+    if params["vs"] is not None and params["reference"] is not None:
+        raise InputError("--vs", "be left out with --reference", repr(params["vs"]), "choose one of them")
 
 
 def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:

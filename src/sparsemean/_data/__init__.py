@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.table import NOTHING, ReadOptions, Table, fingerprint_of
 from sparsemean.errors import InputError
 
@@ -75,7 +76,14 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         table: Table = read(path, wanted)
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
-    return replace(table, file=before)
+    return replace(table, file=before, repeated=table.repeated or _repeated_id(table, wanted))
+
+
+def _repeated_id(table: Table, wanted: ReadOptions) -> tuple[str, int] | None:
+    """Return the column that names rows, where many rows share a name and nobody said why."""
+    if wanted.id is None or table.row_names is None or not wanted.independent:
+        return None
+    return repeated(wanted.id, table.row_names, MOST_NAMES)
 
 
 def _function(name: str) -> Any:

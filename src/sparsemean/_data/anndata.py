@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import numpy.typing as npt
 from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import is_group, text
 from sparsemean._data.hdf5 import hdf5_source, open_hdf5
+from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import ColumnSubset, Source
 from sparsemean._data.sparse import Compressed, check_compressed
-from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen
+from sparsemean._data.table import LABELS, FileContext, Names, ReadOptions, Table, as_names, check_names, chosen
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
@@ -132,11 +134,23 @@ def read_annotated(root: Any, wanted: ReadOptions, opened: FileContext, dense: M
             )
             names = as_names(var.index())
             rows = as_names(_column(obs, wanted.id, "--id") if wanted.id is not None else obs.index())
-            groups = None if wanted.group is None else _column(obs, wanted.group, "--group")
+            said = wanted.of_rows
+            labels = {option: _column(obs, said[option], f"--{option}") for option in LABELS if option in said}
+            subjects = _subjects(obs, set(said.values())) if wanted.independent else None
     if wanted.select or wanted.drop:
-        columns = chosen(names.tolist(), replace(wanted, id=None, group=None))
+        columns = chosen(names.tolist(), ReadOptions(select=wanted.select, drop=wanted.drop))
         source, names = ColumnSubset(source, columns), names[columns]
-    return Table(source, gene_names(names), row_names=rows, groups=groups)
+    groups = labels.pop("group", None)
+    return Table(source, gene_names(names), row_names=rows, groups=groups, columns=labels, repeated=subjects)
+
+
+def _subjects(obs: Any, known: set[str]) -> tuple[str, int] | None:
+    """Return a column of obs that names subjects, if there is one; one that cannot be read names nobody."""
+    for name in likely(name for name in map(str, obs.columns) if name not in known):
+        with suppress(Exception):  # of the many kinds that a damaged column makes libraries raise
+            if found := repeated(name, (obs.column(name) if isinstance(obs, Frame) else obs[name]).tolist()):
+                return found
+    return None
 
 
 def source_of(element: Any, opened: FileContext, dense: MakeSource) -> Source:
@@ -202,18 +216,18 @@ def read_anndata(adata: Any, feature_names: Any = None) -> Table:
         X = adata.X
     if X is None:
         raise InputError("X", "have an X", "an AnnData without one", "set adata.X to the layer that is meant")
-    rows = as_names(adata.obs_names)
+    of_rows: dict[str, Any] = {"row_names": as_names(adata.obs_names), "repeated": _subjects(adata.obs, set())}
     element = getattr(X, "group", X)  # AnnData's own wrapper of a compressed matrix in a file
     for matches, make_source in KINDS:
         if matches(element) or is_group(element):
             with opened.reading():
                 source = source_of(element, opened, make_source)
-            return Table(source, check_names(given, source.shape[1]), row_names=rows)
+            return Table(source, check_names(given, source.shape[1]), **of_rows)
     if hasattr(X, "indptr"):
         from sparsemean._data import sparse
 
-        return replace(sparse.read_sparse(X, given), row_names=rows)
-    return replace(table.from_array(np.asarray(X), given), row_names=rows)
+        return replace(sparse.read_sparse(X, given), **of_rows)
+    return replace(table.from_array(np.asarray(X), given), **of_rows)
 
 
 # AnnData files through h5py alone: X or a layer, dense or compressed, read where it lies.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix, check_names
+from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_matrix, check_names
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
@@ -266,7 +266,7 @@ def read_zarr(path: Path, wanted: ReadOptions) -> Table:
             root = _Group(root, opened)
             table = anndata.read_annotated(root, wanted, opened, zarr_source)
             return replace(table, notes=_absent(root["X" if wanted.layer is None else f"layers/{wanted.layer}"]))
-        wanted.refuse("id", "group", "select", "drop", "layer", kind=".zarr arrays")
+        wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".zarr arrays")
         if not is_group(root):
             wanted.refuse("dataset", kind=".zarr folders that are one array")
             element = _checked(root, opened)

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen, not_numeric
 from sparsemean._kernels import cells
@@ -32,21 +33,24 @@ SPARE = "the last column, which has neither a name nor values, was left out"
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The columns of a text: their names, those of features if written, which are features, and what else is read."""
+    """The columns of a text: their names, those of features if written, which are features, and what else is read.
+
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects.
+    """
 
     names: list[str]
     labels: Names | None
     separator: int
     features: IntArray
-    id: int | None
-    group: int | None
+    of_rows: dict[str, int]
+    watched: tuple[int, ...]
     notes: tuple[str, ...]
     spare: bool
 
     @property
     def texts(self) -> list[int]:
         """Columns that are read as text."""
-        return sorted({column for column in (self.id, self.group) if column is not None})
+        return sorted({*self.of_rows.values(), *self.watched})
 
     @property
     def roles(self) -> npt.NDArray[np.int64]:
@@ -100,15 +104,21 @@ def understand(lines: list[bytes], separator: str, wanted: ReadOptions, opened: 
     features = chosen(names, wanted)
     labels = check_names([names[column] for column in features], features.size) if named else None
     return Heading(
-        names, labels, ord(separator), features, _only(names, wanted.id, "--id"), _only(names, wanted.group, "--group"),
-        notes, spare and features[-1] == len(names) - 1,
+        names, labels, ord(separator), features,
+        {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()},
+        _watched(names, wanted, features), notes, spare and features[-1] == len(names) - 1,
     )  # fmt: skip
 
 
-def _only(names: list[str], name: str | None, argument: str) -> int | None:
+def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
+    """Return columns that were left out and may name subjects."""
+    known = {*features.tolist(), *(names.index(name) for name in wanted.of_rows.values())}
+    found = [names.index(name) for name in likely(names)] if wanted.independent else []
+    return tuple(column for column in found if column not in known)
+
+
+def _only(names: list[str], name: str, argument: str) -> int:
     """Return the one column of that name."""
-    if name is None:
-        return None
     if names.count(name) > 1:
         raise InputError(argument, "name one column of the file", f"{name!r}, {names.count(name)} of them")
     return names.index(name)
@@ -136,9 +146,9 @@ def end_of_line(text: bytes, at: int) -> int | None:
     return None
 
 
-def text_of(text: bytes, first: int, last: int) -> str:
+def text_of(text: bytes, first: int, last: int, errors: str = "strict") -> str:
     """Return a cell as text."""
-    cell = text[first:last].decode()
+    cell = text[first:last].decode(errors=errors)
     return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
@@ -209,13 +219,11 @@ class _Text:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
         values, names, notes = found.trimmed(self.values[: self.rows])
         texts = dict(zip(found.texts, self.texts, strict=True))
-        return Table(
-            Dense(values),
-            names,
-            notes,
-            as_names(texts[found.id]) if found.id is not None else None,
-            _labels(texts[found.group]) if found.group is not None else None,
-        )
+        labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
+        groups = labels.pop("group", None)
+        ids = as_names(texts[found.of_rows["id"]]) if "id" in found.of_rows else None
+        subjects = next(filter(None, (repeated(found.names[at], texts[at]) for at in found.watched)), None)
+        return Table(Dense(values), names, notes, ids, groups, columns=labels, repeated=subjects)
 
     def _heading(self, separator: str, wanted: ReadOptions) -> Heading:
         """Learn what the first two lines say, and step over the first if it holds names."""
@@ -266,8 +274,10 @@ class _Text:
             lines, done, n_odd, how = cells.read_lines(text[used:], found.separator, roles, room, spans, odd)
             part = self.text[used : used + done]
             self._settle(found, part, odd[:n_odd])
-            for texts, (first, last) in zip(self.texts, spans[:lines].transpose(1, 2, 0), strict=True):
-                texts += [text_of(part, a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+            ends = spans[:lines].transpose(1, 2, 0).tolist()
+            for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
+                errors = "replace" if column in found.watched else "strict"  # what nobody asked for is never refused
+                texts += [text_of(part, a, b, errors) for a, b in zip(first, last, strict=True)]
             self.rows += lines
             used += done
             if how == cells.NO_ROOM and self.rows == self.values.shape[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     NOTHING,
@@ -47,27 +49,30 @@ def read_arrow(X: Any, feature_names: Any = None) -> Table:
     def get(column: int) -> Array:
         return numbers(X.column(int(found.features[column])))
 
-    row_names = as_names(X.column(found.id).to_pylist()) if found.id is not None else None
+    row_names = as_names(X.column(found.of_rows["id"]).to_pylist()) if "id" in found.of_rows else None
     return Table(Columns(X.num_rows, found.features.size, found.dtype, get), names, row_names=row_names)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which columns of a schema are features, which name rows and groups, and the type of the values."""
+    """Which columns of a schema are features, which say something of rows, and the type of the values.
+
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects.
+    """
 
     features: IntArray
     names: Names
-    id: int | None
-    group: int | None
+    of_rows: dict[str, int]
+    watched: dict[str, int]
     dtype: np.dtype[Any]
 
 
 def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
-    if wanted.id is None and len(index) == 1 and index[0] != wanted.group:
+    if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
         wanted = replace(wanted, id=index[0])
-    others = [name for name in index if name not in (wanted.id, wanted.group)]
+    others = [name for name in index if name not in wanted.of_rows.values()]
     every, kinds = schema.names, schema.types  # both are made anew whenever they are asked for
     features = chosen(every, replace(wanted, drop=(*wanted.drop, *others)))
     names = check_names([every[column] for column in features], features.size)
@@ -77,7 +82,10 @@ def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
     if bad:
         raise not_numeric(argument, names[bad].tolist(), _called(types[bad[0]]))
     dtype = np.dtype(np.float32 if all(str(kind) == "float" for kind in types) else np.float64)
-    return Layout(features, names, _only(schema, wanted.id, "--id"), _only(schema, wanted.group, "--group"), dtype)
+    of_rows = {option: _only(schema, name, f"--{option}") for option, name in wanted.of_rows.items()}
+    known = {*names, *wanted.of_rows.values()}
+    left_out = likely(name for name in every if name not in known) if wanted.independent else []
+    return Layout(features, names, of_rows, {name: every.index(name) for name in left_out}, dtype)
 
 
 def is_numeric(kind: Any) -> bool:
@@ -136,10 +144,8 @@ class Batches(Source):
         memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
         return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
 
-    def texts(self, column: int | None) -> list[Any] | None:
+    def texts(self, column: int) -> list[Any]:
         """Return a column, of any type, as Python objects."""
-        if column is None:
-            return None
         out: list[Any] = []
         with self.opened.reading():
             for _, batch in self._complete(np.array([column])):
@@ -161,13 +167,26 @@ class Batches(Source):
 
 def table_of(source: Batches) -> Table:
     """Return a file as a table, with the names and labels of its rows."""
-    found, ids, groups = source.found, source.texts(source.found.id), source.texts(source.found.group)
+    texts = {option: source.texts(column) for option, column in source.found.of_rows.items()}
+    ids = texts.pop("id", None)
+    labels = {option: _labels(values) for option, values in texts.items()}
     return Table(
         source,
-        found.names,
+        source.found.names,
         row_names=None if ids is None else as_names(ids),
-        groups=None if groups is None else _labels(groups),
+        groups=labels.pop("group", None),
+        columns=labels,
+        repeated=_subjects(source),
     )
+
+
+def _subjects(source: Batches) -> tuple[str, int] | None:
+    """Return a column that was left out and names subjects; one that cannot be read names nobody."""
+    for name, column in source.found.watched.items():
+        with suppress(InputError, TypeError):  # of lists, which cannot be told apart
+            if found := repeated(name, source.texts(column)):
+                return found
+    return None
 
 
 def _fill(out: Array, column: Any) -> None:
@@ -203,12 +222,12 @@ def _called(kind: Any) -> str:
     return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
 
 
-def _only(schema: Any, name: str | None, argument: str) -> int | None:
+def _only(schema: Any, name: str, argument: str) -> int:
     """Return the one column of that name."""
-    found = [] if name is None else schema.get_all_field_indices(name)
+    found: list[int] = schema.get_all_field_indices(name)
     if len(found) > 1:
         raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
-    return found[0] if found else None
+    return found[0]
 
 
 # Parquet files through pyarrow: a few columns at a time, nothing read before it is asked for.

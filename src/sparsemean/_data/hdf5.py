@@ -15,7 +15,7 @@ import numpy as np
 from sparsemean._data.chunked import Chunked, check_array, is_annotated, is_group, pick
 from sparsemean._data.numpy_files import Npy
 from sparsemean._data.source import Source
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_names
+from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_names
 from sparsemean.errors import InputError, require
 
 SCANNED = 32_000_000
@@ -347,7 +347,7 @@ def read_hdf5(path: Path, wanted: ReadOptions) -> Table:
                 from sparsemean._data import anndata
 
                 return anndata.read_annotated(file, wanted, opened, hdf5_source)
-            wanted.refuse("id", "group", "select", "drop", "layer", kind=".h5 files")
+            wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".h5 files")
             element = pick(file, wanted.dataset, lambda: list(file.listing()), opened)
             if is_group(element):
                 from sparsemean._data.sparse import Compressed

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from sparsemean._data.source import Array, Dense, Source
-from sparsemean._data.table import FileContext, ReadOptions, Table, check_matrix
+from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_matrix
 from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
@@ -53,7 +53,7 @@ class Npy(Source):
 
 def read_npy(path: Path, wanted: ReadOptions) -> Table:
     """Open a .npy file; object arrays, which would need unpickling, are refused."""
-    wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".npy files")
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".npy files")
     try:
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files of Python 2 are read all the same
@@ -98,7 +98,7 @@ class Inside(Npy):
 
 def read_npz(path: Path, wanted: ReadOptions) -> Table:
     """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
-    wanted.refuse("id", "group", "select", "drop", "layer", kind=".npz files")
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".npz files")
     opened = FileContext(path.name, ".npz file", path.stat().st_size)
     with opened.reading(), warnings.catch_warnings(), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote

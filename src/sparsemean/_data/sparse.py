@@ -15,6 +15,7 @@ from sparsemean._data.chunked import sparse_format
 from sparsemean._data.source import AT_ONCE, Array, Run, Source, runs
 from sparsemean._data.table import (
     MOST_COMPRESSED,
+    OF_ROWS,
     FileContext,
     ReadOptions,
     Table,
@@ -266,7 +267,7 @@ class Head:
 
 def read_mtx(path: Path, wanted: ReadOptions) -> Table:
     """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features."""
-    wanted.refuse("id", "group", "select", "drop", "layer", "dataset", kind=".mtx files")
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
     opened = FileContext(path.name, ".mtx file", path.stat().st_size)
     with opened.reading(), _open(path, packed) as file:

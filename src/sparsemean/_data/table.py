@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
@@ -107,6 +107,12 @@ def _first_line(error: Exception) -> str:
 # What a user asks of a file: which columns name rows and groups, and which are features.
 
 
+LABELS = ("group", "subject", "strata", "pairs")
+"""Options that name a column with a label for each row."""
+OF_ROWS = ("id", *LABELS)
+"""Options that name a column which is no feature."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Choices on a file; empty where there are none.
@@ -117,6 +123,8 @@ class ReadOptions:
         Column with the name of each row.
     group
         Column with the group of each row.
+    subject, strata, pairs
+        Columns with the subject, the stratum and the pair of each row.
     select, drop
         Names of feature columns to keep or to leave out; ``*`` and ``?`` stand for any characters.
     layer
@@ -129,35 +137,47 @@ class ReadOptions:
 
     id: str | None = None
     group: str | None = None
+    subject: str | None = None
+    strata: str | None = None
+    pairs: str | None = None
     select: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     layer: str | None = None
     dataset: str | None = None
     header: bool | None = None
 
+    @property
+    def of_rows(self) -> dict[str, str]:
+        """Columns that say something of rows, by the option that names each."""
+        return {option: getattr(self, option) for option in OF_ROWS if getattr(self, option) is not None}
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are taken for independent: no column says which of them belong together."""
+        return self.subject is None and self.strata is None and self.pairs is None
+
     def refuse(self, *fields: str, kind: str) -> None:
         """Refuse choices that a kind of file has no meaning for."""
-        for field in fields:
-            if getattr(self, field):
-                raise InputError(f"--{field}", f"be left out for {kind}", repr(getattr(self, field)))
+        for option in fields:
+            if getattr(self, option):
+                raise InputError(f"--{option}", f"be left out for {kind}", repr(getattr(self, option)))
 
 
 NOTHING = ReadOptions()
 
 
 def chosen(names: Sequence[str], wanted: ReadOptions) -> IntArray:
-    """Return the columns that are features: those selected and not dropped, neither id nor group.
+    """Return the columns that are features: those selected and not dropped, which say nothing of rows themselves.
 
     Examples
     --------
     >>> chosen(["user", "clicks", "cost", "age"], ReadOptions(id="user", drop=("c*",)))
     array([3])
     """
-    apart = {wanted.id, wanted.group}
-    for name in apart - {None}:
+    for option, name in wanted.of_rows.items():
         if name not in names:
-            which = "--id" if name == wanted.id else "--group"
-            raise InputError(which, "name a column of the file", repr(name), f"it has {list_names(names)}")
+            raise InputError(f"--{option}", "name a column of the file", repr(name), f"it has {list_names(names)}")
+    apart = set(wanted.of_rows.values())
     keep = np.array([name not in apart for name in names], dtype=bool)
     if wanted.select:
         keep &= _matching(names, wanted.select, "--select")
@@ -291,7 +311,7 @@ Names = npt.NDArray[np.object_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows by features, with names where there are any and the group of each row where a column says it."""
+    """Rows by features, with names where there are any and labels of rows where columns say them."""
 
     source: Source
     feature_names: Names | None = None
@@ -300,6 +320,10 @@ class Table:
     groups: npt.NDArray[Any] | None = None
     file: Fingerprint | None = None
     """What the file was when it was opened, where it is one."""
+    columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """The subject, the stratum and the pair of each row, by the name of the option that asked for them."""
+    repeated: tuple[str, int] | None = None
+    """A column that names subjects, if nobody asked for it and there are many rows a subject; and their number."""
 
     @property
     def shape(self) -> tuple[int, int]:

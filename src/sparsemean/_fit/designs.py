@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
 from sparsemean._util.checks import is_missing, list_names, pluralize
@@ -89,6 +91,22 @@ def _spread(codes: IntArray, within: IntArray) -> tuple[IntArray, IntArray]:
 def _named(names: Labels, one: str = "class", many: str = "classes") -> str:
     """Name what is refused: the first, and how many more there are."""
     return f"{one if names.size == 1 else many} {list_names([repr(name) for name in names.tolist()], 3)}"
+
+
+def dependence_note(table: Table) -> list[str]:
+    """Say so where many rows share a subject or a name: for fits that take rows for independent."""
+    n = table.shape[0]
+    column, names = table.repeated, table.row_names
+    if column is not None:
+        what, count, option = f"column {column[0]!r} has", column[1], f" (--subject {quote(column[0])})"
+    elif names is not None and (found := repeated("", names, MOST_NAMES)):
+        what, count, option = "the names of the rows have", found[1], ""
+    else:
+        return []
+    return [
+        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, or the "
+        "error rate does not hold"
+    ]
 
 
 # Subjects: one mean each, of equally many rows, so that means of all subjects have one law where nothing differs.
@@ -273,7 +291,7 @@ def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
 
 def _in_place_of(table: Table, source: Source, row_names: Names) -> Table:
     """Return a table of other rows of the same file, with the same features."""
-    return replace(table, source=source, row_names=row_names, groups=None)
+    return replace(table, source=source, row_names=row_names, groups=None, columns={}, repeated=None)
 
 
 # Pairs: the difference within each, which is symmetric about zero where the two members are exchangeable.
@@ -336,19 +354,19 @@ def _rows_of(units: IntArray, codes: IntArray, code: int) -> IntArray:
 
 def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Source:
     """Return second less first row of every pair, compressed where the table is."""
-    dense: list[FloatArray] = []
-    compressed: list[Any] = []
-    signs = _indicator(members, np.tile([-1.0, 1.0], members.shape[0]), table.shape[0])
-    for _, block in _pieces(table, skip_missing=skip_missing):
+    n, d = table.shape
+    signs = _indicator(members, np.tile([-1.0, 1.0], members.shape[0]), n)
+    dense, compressed = np.empty((0 if table.source.sparse else members.shape[0], d)), list[Any]()
+    for first, block in _pieces(table, skip_missing=skip_missing):
         if isinstance(block, np.ndarray):
             low, high = (np.asarray(block[rows], dtype=np.float64) for rows in members.T)
-            dense.append(high - low)
+            np.subtract(high, low, out=dense[:, first : first + block.shape[1]])
         else:
             compressed.append((signs @ block).tocsc())
-    if any(np.isinf(getattr(part, "data", part)).any() for part in compressed or dense):
+    if any(np.isinf(part).any() for part in [dense, *(part.data for part in compressed)]):
         raise table.non_finite_error(None, skip_missing=skip_missing)
     if not compressed:
-        return Dense(np.concatenate(dense, axis=1))
+        return Dense(dense)
     from scipy.sparse import hstack
 
     from sparsemean._data.sparse import read_sparse

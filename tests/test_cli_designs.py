@@ -1,0 +1,100 @@
+"""Options of ``sparsemean fit`` that say how groups are compared, and which rows belong together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import sparse_mean
+from sparsemean._fit import two_sample
+
+from command import expect as run
+
+X = np.random.default_rng(0).standard_normal((80, 3))
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["arm"] = np.arange(80) % 2
+    frame["who"], frame["site"], frame["couple"] = np.arange(80) // 4, np.arange(80) % 4 // 2, np.arange(80) // 2
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return what `compare` is called with."""
+    seen: list[dict[str, Any]] = []
+
+    def compare(table: Any, y: Any, **options: Any) -> Any:
+        seen.append({"table": table, "y": y, **options})
+        return SimpleNamespace(result=sparse_mean(X))
+
+    monkeypatch.setattr(two_sample, "compare", compare)
+    return seen
+
+
+def test_labels_and_choices_reach_the_comparison(csv: Path, calls: list[dict[str, Any]]) -> None:
+    run(
+        "fit", csv, "--group", "arm", "--reference", "1", "--subject", "who", "--strata", "site", "--pairs", "couple",
+        "--alternative", "greater", "--min-effect", "0.5", "-e", "0.05,0.1", "--seed", "7",
+    )  # fmt: skip
+    (call,) = calls
+    assert call["table"].shape == (80, 3)
+    assert call["y"].tolist() == (np.arange(80) % 2).tolist()
+    assert call["reference"] == 1
+    assert isinstance(call["reference"], int)
+    for name, column in (
+        ("groups", np.arange(80) // 4),
+        ("strata", np.arange(80) % 4 // 2),
+        ("pairs", np.arange(80) // 2),
+    ):
+        np.testing.assert_array_equal(call[name], column)
+    assert call["contamination"] == (0.05, 0.1)
+    assert (call["alternative"], call["min_effect"], call["random_state"]) == ("greater", 0.5, 7)
+    assert call["argument"] == "--group arm"
+
+
+def test_what_is_not_given_has_its_default(csv: Path, calls: list[dict[str, Any]]) -> None:
+    run("fit", csv, "--group", "arm", "--drop", "who")
+    run("fit", csv, "--group", "arm", "--vs", "rest")
+    run("fit", csv, "--group", "arm", "--reference", "placebo")
+    assert [call["reference"] for call in calls] == [None, "rest", "placebo"]
+    first = calls[0]
+    assert (first["groups"], first["strata"], first["pairs"]) == (None, None, None)
+    assert (first["contamination"], first["alternative"], first["min_effect"]) == (0.05, "two-sided", 0.0)
+
+
+BAD = [
+    (["--reference", "0"], "--reference must come with --group: got '0'"),
+    (["--vs", "rest"], "--vs must come with --group: got 'rest'"),
+    (["--subject", "who"], "--subject must come with --group: got 'who'"),
+    (["--strata", "site"], "--strata must come with --group: got 'site'"),
+    (["--pairs", "couple"], "--pairs must come with --group: got 'couple'"),
+    (["--alternative", "less"], "--alternative must come with --group: got 'less'"),
+    (["--min-effect", "1"], "--min-effect must come with --group: got 1.0"),
+    (["-e", "0.1,0.2"], "--contamination must be one number without --group: got (0.1, 0.2)"),
+    (["-e", "0.1,lots"], "Invalid value for '-e' / '--contamination': 'lots' is not a valid float."),
+    (["--group", "arm", "--vs", "all"], "--vs must be rest or pairs: got 'all'; name one group with --reference"),
+    (["--group", "arm", "--vs", "rest", "--reference", "0"], "--vs must be left out with --reference: got 'rest'"),
+    (["--group", "arm", "--subject", "nobody"], "--subject must name a column of the file: got 'nobody'; it has a, b"),
+    (["--group", "arm", "--seed", "3"], "--seed must be left out with --group: got 3"),
+    (["--group", "arm", "--null", "3"], "--null must be left out with --group: got 3.0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "line"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_choices_are_one_line(
+    arguments: list[str], line: str, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("fit", csv, *arguments, status=2)
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"sparsemean: {line}")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
