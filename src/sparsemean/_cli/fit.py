@@ -62,7 +62,13 @@ def _shares(context: click.Context, parameter: click.Parameter, value: Any) -> f
 )  # fmt: skip
 @common_options.refinement_options
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; not to be shopped for.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Deals rows into buckets, draws those of subjects; not to be shopped for.",
+)
 @common_options.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
 @click.option(
