@@ -20,7 +20,7 @@ MOST_FEATURES = 300
 MOST_VALUES = 20_000_000
 FEWEST_FEATURES = 20
 REFERENCES = 2000
-"""Rows of a group that places are taken in, at most: a share is then known to one in a hundred, as its tails to 1/2000."""
+"""Rows of a group that places are taken in, at least if it has as many, and less than twice that."""
 FEWEST_ROWS = 8
 """Rows of a class, with values, below which nothing is said of their labels."""
 MOSTLY = 0.5
@@ -45,6 +45,17 @@ class LabelScores(NamedTuple):
     """For each suspect the features that speak against its label most, the strongest first."""
 
 
+class _Places(NamedTuple):
+    """Where rows lie, over all features."""
+
+    means: FloatArray
+    """(2, n): the mean deviate in the second and in the first group, up is towards the first; NaN: not judged."""
+    widths: FloatArray
+    """How much wider than others the noise of a row is: 1, or more if its deviates are far apart or some missing."""
+    least: float
+    """Standard deviation of the mean of deviates that are independent and have no ties."""
+
+
 def strongest(delta: FloatArray, n_rows: int) -> IntArray:
     """Return the features to judge ``n_rows`` rows by, those with the largest |delta|, in the order of the columns.
 
@@ -64,33 +75,36 @@ def judge(
     labels behind the groups: in one against the rest a row is judged within its own label, not within the mixture.
     ``strata``: places are taken among rows of the same stratum.
 
-    **Place.** For each feature the share of a group that lies below the row (ties by half, the row itself left out),
-    as a normal deviate: z_own within its own group, z_other within the other one, both signed so that large is the side
-    of the own group. Whatever the law of a feature, z_own of a row with the right label is normal. A and B are the
-    means of z_own and z_other over features, weighted by Cliff's delta. Features that depend on each other are no
-    separate votes: A and B are judged by their own median and spread over the rows of a class, which the dependence
-    widens. Of features that all tell the same, A is no more than a rank, and no row is suspect.
+    **Places.** For each feature the share of a group that lies below the row (ties by half, the row itself left out) is
+    taken as a normal deviate, z_own within its own group and z_other within the other one, up towards the own group.
+    Whatever the law of a continuous feature, z_own is normal for a row with the right label. A and B are the means of
+    z_own and z_other over features, weighted by Cliff's delta. Features that depend on each other are no separate
+    votes: A and B are judged by the median and the spread that they have over the rows of a class, which dependence
+    widens. Where all features tell the same, A is no more than a rank and no row is suspect; so it is with one or two.
 
-    **Rule.** A row is suspect if A lies more than `limit` deviations below the median of its class and B less than
-    `CLOSE` deviations below that of the other group (of the class there that is nearest): far from its own, and not
-    merely strange but at home in the other. The spread is the median absolute deviation of the class, or its outer
-    half where that is wider, so that wrong labels, which lie on the inner side, cannot widen it much. Suspects are then
-    taken out of the groups and all is done again.
+    **Rule.** A row is suspect if A lies more than `limit` deviations below the median of its class, and B less than
+    `CLOSE` below that of the other group (of the class there that is nearest): far from its own and at home in the
+    other, not merely strange. None is where most of the other group lies within the limit: labels cannot be judged by
+    groups that overlap. A deviation is the median absolute deviation of the class, or that of its outer half
+    where it is wider: wrong labels lie on the inner side. It is never less than independent features have. A row whose
+    own deviates scatter more than those of others has deviations as much wider. Suspects are then taken out of the
+    groups and all is done again.
 
-    **False alarms.** `limit` is set so that `ALARMS` = 0.05 good rows are expected in the whole list, if A is normal
-    within a class; being close to the other group as well makes it rarer. Where groups overlap the rows in between are
-    not listed, wrong or right: the list is no count of wrong labels. Up to a tenth of each group may be mislabelled.
+    **False alarms.** `limit` is set so that `ALARMS` = 0.05 good rows are expected in the whole list if A is normal
+    within a class. Rows in between the groups are not listed, right or wrong: the list is no count of wrong labels. Up
+    to a tenth of the labels of a group may be wrong. A row without signal, all zeros among counts, looks like the group
+    that has less of it.
 
-    A value that is missing (NaN) says nothing; a row with less than half of its values is not judged, nor one of a
-    class of less than `FEWEST_ROWS` rows. The cost is that of sorting each column a few times.
+    A value that is missing (NaN) says nothing; a row with half of its weight or less is not judged, nor one of a class,
+    or of a group in a stratum, of less than `FEWEST_ROWS` rows. The cost is that of a few sorts of each column.
     """
     inside = side >= 0
     classes = side if classes is None else np.where(inside, classes, -1)
     strata = np.zeros_like(side) if strata is None else strata
     scores, suspects, kept = np.zeros(side.size), np.empty(0, dtype=np.intp), inside
     for _ in range(ROUNDS):
-        places, least = _mean_places(_deviates(values, side, strata, kept), side)
-        scores, listed = _contradicted(places, side, classes, kept=kept, least=least)
+        places = _mean_places(_deviates(values, side, strata, kept), side)
+        scores, listed = _contradicted(places, side, classes, kept)
         if np.array_equal(suspects, listed):
             break
         suspects, kept = listed, inside.copy()
@@ -141,51 +155,60 @@ def _shares(x: FloatArray, members: Flags) -> FloatArray:
     return np.where(np.isnan(x), np.nan, (below + 0.5) / (among + 1))
 
 
-def _mean_places(deviates: Iterable[tuple[float, FloatArray]], side: IntArray) -> tuple[FloatArray, float]:
-    """Return the mean of the deviates (2, n) over features, weighted by |delta|, up is towards the first group.
-
-    NaN for rows that have too little to be judged. The number is the standard deviation that the mean would have if
-    features were independent and without ties.
-    """
-    total, weight = np.zeros((2, side.size)), np.zeros(side.size)
+def _mean_places(deviates: Iterable[tuple[float, FloatArray]], side: IntArray) -> _Places:
+    """Return the means of the deviates over features, weighted by |delta|."""
+    total, squares, weight = np.zeros((2, side.size)), np.zeros(side.size), np.zeros(side.size)
     weights = []
     for delta, z in deviates:
         has = np.isfinite(z).all(axis=0)
-        total += np.where(has, delta * z, 0.0)
+        z = np.where(has, z, 0.0)
+        total += delta * z
+        squares += abs(delta) * np.where(side == 1, z[1], z[0]) ** 2
         weight += abs(delta) * has
         weights.append(abs(delta))
-    most = sum(weights)
+    most = float(sum(weights))
     judged = (side >= 0) & (weight > MOSTLY * most)
+    weight = np.where(judged, weight, 1.0)
+    means = np.where(judged, total / weight, np.nan)
+    # Rounding may take the variance of equal deviates below zero.
+    within = np.maximum(1.0, squares / weight - np.where(side == 1, means[1], means[0]) ** 2)
     least = float(np.linalg.norm(weights)) / most if most > 0 else 1.0
-    return np.where(judged, total / np.where(judged, weight, 1.0), np.nan), least
+    return _Places(means, np.sqrt(within * most / weight), least)
 
 
-def _contradicted(
-    places: FloatArray, side: IntArray, classes: IntArray, *, kept: Flags, least: float
-) -> tuple[FloatArray, IntArray]:
+def _contradicted(places: _Places, side: IntArray, classes: IntArray, kept: Flags) -> tuple[FloatArray, IntArray]:
     """Return the score of each row, and those whose label is contradicted, the worst first."""
-    n, judged = side.size, np.isfinite(places).all(axis=0)
-    scores, away, short = np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf)
-    for own in (0, 1):
-        up = 1 if own else -1  # so that up is towards the own group
-        for label, rows in group_indices(np.where(judged & (side == own), classes, -1)):
+    n, means = side.size, places.means
+    judged = np.isfinite(means[0] + means[1])
+    beyond, short = np.full(n, -np.inf), np.full(n, np.inf)
+    for group in (0, 1):
+        up = 2 * group - 1
+        others = judged & (side == 1 - group)
+        if not (others & kept).any():
+            continue
+        for label, rows in group_indices(np.where(judged & (side == group), classes, -1)):
             good = rows[kept[rows]]
             if label < 0 or good.size < FEWEST_ROWS:
                 continue
-            middle, spread = _spread(up * places[own, good], least)
+            middle, spread = _spread(up * means[group, good], places.least)
+            below = (middle - up * means[group]) / spread
             most = limit(int(judged.sum()), good.size)
-            away[rows] = (middle - up * places[own, rows]) / spread - most
-            others = side == 1 - own
-            short[others] = np.minimum(short[others], (middle - up * places[own, others]) / spread)
-    both = places.sum(axis=0)
-    if not (judged & (side == 0)).any() or not (judged & (side == 1)).any():
-        return scores, np.empty(0, dtype=np.intp)
-    low, high = (float(np.median(both[judged & (side == group)])) for group in (0, 1))
-    if high > low:
-        towards_first = (2 * both[judged] - low - high) / (high - low)
-        scores[judged] = np.where(side[judged] == 1, -towards_first, towards_first)
-    listed = np.flatnonzero(judged & (away > 0) & (short < CLOSE))
+            if np.median(below[others & kept]) > most:
+                beyond[rows] = below[rows] / places.widths[rows] - most
+            short[others] = np.minimum(short[others], below[others])
+    scores = _between_medians(means.sum(axis=0), side, judged)
+    listed = np.flatnonzero(judged & (beyond > 0) & (short < CLOSE))
     return scores, listed[np.argsort(-scores[listed], kind="stable")]
+
+
+def _between_medians(x: FloatArray, side: IntArray, judged: Flags) -> FloatArray:
+    """Return each row's place from −1, the median of its own group, to +1, that of the other one."""
+    scores = np.zeros(side.size)
+    first, second = x[judged & (side == 1)], x[judged & (side == 0)]
+    gap = float(np.median(first) - np.median(second)) if first.size and second.size else 0.0
+    if gap > 0:
+        scores[judged] = (2 * (x[judged] - np.median(second)) / gap - 1) * np.where(side[judged] == 1, -1, 1)
+    return scores
 
 
 def _spread(x: FloatArray, least: float) -> tuple[float, float]:
