@@ -190,30 +190,3 @@ def _leading(scaled: Single, kept: Flags, start: Single) -> Single:
             break
         direction = turned / np.float32(length)
     return direction
-
-
-def between_groups(values: FloatArray, labels: IntArray) -> RowScores:
-    """Score rows by how far the features on the support say that they belong to the other group.
-
-    Each feature places a row on a scale from −1 (the median of group 0) to +1 (that of group 1), held to ±2, and counts
-    by how many deviations part the groups. A score above 0 lies nearer to the other group. A value that is missing
-    (NaN) speaks for neither group. No row is suspected: groups that overlap have rows above 0 without one wrong label,
-    and where scores are held to ±2 very many are equal, so that a list cut to some length has whoever comes first.
-    """
-    n = labels.size
-    if values.shape[1] == 0:
-        return trust_all(n)
-    low, high = (medians(values[labels == g]) for g in (0, 1))
-    own = np.where(labels[:, np.newaxis] == 1, high, low)
-    spread = medians(np.abs(values - own))
-    gap = high - low
-    apart = gap != 0  # a feature whose medians agree says nothing about a single row
-    if not apart.any():
-        return trust_all(n)
-    values, low, high, gap, spread = values[:, apart], low[apart], high[apart], gap[apart], spread[apart]
-    # Without spread the groups would be parted by infinitely many deviations, and one feature would say it all.
-    weight = np.abs(gap) / np.where(spread > 0, spread, np.abs(gap))
-    # Half a gap beyond a median a value has said to which group it belongs; farther out it speaks of its tail.
-    place = fillna(np.clip((2 * values - low - high) / gap, -2, 2), 0.0)
-    scores = -np.where(labels == 1, 1, -1) * (place @ weight) / weight.sum()
-    return row_scores(scores, np.empty(0, dtype=np.intp))
