@@ -93,7 +93,7 @@ def judge(
     then taken out of the references, the median and the spread, and all is done again.
 
     **False alarms.** `limit` is set so that `ALARMS` = 0.05 good rows are expected in the whole list if A is normal
-    within a class. Simulated, 200 rows: 0.02 or less under normal, t with 3 degrees of freedom and Poisson noise, 0.06
+    within a class. Simulated, 200 rows: about 0.02 or less under normal, t₃ and Poisson noise, 0.08
     where the noise of a row is large or small as a whole. Rows in between the groups are not listed, right or wrong:
     the list is no count of wrong labels. Up to a tenth of the labels of a group may be wrong. A row without signal, all
     zeros among counts, looks like the group that has less of it.
