@@ -63,19 +63,20 @@ def pack_columns(
     Entry k of column c is in row ``rows[k − base[c]]``. A column that single precision does not hold is not ``exact``,
     one with values that are not finite is ``odd``.
     """
-    at = 0
+    at = np.uint64(0)
     for c in range(indptr.size - 1):
-        fits, strange = True, False
-        for k in range(indptr[c], indptr[c + 1]):
-            x, cell = data[k], np.int64(cells[rows[k - base[c]]])
+        first, last = indptr[c], indptr[c + 1]
+        values, where = data[first:last], rows[first - base[c] : last - base[c]]
+        lost, strange = False, False
+        for k in range(values.size):
+            x, cell = values[k], np.int64(cells[np.uint64(where[k])])
             single = np.float32(x)
             whole = single_bits(single)
             packed[at] = ((whole ^ ((whole >> 31) & POSITIVE_BITS)) << 32) | (cell & CELL)
-            finite = (x - x) == 0.0
-            fits &= (np.float64(single) == np.float64(x)) | (not finite)
-            strange |= not finite
-            at += (cell >= 0) & (x != 0.0) & (x == x)
-        ends[c + 1], exact[c], odd[c] = at, fits, strange
+            at += np.uint64((cell >= 0) & (abs(x) > 0.0))  # NaN is not above zero
+            lost |= abs(np.float64(single) - np.float64(x)) > 0.0
+            strange |= (x - x) != 0.0
+        ends[c + 1], exact[c], odd[c] = at, not lost, strange
 
 
 @compiled
@@ -133,51 +134,70 @@ def settle_places(packed: Arr, keys: Arr, codes: Arr, low: int, sorted_keys: Arr
 @compiled
 def sweep_columns(packed: Arr, ends: Arr, strata: Arr, against: Arr, own: Arr, pairs: Arr) -> None:
     """Write the counts of sorted columns, negative values apart from positive ones; see `CellCounts`."""
-    n_cells, n_strata = strata.size, strata.max() + 1
-    wins = np.empty((against.shape[0], 3, n_cells), np.int64)
-    of_cell, of_stratum = np.empty((3, n_cells), np.int64), np.empty((3, n_strata), np.int64)
-    seen = np.empty(n_cells, np.int64)
+    sweeps, n_cells = against.shape
+    versus = np.empty((sweeps, 3, n_cells), np.int64)
+    of_cell, of_stratum = np.empty((5, n_cells), np.int64), np.empty((3, strata.max() + 1), np.int64)
+    seen, named = np.empty(n_cells, np.int64), np.zeros(n_cells, np.int64)
+    for p in range(sweeps):
+        for cell in range(n_cells):
+            named[cell] += against[p, cell] >= 0
     for c in range(ends.size - 1):
-        middle = ends[c]
-        while middle < ends[c + 1] and packed[middle] < 0:
-            middle += 1
+        middle = first_positive(packed, ends[c], ends[c + 1])
         for side in range(2):
             column = packed[middle : ends[c + 1]] if side == 0 else packed[ends[c] : middle]
-            wins[:], of_cell[:], of_stratum[:] = 0, 0, 0
-            sweep(column, strata, against, wins, of_cell, of_stratum, seen)
+            of_cell[:] = 0
+            of_stratum[:] = 0
+            versus[:] = 0
+            sweep(column, strata, against, named, of_cell, of_stratum, versus, seen)
             for cell in range(n_cells):
                 own[1 + side, cell, c] = of_cell[0, cell]
-                for p in range(against.shape[0]):
+                for p in range(sweeps):
                     other = against[p, cell]
                     if other >= 0:
-                        wins[p, 2, cell] += of_cell[2, cell] + of_cell[2, other]
+                        versus[p, 2, cell] += of_cell[2, cell] + of_cell[2, other]
                     elif other == REST:
-                        wins[p, 2, cell] = of_stratum[2, strata[cell]]
+                        versus[p, 0, cell], versus[p, 1, cell] = of_cell[3, cell], of_cell[4, cell]
+                        versus[p, 2, cell] = of_stratum[2, strata[cell]]
                     for q in range(3):
-                        pairs[p, 3 * side + q, cell, c] = wins[p, q, cell]
+                        pairs[p, 3 * side + q, cell, c] = versus[p, q, cell]
 
 
 @compiled
-def sweep(column: Arr, strata: Arr, against: Arr, wins: Arr, of_cell: Arr, of_stratum: Arr, seen: Arr) -> None:
-    """Go over sorted values of one sign and add to wins, ties and values in common of every comparison.
+def first_positive(packed: Arr, first: int, last: int) -> int:
+    """Return where the positive ones of sorted integers begin."""
+    while first < last:
+        middle = (first + last) >> 1
+        if packed[middle] < 0:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
-    ``of_cell`` and ``of_stratum`` hold how many values came before, how many are equal to the one at hand, and repeats.
+
+@compiled
+def sweep(
+    column: Arr, strata: Arr, against: Arr, named: Arr, of_cell: Arr, of_stratum: Arr, versus: Arr, seen: Arr
+) -> None:
+    """Go over sorted values of one sign, those that are equal together, and count.
+
+    ``of_cell``: values before the one at hand, values equal to it, repeats; wins and ties against the rest of the
+    stratum. ``of_stratum``: the first three, of all its cells. ``versus``: wins, ties and values in common with the
+    cell that is ``named`` in ``against``.
     """
-    below, here, repeats = of_cell[0], of_cell[1], of_cell[2]
+    below, here, repeats, wins, ties = of_cell[0], of_cell[1], of_cell[2], of_cell[3], of_cell[4]
     all_below, all_here, all_repeats = of_stratum[0], of_stratum[1], of_stratum[2]
-    n, k, sweeps = column.size, 0, against.shape[0]
+    n, k = column.size, 0
     while k < n:
         key = column[k] >> 32
         if k + 1 == n or (column[k + 1] >> 32) != key:
-            cell = column[k] & CELL
-            stratum = strata[cell]
-            for p in range(sweeps):
-                other = against[p, cell]
-                if other == REST:
-                    wins[p, 0, cell] += all_below[stratum] - below[cell]
-                elif other >= 0:
-                    wins[p, 0, cell] += below[other]
-            below[cell] += 1
+            cell = np.uint64(column[k] & CELL)
+            stratum, before = np.uint64(strata[cell]), below[cell]
+            wins[cell] += all_below[stratum] - before
+            if named[cell] > 0:
+                for p in range(against.shape[0]):
+                    if against[p, cell] >= 0:
+                        versus[p, 0, cell] += below[against[p, cell]]
+            below[cell] = before + 1
             all_below[stratum] += 1
             k += 1
             continue
@@ -186,27 +206,27 @@ def sweep(column: Arr, strata: Arr, against: Arr, wins: Arr, of_cell: Arr, of_st
             first, value = k, column[k]
             while k < n and column[k] == value:
                 k += 1
-            cell = value & CELL
+            cell = np.uint64(value & CELL)
             if here[cell] == 0:
                 seen[n_seen] = cell
                 n_seen += 1
             here[cell] += k - first
             all_here[strata[cell]] += k - first
         for j in range(n_seen):
-            cell = seen[j]
-            stratum, count = strata[cell], here[cell]
-            for p in range(sweeps):
-                other = against[p, cell]
-                if other == REST:
-                    wins[p, 0, cell] += count * (all_below[stratum] - below[cell])
-                    wins[p, 1, cell] += count * (all_here[stratum] - count)
-                elif other >= 0:
-                    wins[p, 0, cell] += count * below[other]
-                    wins[p, 1, cell] += count * here[other]
-                    wins[p, 2, cell] += here[other] > 0
+            cell = np.uint64(seen[j])
+            stratum, count = np.uint64(strata[cell]), here[cell]
+            wins[cell] += count * (all_below[stratum] - below[cell])
+            ties[cell] += count * (all_here[stratum] - count)
+            if named[cell] > 0:
+                for p in range(against.shape[0]):
+                    other = against[p, cell]
+                    if other >= 0:
+                        versus[p, 0, cell] += count * below[other]
+                        versus[p, 1, cell] += count * here[other]
+                        versus[p, 2, cell] += here[other] > 0
         for j in range(n_seen):
-            cell = seen[j]
-            stratum = strata[cell]
+            cell = np.uint64(seen[j])
+            stratum = np.uint64(strata[cell])
             below[cell] += here[cell]
             repeats[cell] += here[cell] - 1
             here[cell] = 0
