@@ -38,6 +38,8 @@ PACKED_AT_ONCE = 1 << 18
 """Values that a thread holds while it sorts them: 2 MB."""
 FEWEST_COLUMNS = 16
 """Read at once where rows lie along memory: fewer would leave part of every cache line unused."""
+ROWS_AT_ONCE = 256
+"""Of which columns are copied while the rows are in the cache."""
 RUN = 16
 """Values sorted by insertion before they are merged."""
 
@@ -67,7 +69,8 @@ def pack_columns(
     for c in range(indptr.size - 1):
         first, last = indptr[c], indptr[c + 1]
         values, where = data[first:last], rows[first - base[c] : last - base[c]]
-        lost, strange = False, False
+        lost: Any = False
+        strange = False
         for k in range(values.size):
             x, cell = values[k], np.int64(cells[np.uint64(where[k])])
             single = np.float32(x)
@@ -306,7 +309,9 @@ def _dense_parts(X: Array) -> Any:
     rows = np.arange(n, dtype=np.int32)
 
     def read(part: slice) -> Columns:
-        values = np.ascontiguousarray(X[:, part].T, dtype=_kind(X.dtype))
+        values = np.empty((part.stop - part.start, n), dtype=_kind(X.dtype))
+        for a in range(0, n, ROWS_AT_ONCE):
+            values[:, a : a + ROWS_AT_ONCE] = X[a : a + ROWS_AT_ONCE, part].T
         begins = n * np.arange(values.shape[0] + 1)
         return Columns(_frozen(values.reshape(-1)), _frozen(rows), begins, begins[:-1])
 
