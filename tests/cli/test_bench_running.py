@@ -4,10 +4,12 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from sparsemean._cli import benchmarks
-from sparsemean._cli.benchmarks import timing
+from sparsemean._cli.benchmarks import speed, timing
+from sparsemean._kernels import reference
 from sparsemean.errors import InputError
 
 EXPECTED = {
@@ -20,6 +22,7 @@ EXPECTED = {
     "small",
     "start",
 }
+REST = np.zeros(3, dtype=np.intp), np.full((1, 3), -1)
 
 
 def test_every_benchmark_is_found() -> None:
@@ -47,6 +50,23 @@ def test_quick_ratios_are_positive_and_promise_nothing(name: str) -> None:
     assert rows
     assert all(math.isfinite(row.value) and row.value > 0 and row.unit == "×" for row in rows)
     assert all(row.bar is None and row.met is None for row in rows)
+
+
+def test_groups_without_the_packages_to_compare_with_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed.importlib.util, "find_spec", lambda _: None)
+    (row,) = benchmarks.run(["groups"], quick=True, repeat=1)
+    assert "pip install illico scanpy" in row.name
+
+
+def test_counts_of_the_groups_benchmark_are_those_of_the_reference() -> None:
+    for kind in ("CSR", "dense"):
+        X = speed.draw_counts(speed.Shape(kind, 60, 200, 3))
+        labels = np.arange(60) % 3
+        values = np.asarray(X.toarray() if kind == "CSR" else X, dtype=np.float64)
+        assert 0.03 < np.mean(values > 0) < 0.15
+        found = speed.count_groups(X, labels)
+        for one, other in zip(found, reference.count_pairs(values, labels, *REST), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_unknown_name_is_refused_before_anything_runs() -> None:

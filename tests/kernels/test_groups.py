@@ -35,7 +35,7 @@ def drawn(seed: int) -> np.ndarray:
     """Values of any type with ties, zeros of both signs and either tail, in columns that are empty or full."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(3, 80)), int(rng.integers(1, 9))
-    X = rng.standard_normal((n, d)) * rng.choice([1.0, 3.0, 1e-3, 1e6])
+    X = rng.standard_normal((n, d)) * rng.choice([1.0, 3.0, 1e-3, 1e6, 1e8])
     if rng.random() < 0.6:
         X = np.round(X)
     if rng.random() < 0.3:

@@ -97,19 +97,19 @@ def note_missing(data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, odd: 
 
 
 @compiled
-def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int) -> int:
+def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int) -> Any:
     """Write the non-zeros of one column as ordered integers, their ``low`` bits replaced by their place.
 
     Whole ones go to ``keys`` and the cells to ``codes``. Return how many there are.
     """
-    n = 0
+    n = np.uint64(0)
     for k in range(data.size):
-        x, cell = np.float64(data[k]), cells[rows[k]]
+        x, cell = np.float64(data[k]), cells[np.uint64(rows[k])]
         whole = bits(x)
         key = whole ^ ((whole >> 63) & MAGNITUDE)
-        keys[n], codes[n], packed[n] = key, cell, ((key >> low) << low) | n
-        n += (cell >= 0) & (x != 0.0) & (x == x)
-    return n
+        keys[n], codes[n], packed[n] = key, cell, ((key >> low) << low) | np.int64(n)
+        n += np.uint64((cell >= 0) & (abs(x) > 0.0))
+    return np.int64(n)
 
 
 @compiled
@@ -117,7 +117,8 @@ def settle_places(packed: Arr, keys: Arr, codes: Arr, low: int, sorted_keys: Arr
     """Put what ``pack_places`` wrote, and was sorted, right to the last bit; then pack ranks in place of values."""
     n, place = packed.size, (np.int64(1) << low) - 1
     for k in range(n):
-        sorted_keys[k], sorted_codes[k] = keys[packed[k] & place], codes[packed[k] & place]
+        at = np.uint64(packed[k] & place)
+        sorted_keys[k], sorted_codes[k] = keys[at], codes[at]
     first = 0
     while first < n:
         last, in_order = first + 1, True
@@ -292,7 +293,8 @@ def count_pairs(
     Zeros that are left out are never touched. Raises ``NotFiniteError`` if a value is infinite, or NaN unless those are
     to be skipped.
     """
-    parts, read = _dense_parts(block) if isinstance(block, np.ndarray) else _sparse_parts(block)
+    parts_of: Any = _dense_parts if isinstance(block, np.ndarray) else _sparse_parts
+    parts, read = parts_of(block, comparisons.strata.size * (3 + 6 * comparisons.against.shape[0]))
 
     def work(part: slice) -> int:
         there = out.of(part)
@@ -303,9 +305,10 @@ def count_pairs(
     yield from each(work, parts, count_threads(n_jobs))
 
 
-def _dense_parts(X: Array) -> Any:
+def _dense_parts(X: Array, counts: int) -> Any:
+    """Return parts of an array that have about as many values, or ``counts`` for each column; and what reads one."""
     n, d = X.shape
-    width = max(FEWEST_COLUMNS, PACKED_AT_ONCE // max(n, 1))
+    width = max(FEWEST_COLUMNS, PACKED_AT_ONCE // max(n, counts))
     rows = np.arange(n, dtype=np.int32)
 
     def read(part: slice) -> Columns:
@@ -318,9 +321,10 @@ def _dense_parts(X: Array) -> Any:
     return [slice(a, min(a + width, d)) for a in range(0, d, width)], read
 
 
-def _sparse_parts(block: sparse.csc_array) -> Any:
+def _sparse_parts(block: sparse.csc_array, counts: int) -> Any:
+    """Return the same for a matrix compressed by columns."""
     data, indices, indptr = canonical_parts(block)
-    work = indptr + np.arange(indptr.size)  # a column costs something even if it is empty
+    work = indptr + counts * np.arange(indptr.size)
     ends = np.searchsorted(work, np.arange(0, int(work[-1]), PACKED_AT_ONCE)).tolist()
 
     def read(part: slice) -> Columns:

@@ -32,7 +32,7 @@ CASES = {
     "default_fit": "speed.default_fit",
     "far": "scale.far_reckoning",
     "gpu": "gpu.gpu",
-    "groups": "groups.groups",
+    "groups": "speed.groups",
     "growth": "speed.growth",
     "large_files": "files.large_files",
     "memory": "files.memory",
