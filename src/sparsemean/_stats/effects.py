@@ -1,0 +1,178 @@
+"""How large differences between two groups are, in the numbers that people know: none of them carries a guarantee.
+
+A mean is moved as far as anyone likes by one bad row, and so are its difference, its lift and its fold change. They
+stand in the table beside the shift, which has an interval, because readers ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from sparsemean._stats.arrays import medians
+from sparsemean._util.records import FloatArray, IntArray
+
+EPSILON = 1e-9
+"""Added to both means of a fold change, as scanpy does, so that a group of zeros has a finite one."""
+MOST_LOG = 20.0
+"""Logarithms of scaled counts stay below: e²⁰ is half a milliard."""
+MOST_RATIO, NEAR, ENOUGH = 100.0, 0.005, 20
+"""Multiples of a row's smallest count that are looked at, how near whole numbers they must lie, and how many it takes.
+One in a hundred lies so near by chance."""
+BLOCK = 1 << 21
+"""Values that are copied at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupEffects:
+    """What two groups look like in some features: arrays over these, 0 the reference and 1 the label."""
+
+    mean_0: FloatArray
+    mean_1: FloatArray
+    median_0: FloatArray
+    median_1: FloatArray
+    share_nonzero_0: FloatArray
+    share_nonzero_1: FloatArray
+    n_0: FloatArray
+    """Values that are there."""
+    n_1: FloatArray
+    log2_fold_change: FloatArray
+    lift: FloatArray
+    """100·(mean_1/mean_0 − 1), in percent; NaN where mean_0 is not positive."""
+    difference: FloatArray
+    """mean_1 − mean_0."""
+    scale: str | None = None
+    """What the data look like, which decides the fold change: "counts", "log1p" or None."""
+
+    def of(self, features: IntArray, support: IntArray) -> dict[str, FloatArray]:
+        """Return the columns for ``features`` where self has those of ``support``, sorted; NaN for others.
+
+        Examples
+        --------
+        >>> effects = group_effects(np.array([[1.0, 4.0], [3.0, 5.0]]), np.array([1]), np.array([0]))
+        >>> effects.of(np.array([7, 2, 3]), np.array([2, 7]))["difference"]
+        array([ 1.,  2., nan])
+        """
+        place = np.minimum(np.searchsorted(support, features), max(0, support.size - 1))
+        there = np.isin(features, support)
+        columns = {}
+        for name in COLUMNS:
+            columns[name] = np.full(features.size, np.nan)
+            columns[name][there] = getattr(self, name)[place[there]]
+        return columns
+
+
+COLUMNS = tuple(item.name for item in fields(GroupEffects) if item.name != "scale")
+
+
+def group_effects(values: FloatArray, first: IntArray, second: IntArray, *, scale: str | None = "auto") -> GroupEffects:
+    """Return the effects in each column of ``values`` (n, k), NaN where one is missing: ``first`` minus ``second``.
+
+    ``first`` and ``second`` are the rows of the label and of the reference. "auto" asks `log_scale` of ``values``; a
+    caller who goes by blocks of columns asks it once, of rows with many columns, and gives the answer to each block.
+    """
+    one, zero = (_of_group(values, rows) for rows in (first, second))
+    (n_1, mean_1, median_1, share_1), (n_0, mean_0, median_0, share_0) = one, zero
+    scale = log_scale(values) if scale == "auto" else scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = mean_1 - mean_0
+    return GroupEffects(
+        mean_0=mean_0, mean_1=mean_1, median_0=median_0, median_1=median_1,
+        share_nonzero_0=share_0, share_nonzero_1=share_1, n_0=n_0, n_1=n_1,
+        log2_fold_change=log2_fold_change(mean_1, mean_0, scale),
+        lift=lift(mean_1, mean_0), difference=difference, scale=scale,
+    )  # fmt: skip
+
+
+def joined(blocks: Sequence[GroupEffects]) -> GroupEffects:
+    """Return the effects of blocks of columns, one after the other; all have the scale of the first."""
+    columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in COLUMNS}
+    return GroupEffects(**columns, scale=blocks[0].scale)
+
+
+def _of_group(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Return for each column how many values are there, their mean, median and share of non-zeros; a row each."""
+    k = values.shape[1]
+    out, step = np.empty((4, k)), max(1, BLOCK // max(1, rows.size))
+    for start in range(0, k, step):
+        at = slice(start, start + step)
+        # Columns that lie in one piece are added up in the same order, whatever the block and the input.
+        block = np.asfortranarray(values[rows, at])
+        there = ~np.isnan(block)
+        number = there.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, median = np.where(there, block, 0.0).sum(axis=0) / number, medians(block)
+        share = np.sum(there & (block != 0), axis=0) / np.where(number, number, np.nan)
+        out[:, at] = number, mean, median, share
+    return out
+
+
+def lift(mean_1: FloatArray, mean_0: FloatArray) -> FloatArray:
+    """Return 100·(mean_1/mean_0 − 1), in percent; NaN where ``mean_0`` is not positive.
+
+    Examples
+    --------
+    >>> lift(np.array([12.0, 1.0]), np.array([10.0, -1.0])).round(6)
+    array([20., nan])
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(mean_0 > 0, 100 * (mean_1 / mean_0 - 1), np.nan))
+
+
+def log2_fold_change(mean_1: FloatArray, mean_0: FloatArray, scale: str | None) -> FloatArray:
+    """Return log₂ of the ratio of two means, 1e-9 added to both; NaN where the scale has no ratios.
+
+    For "counts" these are the means themselves. For "log1p" they are expm1 of the means of logarithms, as in scanpy's
+    ``rank_genes_groups``: a ratio of geometric means of 1 + x, less one each, and not of the means of x.
+
+    Examples
+    --------
+    >>> log2_fold_change(np.array([8.0]), np.array([2.0]), "counts").round(6)
+    array([2.])
+    >>> log2_fold_change(np.log1p([8.0]), np.log1p([2.0]), "log1p").round(6)
+    array([2.])
+    """
+    if scale is None:
+        return np.full(mean_1.shape, np.nan)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        above, below = (mean_1, mean_0) if scale == "counts" else (np.expm1(mean_1), np.expm1(mean_0))
+        return np.asarray(np.log2((above + EPSILON) / (below + EPSILON)))
+
+
+def log_scale(sample: FloatArray) -> str | None:
+    """Say whether some rows (n, k) of the data look like "counts", like "log1p" of scaled counts, or neither (None).
+
+    Counts are whole numbers from 0 on. Counts of a row divided by its size and taken to log(1 + x) are still whole
+    multiples of one number, once expm1 is taken: of a row's smallest one, where that is a single count. Half of the
+    multiples must be whole, and more than before expm1. Logarithms to another base, microarrays, prices and shares are
+    neither; where too few columns are there to tell, it is None too.
+
+    Examples
+    --------
+    >>> counts = np.random.default_rng(0).poisson(1.0, (50, 20))
+    >>> sizes = counts.sum(axis=1, keepdims=True)
+    >>> log_scale(counts), log_scale(np.log1p(1e4 * counts / sizes)), log_scale(np.log2(1 + 1e4 * counts / sizes))
+    ('counts', 'log1p', None)
+    """
+    values = np.asarray(sample, dtype=np.float64)
+    there = values[np.isfinite(values)]
+    if not there.size or there.min() < 0 or there.max() <= 0:
+        return None
+    if np.array_equal(there, np.rint(there)):
+        return "counts"
+    if there.max() >= MOST_LOG or values.ndim != 2:
+        return None
+    logs = _whole_multiples(np.expm1(values))
+    return "log1p" if logs >= 0.5 and logs > _whole_multiples(values) else None
+
+
+def _whole_multiples(values: FloatArray) -> float:
+    """Return what share of the positive values of each row, over its smallest one, lies near a whole number above 1."""
+    positive = np.where(values > 0, values, np.inf)
+    ratios = values / positive.min(axis=1, keepdims=True)
+    ratios = ratios[(ratios > 1.5) & (ratios < MOST_RATIO)]
+    if ratios.size < ENOUGH:
+        return 0.0
+    return float(np.mean(np.abs(ratios - np.rint(ratios)) < NEAR))

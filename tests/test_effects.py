@@ -1,0 +1,130 @@
+"""Effects between two groups, against plain NumPy, and what data look like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsemean._stats.effects import COLUMNS, GroupEffects, group_effects, joined, log_scale
+from sparsemean._util.records import FloatArray
+
+RNG = np.random.default_rng(0)
+FIRST, SECOND = np.array([1, 4, 5, 8, 9]), np.array([0, 2, 3, 6])
+
+
+def scaled_counts(n: int = 300, k: int = 60, mean: float = 1.0) -> FloatArray:
+    """Return log1p of counts scaled to 10,000 a row."""
+    counts = np.random.default_rng(1).poisson(mean * np.random.default_rng(2).gamma(0.5, size=k), (n, k))
+    return np.log1p(1e4 * counts / np.maximum(1, counts.sum(axis=1, keepdims=True)))
+
+
+def with_gaps() -> FloatArray:
+    values = RNG.poisson(1.0, (10, 7)).astype(float)
+    values[RNG.random(values.shape) < 0.2] = np.nan
+    values[FIRST, 6] = np.nan
+    return values
+
+
+@pytest.mark.parametrize("block", [8, 1 << 21])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_each_number_is_numpys(block: int, gaps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsemean._stats.effects.BLOCK", block)
+    values = with_gaps() if gaps else RNG.poisson(1.0, (10, 7)).astype(float)
+    effects = group_effects(values, FIRST, SECOND)
+    assert effects.scale == "counts"
+    for j in range(7):
+        one, zero = (part[~np.isnan(part)] for part in (values[FIRST, j], values[SECOND, j]))
+        assert (effects.n_0[j], effects.n_1[j]) == (zero.size, one.size)
+        if not one.size:
+            assert np.isnan([effects.mean_1[j], effects.median_1[j], effects.share_nonzero_1[j], effects.lift[j]]).all()
+            continue
+        expected = {
+            "mean_0": zero.mean(), "mean_1": one.mean(), "median_0": np.median(zero), "median_1": np.median(one),
+            "share_nonzero_0": np.mean(zero != 0), "share_nonzero_1": np.mean(one != 0),
+            "difference": one.mean() - zero.mean(),
+            "lift": 100 * (one.mean() - zero.mean()) / zero.mean() if zero.mean() > 0 else np.nan,
+            "log2_fold_change": np.log2((one.mean() + 1e-9) / (zero.mean() + 1e-9)),
+        }  # fmt: skip
+        for name, value in expected.items():
+            assert getattr(effects, name)[j] == pytest.approx(value, rel=1e-12, nan_ok=True), name
+
+
+def test_the_fold_change_of_logarithms_is_scanpys() -> None:
+    """Its formula: (expm1(mean of the group) + 1e-9) over (expm1(mean of the rest) + 1e-9)."""
+    values = scaled_counts()
+    first, second = np.arange(100), np.arange(100, 300)
+    effects = group_effects(values, first, second)
+    assert effects.scale == "log1p"
+    ratio = (np.expm1(values[first].mean(axis=0)) + 1e-9) / (np.expm1(values[second].mean(axis=0)) + 1e-9)
+    np.testing.assert_allclose(effects.log2_fold_change, np.log2(ratio))
+
+
+def test_neither_counts_nor_logarithms_have_a_fold_change() -> None:
+    effects = group_effects(RNG.normal(5, 1, (10, 3)), FIRST, SECOND)
+    assert effects.scale is None
+    assert np.isnan(effects.log2_fold_change).all()
+    assert np.isfinite(effects.lift).all()
+
+
+def looks(name: str) -> FloatArray:
+    rng = np.random.default_rng(0)
+    logs = scaled_counts()
+    tables = {
+        "single precision": logs.astype(np.float32).astype(float),
+        "per million": np.log1p(100 * np.expm1(logs)),
+        "rare counts": scaled_counts(2000, 50, 0.1),
+        "rates": (rng.random((100, 3)) < 0.1).astype(float),
+        "with gaps": np.where(rng.random((100, 3)) < 0.1, np.nan, rng.poisson(2.0, (100, 3))),
+        "base 2": logs / np.log(2),
+        "scaled counts, no logarithm": np.expm1(logs) / 1000,
+        "centred": logs - logs.mean(axis=0),
+        "microarray": rng.normal(8, 2, (50, 100)).clip(2, 15),
+        "payers": np.where(rng.random((500, 5)) < 0.9, 0.0, rng.lognormal(0, 1, (500, 5))).clip(0, 19),
+        "shares": rng.integers(0, 20, (500, 8)) / 10_000,
+        "prices": rng.integers(0, 40, (500, 8)) / 4,
+        "zeros": np.zeros((20, 3)),
+        "empty": np.empty((20, 0)),
+        "one column": logs[:, :1],
+        "negative whole numbers": rng.integers(-3, 4, (50, 4)).astype(float),
+    }
+    return tables[name]
+
+
+@pytest.mark.parametrize("name", ["single precision", "per million", "rare counts"])
+def test_logarithms_of_scaled_counts_are_told(name: str) -> None:
+    assert log_scale(looks(name)) == "log1p"
+
+
+@pytest.mark.parametrize("name", ["rates", "with gaps"])
+def test_counts_are_told(name: str) -> None:
+    assert log_scale(looks(name)) == "counts"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["base 2", "scaled counts, no logarithm", "centred", "microarray", "payers", "shares", "prices", "zeros", "empty",
+     "one column", "negative whole numbers"],
+)  # fmt: skip
+def test_what_is_neither_is_not_guessed(name: str) -> None:
+    assert log_scale(looks(name)) is None
+
+
+def test_blocks_of_columns_give_what_the_whole_gives() -> None:
+    values = scaled_counts()
+    first, second = np.arange(0, 300, 3), np.arange(1, 300, 3)
+    whole, scale = group_effects(values, first, second), log_scale(values)
+    parts = [group_effects(values[:, at], first, second, scale=scale) for at in (slice(0, 1), slice(1, 60))]
+    by_blocks = joined(parts)
+    assert by_blocks.scale == "log1p"
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(by_blocks, name), getattr(whole, name))
+
+
+def test_huge_values_and_no_columns_go_through() -> None:
+    huge = group_effects(np.full((10, 1), 1e308), FIRST, SECOND)
+    assert huge.median_1.tolist() == [1e308]
+    nothing = group_effects(np.empty((10, 0)), FIRST, SECOND)
+    assert isinstance(nothing, GroupEffects)
+    assert nothing.of(np.arange(3), np.empty(0, dtype=np.intp))["lift"].tolist() == pytest.approx(
+        [np.nan] * 3, nan_ok=True
+    )
