@@ -113,3 +113,10 @@ def test_logarithmic_scale_and_a_loaded_estimate(made: Estimate, tmp_path: Path)
     left, right = ax.get_xlim()
     assert left < np.nanmin(made.intervals)
     assert right > np.nanmax(made.intervals)
+
+
+def test_the_direction_is_said_by_name(groups: Estimate) -> None:
+    assert groups.plot_forest().get_xlabel() == "shift, b minus a, in units of the data"
+    assert groups.plot_volcano().get_xlabel().startswith("Cliff's delta: share of pairs with b above a")
+    rest = replace(groups, class_names=np.array(["rest", "$b$"]))
+    assert rest.plot_forest().get_xlabel() == r"shift, \$b\$ minus the rest, in units of the data"

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from sparsemean import Estimate, simulate, sparse_mean
+from sparsemean.plots.robustness import lost_at, planned_share
 
 
 def curve(ax: Axes) -> np.ndarray:
@@ -44,7 +45,7 @@ def test_ends_with_the_largest_max_contamination(made: Estimate) -> None:
 
 
 def test_two_groups_and_the_papers_rule(groups: Estimate, paper: Estimate) -> None:
-    assert planned(groups.plot_robustness()) == [4 / 80, groups.support.size]
+    assert planned(groups.plot_robustness()) == [2 / 40, groups.support.size]
     ax = paper.plot_robustness()
     assert "rather than the paper's rule" in " ".join(ax.get_title().split())
     assert planned(ax) == [0.1, int(np.sum(paper.p_adjusted <= 0.05))]
@@ -67,3 +68,24 @@ def test_nothing_at_any_contamination_is_a_sentence(nothing: Estimate) -> None:
     ax = nothing.plot_robustness()
     assert "not even without bad rows" in " ".join(ax.texts[0].get_text().split())
     assert ax.get_ylabel() == "features selected"
+
+
+def test_between_groups_shares_are_those_of_each_group(groups: Estimate) -> None:
+    """A feature is lost at the next share that allows for one bad row more in either group."""
+    ax = groups.plot_robustness()
+    assert ax.get_xlabel() == "share of bad rows of each group allowed for"
+    shares, left = curve(ax).T
+    last = groups.max_contamination
+    for share, number in zip(shares, left, strict=True):
+        assert number == np.sum(last >= share - 1e-9)
+    grid = np.unique(np.concatenate([np.arange(n + 1) / n for n in groups.plan.sizes]))
+    ever = ~np.isnan(last)
+    np.testing.assert_allclose(lost_at(groups)[ever], [grid[grid > share + 1e-9][0] for share in last[ever]])
+    assert np.isnan(lost_at(groups)[~ever]).all()
+
+
+def test_a_share_of_each_group_that_was_planned_for(groups: Estimate) -> None:
+    plan = replace(groups.plan, sizes=(10, 4), bad_by_group=(1, 1))
+    assert planned_share(plan) == 0.1
+    assert planned_share(replace(plan, bad_by_group=(3, 1))) == 0.25
+    assert planned_share(replace(plan, bad_by_group=(0, 1))) is None

@@ -68,10 +68,21 @@ def test_suspects_have_the_names_given_or_those_of_the_data(made: Estimate) -> N
         made.plot_rows(names=["a", "b"])
 
 
-def test_between_two_groups_no_row_is_named(groups: Estimate) -> None:
-    ax = groups.plot_rows()
-    assert not ax.texts
-    assert " ".join(ax.get_title().split()).endswith("looks like the other group; none is called suspect")
+def test_between_two_groups_suspects_look_like_the_other(groups: Estimate) -> None:
+    assert groups.rows is not None
+    ax = replace(groups, rows=replace(groups.rows, suspects=np.array([45, 5]))).plot_rows()
+    np.testing.assert_allclose(marks(ax, "^"), np.column_stack(([45, 5], groups.rows.scores[[45, 5]])))
+    assert {text.get_text() for text in ax.texts} == {"45", "5"}
+    assert " ".join(ax.get_title().split()) == "2 of 80 rows look like the other group (b and a)"
+
+
+def test_rows_of_neither_group_are_not_drawn(groups: Estimate) -> None:
+    assert groups.rows is not None
+    assert groups.labels is not None
+    labels = groups.labels.copy()
+    labels[:10] = -1
+    some = replace(groups, labels=labels, rows=replace(groups.rows, suspects=np.array([45])))
+    assert marks(some.plot_rows(), ".")[:, 0].tolist() == [row for row in range(10, 80) if row != 45]
 
 
 def test_a_loaded_estimate_shows_numbers(made: Estimate, tmp_path: Path) -> None:

@@ -128,3 +128,13 @@ def test_cells_count_as_numpy_does() -> None:
     x, y = rng.uniform(-1, 1, (2, ONE_BY_ONE))
     expected = np.histogram2d(y, x, bins=GRID[::-1], range=[[-1, 1], [-1, 1]])[0]
     np.testing.assert_array_equal(count_cells(x, y, (-1, 1, -1, 1)), expected)
+
+
+def test_other_tests_of_the_family_move_the_line(groups: Estimate) -> None:
+    """Ten tests of forty features: alone p must reach level/400; what others reject leaves more for this one."""
+    plan = replace(groups.plan, n_tests=400)
+    strict = rejection_p(replace(groups, plan=plan))
+    assert strict == pytest.approx(max(0.05 / (400 - groups.support.size), groups.p_values[groups.support].max()))
+    p = groups.p_values.copy()
+    p[groups.support[0]] = 0.01
+    assert rejection_p(replace(groups, plan=plan, selection=replace(groups.selection, p_values=p))) == 0.01

@@ -94,12 +94,13 @@ def test_without_the_data_there_are_entry_times_only(estimate: Estimate, tmp_pat
 def test_features_left_are_those_that_survive(estimate: Estimate) -> None:
     robustness = content_of(estimate)["robustness"]
     slack = estimate.selection.last_slack
-    for rows, left in np.array(robustness["steps"]).reshape(-1, 2):
-        assert left == np.sum(slack >= rows)
-    for share, rows, left in robustness["table"]:
-        assert rows == np.ceil(share * 400 - 1e-9)
-        assert left == np.sum(slack >= rows)
-    assert [0.05, 20, estimate.support.size] in robustness["table"]
+    for share, left in np.array(robustness["steps"]).reshape(-1, 2):
+        assert left == np.sum(slack >= round(share * 400))
+    for share, rows, left, _ in robustness["table"]:
+        assert rows == [np.ceil(share * 400 - 1e-9)]
+        assert left == np.sum(slack >= rows[0])
+    assert [0.05, [20], estimate.support.size, True] in robustness["table"]
+    assert robustness["planned"] == 0.05
 
 
 def test_rows_have_scores_names_and_suspects_first(groups: tuple[Estimate, Bunch]) -> None:

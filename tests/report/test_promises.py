@@ -92,7 +92,7 @@ def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> N
     weakest = estimate.max_contamination[estimate.support].min()
     assert facts["bad rows survived by every one of them"].split()[0] == f"{100 * weakest:.3g}"
     assert len(page.facts(nothing, labels_of(nothing))) == 4
-    said = dict(page.of_fit(estimate))
+    said = dict(page.of_fit(estimate, labels_of(estimate)))
     assert said["Seed"] == "0"
     assert said["Buckets"] == "rows in a bucket: 1, 2, 4"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean._report import groups, guarantees
+from sparsemean._report.groups import Names
 from sparsemean._report.guarantees import COLUMNS, RULES
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import unit_name
@@ -27,16 +29,30 @@ class Labels:
 
     title: str
     row_names: tuple[str, ...] | None
-    first_group: str
-    second_group: str
-    pairs: bool
+    groups: Names | None
+    """The names of the reference and of the label; None for one sample."""
     unit: str
     """``rows``, or ``subjects`` where rows come in groups."""
 
     @property
+    def pairs(self) -> bool:
+        """Whether groups are compared."""
+        return self.groups is not None
+
+    @property
+    def label(self) -> str:
+        """The group that the reference is taken from."""
+        return "" if self.groups is None else self.groups[1]
+
+    @property
     def effect(self) -> str:
         """What the estimate is, in words."""
-        return f"Shift, {self.second_group} minus {self.first_group}" if self.pairs else "Mean"
+        return "Mean" if self.groups is None else f"Shift, {groups.direction(self.groups)}"
+
+    @property
+    def each(self) -> str:
+        """What a share of bad rows is a share of."""
+        return self.unit if self.groups is None else f"{self.unit} of each group"
 
     @property
     def beta(self) -> str:
@@ -56,25 +72,21 @@ def labels_of(
     group_names: Sequence[Any] | None = None,
 ) -> Labels:
     """Take names as given, else from the data where the estimate still holds them."""
-    n, pairs = estimate.plan.n_rows, estimate.labels is not None
+    n, own = estimate.plan.n_rows, groups.names_of(estimate)
     if row_names is None and estimate.source is not None and estimate.source.row_names is not None:
         row_names = estimate.source.row_names.tolist()
     if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
         raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
-    if group_names is not None and (len(group_names) != 2 or not pairs):
-        rule = "have the names of the two groups" if pairs else "be left out where there is one group"
+    if group_names is not None and (len(group_names) != 2 or own is None):
+        rule = "have the names of the two groups" if own else "be left out where there is one group"
         raise InputError("group_names", rule, repr(group_names))
-    if group_names is None:
-        group_names = ("first group", "second group") if estimate.class_names is None else estimate.class_names.tolist()
-    first, second = map(str, group_names)
-    if title is None:
-        title = f"What differs between {first} and {second}" if pairs else "Which features have a mean"
+    names = own if group_names is None else (str(group_names[0]), str(group_names[1]))
+    if title is None and names is not None:
+        title = f"What differs between {groups.the(names[0])} and {names[1]}"
     return Labels(
-        title=str(title),
+        title=str(title or "Which features have a mean"),
         row_names=None if row_names is None else tuple(str(name) for name in row_names),
-        first_group=first,
-        second_group=second,
-        pairs=pairs,
+        groups=names,
         unit=unit_name(estimate.units) + "s",
     )
 
@@ -92,21 +104,76 @@ class Column:
     key: str
     heading: str
     kind: str
-    """``name``, ``number``, ``p``, ``share``, ``rate`` or ``count``."""
+    """``name``, ``number``, ``p``, ``share``, ``percent``, ``rate`` or ``count``."""
     meaning: str
     digits: int | None = None
     """Decimals of a number; None: four significant digits."""
+    extra: bool = False
+    """Whether it is shown only where all columns are asked for."""
 
 
-def columns_of(frame: pd.DataFrame, plan: Plan, labels: Labels) -> list[Column]:
+def columns_of(frame: pd.DataFrame, estimate: Estimate, labels: Labels) -> list[Column]:
     """Describe the columns of ``frame``, those not known here by their own names."""
-    known = {column.key: column for column in _known_columns(plan, labels, _decimals(frame))}
+    plan, digits = estimate.plan, _decimals(frame)
+    known = {column.key: column for column in _known_columns(plan, labels, digits)}
+    if labels.groups is not None:
+        scale = None if estimate.effects is None else estimate.effects.scale
+        known |= {column.key: column for column in _group_columns(labels.groups, scale, digits)}
+        hidden = EXTRA | {"p_adjusted" if plan.selection.startswith("fdr") else "q_value"}
+        hidden |= {"lift"} if scale == "log1p" else set()  # a ratio of logarithms says nothing
+        known = {key: replace(column, extra=key in hidden) for key, column in known.items()}
     return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
+
+
+EXTRA = {
+    "log10_p", "beta", "median_0", "median_1", "difference", "share_nonzero_0", "share_nonzero_1", "n_0", "n_1",
+    "entry_time", "bucket_size",
+}  # fmt: skip
+"""Columns of two groups that the page shows only where all are asked for."""
+LONGEST = 14
+"""Letters of a group's name in a heading."""
+NO_GUARANTEE = "it carries no guarantee"
+FOLD_CHANGES = {
+    "counts": "log₂ of the ratio of the two means of counts",
+    "log1p": "log₂ of the ratio of expm1 of the two means, as the data look like log(1 + x) of scaled counts",
+    None: "log₂ of a ratio of means, for counts and logarithms of counts only",
+}
+
+
+def _group_columns(names: Names, scale: str | None, digits: int | None) -> list[Column]:
+    """Return what is known of the columns that two groups have besides."""
+    (reference, label), (short_reference, short_label) = (groups.the(names[0]), names[1]), map(_short, names)
+    sides = (("0", reference, short_reference), ("1", label, short_label))
+    each = [
+        column
+        for side, name, short in sides
+        for column in (
+            Column(f"mean_{side}", f"Mean {short}", "number", f"Mean of {name}; {NO_GUARANTEE}", digits),
+            Column(f"median_{side}", f"Median {short}", "number", f"Median of {name}", digits),
+            Column(
+                f"share_nonzero_{side}", f"Non-zero {short}", "share", f"Share of values of {name} that are not zero"
+            ),
+            Column(f"n_{side}", f"n {short}", "count", f"Values of {name} that are there"),
+        )
+    ]
+    above = f"Share of pairs, a row of {label} and one of {reference}, in which {label} is larger; ties count half"
+    return [
+        *each,
+        Column("log10_p", "log₁₀ p", "number", "log₁₀ of p, also where p is below what a number can hold", 1),
+        Column("auc", "AUC", "rate", above),
+        Column("difference", "Difference", "number", f"Means, {groups.direction(names)}; {NO_GUARANTEE}", digits),
+        Column("lift", "Lift", "percent", f"Difference of means in % of the mean of {reference}; {NO_GUARANTEE}"),
+        Column("log2_fold_change", "log₂ FC", "number", f"{FOLD_CHANGES[scale]}; {NO_GUARANTEE}", 2),
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
     """Return what is known of the columns under this plan."""
-    terms = {"units": labels.unit, "level": f"{plan.level:.2g}", "bad": plan.bad_rows, "n": plan.n_units}
+    terms = {**guarantees.terms(plan, labels.groups, labels.unit[:-1]), "level": f"{plan.level:.2g}"}
     meaning = {key: column.meaning.format(**terms) for key, column in COLUMNS.items()}
     if plan.selection == "paper":  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         meaning["radius"] = (
@@ -114,7 +181,7 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
         )
     sizes = ", ".join(map(str, plan.bucket_sizes))
     rate = (
-        "Cliff’s delta, from −1 to 1: how far one group lies above the other"
+        f"Cliff’s delta, from −1 to 1: share of pairs in which {labels.label} is larger less those with it smaller"
         if labels.pairs
         else "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
     )
@@ -176,7 +243,7 @@ UNDERFLOW = "< 10⁻³⁰⁷"
 
 def first_rows(content: dict[str, Any]) -> list[list[str]]:
     """Return the first rows of the table as text."""
-    described = [(kind, digits) for _, _, kind, digits, _ in content["columns"]]
+    described = [(kind, digits) for _, _, kind, digits, _, _ in content["columns"]]
     rows = zip(*(column[:FIRST] for column in content["table"]), strict=True)
     return [[text(value, kind, digits) for value, (kind, digits) in zip(row, described, strict=True)] for row in rows]
 
@@ -215,6 +282,8 @@ def _number(value: float, kind: str, digits: int | None) -> str:
             return fixed(value, 0)
         case "rate":
             return fixed(value, 3)
+        case "percent":
+            return f"{fixed(value, 1)} %"
         case "p":
             return UNDERFLOW if value == 0 else fixed(value, 3) if value >= 0.001 else significant(value, 2)
         case _:

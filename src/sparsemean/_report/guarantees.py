@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL, MEDIANS_MISS
+from sparsemean._report import groups
+from sparsemean._report.groups import Names, percent
 from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import unit_name
@@ -109,6 +111,16 @@ NULLS = {
         ),
     ),
 }
+MEANS = (
+    "Means of the groups, their difference, lift and fold change: they stand in the table because they are asked for. "
+    "One bad row moves them as far as anyone likes."
+)
+"""What is not guaranteed wherever two groups are compared."""
+MIXTURE = (
+    "A feature in which the other labels differ among themselves and {label} is like all of them mixed: that it is not "
+    "listed is not proved."
+)
+"""What is not guaranteed against a rest of several labels."""
 MISSING = (
     "values missing for reasons of their own",
     "A value is missing for reasons that have nothing to do with what it would have been.",
@@ -126,7 +138,7 @@ class ColumnGuarantee:
 
 COLUMNS = {
     "p_value": ColumnGuarantee(
-        "p-value, valid with {bad} of {n} {units} replaced by anything; not adjusted for the number of features",
+        "p-value, valid with {bad} replaced by anything; not adjusted for the number of features",
         "Every p-value is the largest that bad {units} could have left: it holds {replaced}.",
     ),
     "interval": ColumnGuarantee(
@@ -135,9 +147,9 @@ COLUMNS = {
         "and no one chose by replacing {units} which of them are selected; else ",
     ),
     "max_contamination": ColumnGuarantee(
-        "Largest share of bad {units} at which it is still selected",
+        "Largest share of bad {each} at which it is still selected",
         "With the same probability, for all features at once: a listed feature is real, or a larger share of the "
-        "{units} is bad than its column “Survives” says. This holds whatever share was planned for.",
+        "{one} is bad than its column “Survives” says. This holds whatever share was planned for.",
     ),
     "radius": ColumnGuarantee(
         "So many {units} beyond those allowed for must be replaced, at least, before the feature can drop out",
@@ -156,52 +168,53 @@ class Guarantees:
     not_guaranteed: list[str]
 
 
-def of_fit(estimate: Estimate) -> Guarantees:
-    """Return the sentences that hold for this estimate."""
-    return Guarantees(_guaranteed(estimate), _assumed(estimate), _not_guaranteed(estimate))
+def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
+    """Return the sentences that hold for this estimate, groups by the ``names`` given, else by their own."""
+    names = names or groups.names_of(estimate)
+    return Guarantees(_guaranteed(estimate, names), _assumed(estimate, names), _not_guaranteed(estimate, names))
 
 
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
-    return NULLS["pairs" if plan.dealing == "pairs" else plan.noise]
+    if plan.dealing != "pairs":
+        return NULLS[plan.noise]
+    if not plan.min_effect:
+        return NULLS["pairs"]
+    return NullGuarantee(groups.null_features(plan), (groups.null_assumption(plan), NULLS["pairs"].assumptions[1]))
 
 
-def percent(share: float) -> str:
-    """Return a share in percent, without needless digits, that no line break parts from its sign.
-
-    Examples
-    --------
-    >>> [percent(share).split() for share in (0.05, 0.125, 0.001)]
-    [['5', '%'], ['12.5', '%'], ['0.1', '%']]
-    """
-    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
-
-
-def _terms(estimate: Estimate) -> dict[str, str]:
+def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
-    plan, units = estimate.plan, unit_name(estimate.units) + "s"
+    units = unit + "s"
     return {
         "units": units,
-        "replaced": _replaced(plan, units),
+        "each": units if names is None else f"{units} of each group",
+        "one": units if names is None else f"{units} of one of the groups",
+        "bad": f"{plan.bad_rows} of {plan.n_units} {units}" if names is None else groups.bad(plan, names, unit),
+        "replaced": _replaced(plan, names, unit),
         "level": percent(plan.level),
         "confidence": percent(1 - plan.level),
     }
 
 
-def _replaced(plan: Plan, units: str) -> str:
+def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
     """Say what an adversary may have done."""
     if plan.bad_rows == 0:
-        return f"if none of the {plan.n_units:,} {units} is bad"
+        return f"if none of the {plan.n_units:,} {unit}s is bad"
+    if names is not None:  # nothing is dealt between groups, so there is no seed to know
+        return f"even if someone who knows the data replaced any {groups.bad(plan, names, unit)} by anything"
     which = f"any {plan.bad_rows:,}" if plan.bad_rows > 1 else "any one"
-    # Between two groups nothing is dealt, so there is no seed to know.
-    who = "the data" if plan.dealing == "pairs" else "the data and the seed"
-    return f"even if someone who knows {who} replaced {which} of the {plan.n_units:,} {units} by anything"
+    return (
+        f"even if someone who knows the data and the seed replaced {which} of the {plan.n_units:,} {unit}s by anything"
+    )
 
 
-def _guaranteed(estimate: Estimate) -> list[str]:
+def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     plan, k = estimate.plan, estimate.support.size
     sentences = [RULES[plan.selection].sentence] if RULES[plan.selection].sentence else []
     sentences.append(COLUMNS["p_value"].sentence)
+    if names is not None and plan.bad_rows:
+        sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
     if k and plan.noise != "skewed" and estimate.has_values:
         sentences.append(COLUMNS["interval"].sentence + _intervals(estimate))
     if k and plan.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
@@ -211,14 +224,15 @@ def _guaranteed(estimate: Estimate) -> list[str]:
     if k and plan.screen_rows:
         columns = "p-values and radius" if plan.noise == "skewed" else "p-values, radius and intervals"
         sentences.append(f"Selection, {columns} come from all rows: screening touches the values only.")
-    terms = _terms(estimate)
-    return [sentence.format(**terms) for sentence in sentences]
+    filled = terms(plan, names, unit_name(estimate.units))
+    return [sentence.format(**filled) for sentence in sentences]
 
 
 def _intervals(estimate: Estimate) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
     ends = estimate.intervals[estimate.support]
-    worst = estimate.plan.level * harmonic(estimate.plan.n_features)
+    plan = estimate.plan
+    worst = plan.level * harmonic(plan.n_tests if plan.dealing == "pairs" else plan.n_features)
     sentence = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
@@ -227,39 +241,64 @@ def _intervals(estimate: Estimate) -> str:
     return sentence
 
 
-def _assumed(estimate: Estimate) -> list[str]:
-    plan, units = estimate.plan, unit_name(estimate.units) + "s"
-    sentences = [f"{units.capitalize()} are independent of each other. Several rows of one subject are not."]
-    if plan.bad_rows:
+def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
+    plan, unit = estimate.plan, unit_name(estimate.units)
+    sentences = [f"{unit.capitalize()}s are independent of each other. Several rows of one subject are not."]
+    if names is not None and unit == "subject":
+        sentences = ["Subjects are independent of each other; each is compared by one mean, of equally many rows."]
+    if plan.bad_rows and names is not None:
+        sentences.append(f"No more than {groups.bad(plan, names, unit)} are bad: {groups.shares(plan, names)}.")
+    elif plan.bad_rows:
         sentences.append(
-            f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {units} are bad ({percent(plan.contamination)})."
+            f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
         )
     sentences += of_null(plan).assumptions
-    if plan.dealing != "pairs":
-        sentences.append(
-            "The seed, which deals rows into buckets, was not chosen after seeing what it selects: at a level of "
-            f"{percent(0.05)} the best of 20 seeds selects a false feature with probability {SHOPPED:g}."
-        )
+    sentences += _of_groups(plan, names) if names is not None else [_seed()]
     if plan.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
 
 
-def _not_guaranteed(estimate: Estimate) -> list[str]:
-    plan, terms, sentences = estimate.plan, _terms(estimate), []
-    units, not_promised = terms["units"], RULES[plan.selection].not_promised
+def _of_groups(plan: Plan, names: Names) -> list[str]:
+    """Say what strata and a rest of several labels add to the null."""
+    sentences = []
+    if names[0] == groups.REST:
+        sentences.append("Against the rest a feature that does not differ has one distribution under all labels.")
+    if plan.n_strata > 1:
+        sentences.append(
+            f"{plan.n_strata:,} strata: a feature that does not differ has the same distribution in both groups of "
+            "each stratum; from stratum to stratum it may be another."
+        )
+    return sentences
+
+
+def _seed() -> str:
+    return (
+        "The seed, which deals rows into buckets, was not chosen after seeing what it selects: at a level of "
+        f"{percent(0.05)} the best of 20 seeds selects a false feature with probability {SHOPPED:g}."
+    )
+
+
+def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
+    plan, sentences = estimate.plan, []
+    filled = terms(plan, names, unit_name(estimate.units))
+    units, not_promised = filled["units"], RULES[plan.selection].not_promised
     if not_promised:
-        sentences.append(not_promised.format(**terms))
+        sentences.append(not_promised.format(**filled))
     if filled_up := estimate.selection.filled_up:
         sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
     if plan.noise == "skewed":
         sentences.append(f"Intervals: {MEDIANS_MISS}, so there are none.")
-    verb = "differ" if plan.dealing == "pairs" else "have a mean"
+    verb = "have a mean" if names is None else "differ"
     sentences.append(
         f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {units}."
     )
     if estimate.support.size:
         sentences.append(_values(estimate))
+    if estimate.support.size and names is not None:
+        sentences.append(MEANS)
+    if names is not None and names[0] == groups.REST:
+        sentences.append(MIXTURE.format(label=names[1]))
     if estimate.rows is not None and estimate.rows.suspects.size:
         sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
     uncertified = estimate.uncertified

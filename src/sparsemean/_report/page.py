@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._report import columns, guarantees, plot_data
+from sparsemean._report import columns, groups, guarantees, plot_data
 from sparsemean._report.columns import Labels, labels_of
-from sparsemean._report.guarantees import RULES, percent
+from sparsemean._report.groups import Names, percent
+from sparsemean._report.guarantees import RULES
+from sparsemean._report.summary import summary
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.files import check_writable, replacing
-from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 from sparsemean.result import strongest_first
 
@@ -31,21 +32,26 @@ MOST_LISTED = 15_000
 """Selected features on the page, the strongest: beyond them it would grow past what mail and browsers like."""
 
 
-def page_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
-    """Return all that the scripts of the page need, as JSON takes it."""
-    plan, listed = estimate.plan, strongest(estimate)
-    frame = estimate.table().head(MOST_LISTED).drop(columns="skew_safe")  # not known of any feature
-    described = columns.columns_of(frame, plan, labels)
+def page_data(estimate: Estimate, labels: Labels, *, most: int | None = None, walks: bool = True) -> dict[str, Any]:
+    """Return all that the scripts of the page need, as JSON takes it: of the ``most`` strongest features."""
+    plan, most = estimate.plan, MOST_LISTED if most is None else most
+    listed = strongest_first(estimate, estimate.support)[:most]
+    frame = estimate.table().head(most).drop(columns="skew_safe")  # not known of any feature
+    if labels.pairs and frame["log2_fold_change"].isna().all():  # neither counts nor their logarithms
+        frame = frame.drop(columns="log2_fold_change")
+    described = columns.columns_of(frame, estimate, labels)
     return {
         "title": labels.title,
         "pairs": labels.pairs,
         "effect": labels.effect,
-        "groups": [labels.first_group, labels.second_group],
+        "groups": labels.groups,
         "unit": labels.unit,
+        "each": labels.each,
         "n_rows": plan.n_rows,
         "n_units": plan.n_units,
         "n_features": plan.n_features,
         "bad_rows": plan.bad_rows,
+        "bad": _bad(estimate, labels),
         "contamination": plan.contamination,
         "level": plan.level,
         "selection": plan.selection,
@@ -53,22 +59,25 @@ def page_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
         "n_selected": int(estimate.support.size),
         "has_values": estimate.has_values,
-        "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning] for c in described],
+        "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),
         "uncertified": _uncertified(estimate),
         "volcano": plot_data.volcano_data(estimate, listed),
-        "path": plot_data.path_data(estimate, listed),
+        "path": plot_data.path_data(estimate, listed, walks=walks),
         "robustness": plot_data.robustness_data(estimate),
         "rows": plot_data.rows_data(estimate, labels),
-        "summary": estimate.summary(),
+        "summary": summary(estimate, labels.groups),
         "versions": dict(estimate.status.versions),
     }
 
 
-def strongest(estimate: Estimate) -> IntArray:
-    """Return the selected features in the order of `Estimate.table`, as many as the page lists."""
-    return strongest_first(estimate, estimate.support)[:MOST_LISTED]
+def _bad(estimate: Estimate, labels: Labels) -> str:
+    """Say how many bad rows are planned for."""
+    if labels.groups is None:
+        return f"{estimate.plan.bad_rows:,} {labels.unit}"
+    reference, label = estimate.plan.bad_by_group
+    return f"{label:,} and {reference:,} {labels.unit}"
 
 
 def _uncertified(estimate: Estimate) -> dict[str, list[Any]]:
@@ -85,11 +94,15 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     plan, k = estimate.plan, int(estimate.support.size)
     selected = (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected")
     rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} may be bad")
+    if labels.groups is not None:
+        sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1])
+        of = f"{labels.label} and {groups.the(labels.groups[0])}"
+        rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} may be bad")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
     slack = estimate.selection.last_slack
     if k and plan.selection != "paper":
-        least = int(slack[estimate.support].min())
-        survival = (percent(least / plan.n_units), f"bad {labels.unit} survived by every one of them")
+        least = float(estimate.max_contamination[estimate.support].min())
+        survival = (percent(least), f"bad {labels.each} survived by every one of them")
     elif k:
         certified = int(np.sum(slack[estimate.support] >= plan.bad_rows))
         survival = (f"{certified:,} of {k:,}", f"would be selected by {SELECTIONS['fwer']} too")
@@ -98,25 +111,43 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     return [selected, rows, error, survival]
 
 
-def of_fit(estimate: Estimate) -> list[tuple[str, str]]:
+def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
     plan = estimate.plan
     settings = [
         ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
-        ("Contamination", f"{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"),
         ("Selection", f"{plan.selection}: {SELECTIONS[plan.selection]}, {RULES[plan.selection].error}"),
         ("Level", f"{plan.level:g}"),
         ("Missing values", "left out" if plan.missing == "omit" else "refused"),
     ]
-    if plan.dealing == "pairs":
-        labels = estimate.labels
-        sizes = "" if labels is None else f", of {int(np.sum(labels == 0)):,} and {int(np.sum(labels == 1)):,} rows"
-        settings.append(("Comparison", f"two groups by ranks (Mann–Whitney){sizes}"))
+    if labels.groups is None:
+        share = f"{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"
+        settings = [settings[0], ("Contamination", share), *settings[1:], *_one_sample(estimate)]
     else:
-        settings += _one_sample(estimate)
+        settings += _two_groups(estimate, labels.groups, labels.unit[:-1])
     if estimate.units is not None:
-        settings.append(("Subjects", f"{plan.n_units:,}, their rows dealt together"))
+        how = "their rows dealt together" if labels.groups is None else "one mean each"
+        settings.append(("Subjects", f"{plan.n_units:,}, {how}"))
     settings.append(("Fitted in", f"{estimate.status.seconds:.2f} s"))
+    return settings
+
+
+def _two_groups(estimate: Estimate, names: Names, unit: str) -> list[tuple[str, str]]:
+    plan = estimate.plan
+    settings = [
+        (
+            "Contamination",
+            f"{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}; {groups.wrong_labels(plan, unit)}",
+        ),
+        ("Comparison", f"{groups.direction(names)}, by ranks (Mann–Whitney), {groups.sizes(plan, names, unit)}"),
+    ]
+    if looked_for := groups.looked_for(plan, names):
+        settings.append(("Alternative", looked_for.removesuffix(".")))
+    if plan.n_tests > plan.n_features:
+        tests = plan.n_tests // plan.n_features
+        settings.append(("Family", f"{plan.n_tests:,} hypotheses: {tests:,} tests of {plan.n_features:,} features"))
+    if plan.n_strata > 1:
+        settings.append(("Strata", f"{plan.n_strata:,}, compared within each"))
     return settings
 
 
@@ -160,7 +191,7 @@ def _null(estimate: Estimate) -> str:
 HERE = Path(__file__).parent / "template"
 ENDINGS = (".html", ".htm")
 SCRIPTS = (
-    "base", "state", "numbers", "axes", "plot", "volcano", "path", "forest", "robustness", "rows", "table",
+    "tests", "base", "state", "numbers", "axes", "plot", "volcano", "path", "forest", "robustness", "rows", "table",
     "download", "start",
 )  # fmt: skip
 """In this order they are one script."""
@@ -186,36 +217,54 @@ def write(
     target = Path(path)
     check_target(target)
     labels = labels_of(estimate, title=title, row_names=row_names, group_names=group_names)
-    page = render(estimate, labels, file_name=target.stem)
+    write_text(target, render(estimate, labels, file_name=target.stem))
+
+
+def write_text(target: Path, page: str) -> None:
+    """Write a page in the place of what was there."""
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
 
 def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> str:
     """Return the page as text."""
+    content = content_of(estimate, labels, file_name=file_name)
+    return str(environment().get_template("page.html").render(title=labels.title, **content, **frame()))
+
+
+def content_of(
+    estimate: Estimate, labels: Labels, *, file_name: str, most: int | None = None, walks: bool = True
+) -> dict[str, Any]:
+    """Return what the templates of one estimate's content are filled in with."""
+    content = page_data(estimate, labels, most=most, walks=walks)
+    content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
+    return {
+        "labels": labels,
+        "content": content,
+        "first": columns.first_rows(content),
+        "facts": facts(estimate, labels),
+        "summary": content["summary"],
+        "promises": guarantees.of_fit(estimate, labels.groups),
+        "settings": of_fit(estimate, labels),
+        "versions": estimate.status.versions,
+        "uncertified": columns.uncertified_rows(content),
+        "data": embed(content),
+    }
+
+
+def frame() -> dict[str, Any]:
+    """Return what the frame of every page is filled in with."""
+    style = _asset("style.css") + _asset("print.css")
+    return {"now": datetime.now(UTC), "style": style, "script": _script()}
+
+
+def environment() -> Any:
+    """Return where the templates are, with names escaped."""
     jinja2 = _jinja()
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    content = page_data(estimate, labels)
-    content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
-    page = environment.get_template("page.html").render(
-        labels=labels,
-        content=content,
-        first=columns.first_rows(content),
-        facts=facts(estimate, labels),
-        summary=estimate.summary(),
-        promises=guarantees.of_fit(estimate),
-        settings=of_fit(estimate),
-        versions=estimate.status.versions,
-        uncertified=columns.uncertified_rows(content),
-        now=datetime.now(UTC),
-        style=_asset("style.css") + _asset("print.css"),
-        script=_script(),
-        data=embed(content),
-    )
-    return str(page)
 
 
 def embed(content: Any) -> str:

@@ -8,11 +8,12 @@ import numpy as np
 
 from sparsemean._counts.ranks import differences_walked
 from sparsemean._report.columns import Labels, rounded
+from sparsemean._report.groups import reasons
 from sparsemean._stats import path
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.robustness import steps
+from sparsemean.plots.robustness import lost_at, planned_share, steps
 from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
 
 if TYPE_CHECKING:
@@ -57,24 +58,24 @@ MOST_MEANS = 20_000_000
 """Bucket means, or differences between two groups, that are walked for a picture."""
 
 
-def path_data(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
+def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> dict[str, Any]:
     """Return log₁₀|μ̂_t − null| in thousandths of the first of ``listed`` and of the nearest of the rest.
 
-    Without the data there are no walks: ``times`` is empty and the page draws entry times.
+    Without the data, or where ``walks`` are not wanted, ``times`` is empty and the page draws entry times.
     """
     room = _room(estimate)
-    if estimate.source is None or not room:
+    if estimate.source is None or not room or not walks:
         return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
     shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
     last = estimate.plan.estimate_at or DEFAULT_ITERATIONS
     times = np.unique(np.linspace(1, last, POINTS).round().astype(np.intp))
     both = np.concatenate((shown, nearest))
-    walks = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
+    walked = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
     paper = estimate.plan.selection == "paper"  # elsewhere α is in units of each feature's own
     return {
         "times": times.tolist(),
-        "walks": _thousandths(walks[:, : shown.size]),
-        "rest": _thousandths(walks[:, shown.size :]),
+        "walks": _thousandths(walked[:, : shown.size]),
+        "rest": _thousandths(walked[:, shown.size :]),
         "alpha": estimate.plan.alpha if paper else None,
         "read_at": estimate.plan.select_at if paper and estimate.plan.select_at <= last else None,
     }
@@ -116,26 +117,33 @@ IN_WORDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 
 def robustness_data(estimate: Estimate) -> dict[str, Any]:
-    """Return numbers of bad rows from which on fewer features are left, each followed by how many.
+    """Return shares of bad rows from which on fewer features are left, each followed by how many.
 
-    ``table`` has shares of bad rows, the number of rows each stands for, and the features left.
+    ``planned`` is the share that was planned for, None where no share of each group is. ``table`` has shares, how many
+    rows of each group that is, the features left, and whether it is what was planned for.
     """
-    slack = np.delete(estimate.selection.last_slack, estimate.selection.skipped)
-    rows, left = steps(slack)
-    if rows.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
-        kept = np.unique(np.linspace(0, rows.size - 1, MOST_STEPS).round().astype(np.intp))
-        rows, left = rows[kept], left[kept]
-    n, m = estimate.plan.n_units, estimate.plan.bad_rows
-    shares = sorted({*IN_WORDS, m / n})
-    table = [[share, c := bad_rows(n, share), int(np.sum(slack >= c))] for share in shares]
-    end = next((k for k, row in enumerate(table) if row[2] == 0 and row[1] >= m), len(table) - 1)
-    return {"steps": np.column_stack((rows, left)).ravel().tolist(), "table": table[: end + 1]}
+    plan, skipped = estimate.plan, estimate.selection.skipped
+    last = np.delete(estimate.max_contamination, skipped)
+    at, left = steps(np.delete(lost_at(estimate), skipped))
+    if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
+        kept = np.unique(np.linspace(0, at.size - 1, MOST_STEPS).round().astype(np.intp))
+        at, left = at[kept], left[kept]
+    planned, sizes = planned_share(plan), plan.sizes[::-1] if plan.dealing == "pairs" else (plan.n_units,)
+    rows: list[list[Any]] = [
+        [share, [bad_rows(n, share) for n in sizes], int(np.sum(last >= share - 1e-12)), share == planned]
+        for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set()))
+    ]
+    end = next((k for k, row in enumerate(rows) if row[2] == 0 and row[0] >= (planned or 0)), len(rows) - 1)
+    steps_listed = [number for pair in zip(at.tolist(), left.tolist(), strict=True) for number in pair]
+    return {"steps": steps_listed, "planned": planned, "table": rows[: end + 1]}
 
 
 # How far rows contradict the rest; suspects by name, very many others counted on a grid.
 
 MOST_POINTS = 3_000
 MOST_SUSPECTS = 2_000
+MOST_TOLD, MOST_REASONS = 200, 6
+"""Suspects in the table of the page, and features that are named against each."""
 
 
 def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
@@ -143,10 +151,13 @@ def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
     rows = estimate.rows
     if rows is None or not rows.scores.any():
         nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
-        return {**nothing, "names": None, "groups": None, "limit": None, "why_not": _why_not(estimate)}
+        return {
+            **nothing, "names": None, "groups": None, "reasons": [], "limit": None, "why_not": _why_not(estimate)
+        }  # fmt: skip
     suspects, n = rows.suspects, rows.scores.size
     shown = suspects[:MOST_SUSPECTS]
-    others = np.setdiff1d(np.arange(n), shown)
+    judged = np.arange(n) if estimate.labels is None else np.flatnonzero(estimate.labels >= 0)
+    others = np.setdiff1d(judged, shown)
     # Suspects come first: `n_shown` says where they end, and marks are drawn by that.
     single = np.concatenate((shown, others)) if n <= MOST_POINTS else shown
     rest = others if n > MOST_POINTS else others[:0]
@@ -155,18 +166,19 @@ def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
         "scores": rounded(rows.scores[single]),
         "names": None if labels.row_names is None else [labels.row(int(row)) for row in single],
         "groups": None if estimate.labels is None else estimate.labels[single].tolist(),
+        "reasons": [reasons(estimate, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
         "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
-        "limit": round(limit(estimate.plan.n_units), 3) if estimate.labels is None else 0,
+        "limit": 0 if estimate.plan.dealing == "pairs" else round(limit(estimate.plan.n_units), 3),
         "why_not": "",
     }
 
 
 def _why_not(estimate: Estimate) -> str:
     """Say why rows have no scores."""
-    if estimate.labels is not None:
-        return "no selected feature tells the groups apart"
+    if estimate.plan.dealing == "pairs":
+        return "no feature tells the groups apart"
     if not estimate.plan.screen_rows:
         return "screening was off" if estimate.rows is not None else "the rows were not at hand"
     return estimate.status.screening or "no feature is fit to judge them by"

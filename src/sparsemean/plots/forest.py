@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._util.checks import count_of, integer
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, letters, say, shown
+from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entitle, group_names, letters, say, shown
 from sparsemean.result import sorted_uncertified, strongest_first
 
 if TYPE_CHECKING:
@@ -129,8 +129,10 @@ def _draw_uncertified(ax: Axes, means: FloatArray, places: IntArray) -> None:
 
 
 def _units(estimate: Estimate) -> str:
-    what = "mean" if estimate.labels is None else "shift from the first to the second group"
-    return f"{what}, in units of the data"
+    if estimate.plan.dealing != "pairs":
+        return "mean, in units of the data"
+    reference, label = group_names(estimate)
+    return f"shift, {label} minus {reference}, in units of the data"
 
 
 def _title(estimate: Estimate, features: IntArray) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.checks import count_of, pluralize, unit_name
 from sparsemean.errors import InputError
-from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, label_points, rim, say
+from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, group_names, label_points, rim, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def plot_rows(
 ) -> Axes:
     """Draw the score of every row, larger where it contradicts the rest more, and name the suspects.
 
-    Between two groups the score says how far a row looks like the other one, and no row is called suspect.
+    Between groups the score says how far a row looks like the other one.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def plot_rows(
 def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = rows.scores, rows.scores.size
-    line = limit(estimate.plan.n_units) if estimate.labels is None else 0.0
+    line = 0.0 if estimate.plan.dealing == "pairs" else limit(estimate.plan.n_units)
     low, high = min(0.0, float(scores.min())), max(line, float(scores.max()))
     room = 0.06 * (high - low)
     box = (-0.03 * n - 0.5, 1.03 * n - 0.5, low - room, high + room)
@@ -80,6 +80,8 @@ def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple
     ax.xaxis.set_major_formatter("{x:,.0f}")
     rest = np.ones(n, dtype=bool)
     rest[rows.suspects] = False
+    if estimate.labels is not None:
+        rest[estimate.labels < 0] = False  # of neither group
     draw_mass(ax, place[rest], scores[rest], box, pluralize(int(rest.sum()), "other row"))
     if rows.suspects.size:
         ax.plot(
@@ -87,7 +89,7 @@ def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple
             markeredgecolor="white", markeredgewidth=rim(rows.suspects.size),
             label=pluralize(rows.suspects.size, "suspect row"),
         )  # fmt: skip
-    what = "limit for suspicion" if estimate.labels is None else "nearer to the other group above"
+    what = "nearer to the other group above" if estimate.plan.dealing == "pairs" else "limit for suspicion"
     ax.axhline(line, color=GUIDE, linewidth=1.0, linestyle="--", zorder=2, label=what)
 
 
@@ -102,23 +104,25 @@ def _why_no_scores(estimate: Estimate, rows: RowScores) -> str:
     """Say why there are no scores; empty where there are."""
     if rows.scores.any():
         return ""
-    if estimate.labels is not None:
-        return "no selected feature tells the groups apart"
+    if estimate.plan.dealing == "pairs":
+        return "no feature tells the groups apart"
     if not estimate.plan.screen_rows:
         return "screen_rows was off"
     return estimate.status.screening or "no feature is fit to judge them by"
 
 
 def _meaning(estimate: Estimate) -> str:
-    if estimate.labels is not None:
+    if estimate.plan.dealing == "pairs":
         return "how far a row looks like the other group"
     return "how far a row contradicts the rest, in robust deviations"
 
 
 def _title(estimate: Estimate, rows: RowScores) -> str:
     n, bad = rows.scores.size, estimate.plan.bad_rows
-    if estimate.labels is not None:
-        return f"how far each of {pluralize(n, 'row')} looks like the other group; none is called suspect"
+    if estimate.plan.dealing == "pairs":
+        verb = "looks" if rows.suspects.size == 1 else "look"
+        between = " and ".join(reversed(group_names(estimate)))
+        return f"{count_of(rows.suspects.size, n, 'row')} {verb} like the other group ({between})"
     verb = "contradicts" if rows.suspects.size == 1 else "contradict"
     most = pluralize(bad, unit_name(estimate.units))
     return f"{count_of(rows.suspects.size, n, 'row')} {verb} the rest (at most {most} could be suspected)"

@@ -9,13 +9,13 @@ import numpy as np
 from sparsemean._stats import path
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import count_of, pluralize
-from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, label_points, rim
+from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, group_names, label_points, rim
 from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import FloatArray
+    from sparsemean._util.records import FloatArray, Plan
     from sparsemean.result import Estimate
 
 HIGHEST = 300.0
@@ -89,8 +89,14 @@ def rejection_p(estimate: Estimate) -> float | None:
     plan = estimate.plan
     if plan.selection == "paper":
         return None
-    d = plan.n_features
-    rejected = int(np.sum(estimate.selection.last_slack >= plan.bad_rows))
+    if plan.dealing != "pairs":
+        return _parting(plan, plan.n_features, int(np.sum(estimate.selection.last_slack >= plan.bad_rows)))
+    # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
+    largest = float(estimate.p_values[estimate.support].max(initial=0.0))
+    return max(largest, _parting(plan, plan.n_tests, estimate.support.size))
+
+
+def _parting(plan: Plan, d: int, rejected: int) -> float:
     if plan.selection == "fwer":
         return plan.level / max(1, d - rejected)
     return plan.level * max(1, rejected) / d / (harmonic(d) if plan.selection == "fdr_by" else 1.0)
@@ -110,8 +116,9 @@ def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
 
 def _lean(estimate: Estimate) -> str:
     """Say what β is."""
-    if estimate.labels is not None:
-        return "Cliff's delta: pairs with the second group larger, less those with it smaller, as a share"
+    if estimate.plan.dealing == "pairs":
+        reference, label = group_names(estimate)
+        return f"Cliff's delta: share of pairs with {label} above {reference} less those with it below"
     null = "zero" if estimate.shift is None else "the null value"
     what = "bucket means" if max(estimate.plan.bucket_sizes) > 1 else "rows"
     return f"β: share of {what} above {null} less the share below"

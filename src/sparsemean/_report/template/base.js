@@ -23,8 +23,8 @@ function decoded(values, kind) {
   return values.map((value) => (value === null ? NaN : value === "inf" ? Infinity : value === "-inf" ? -Infinity : value));
 }
 
-const columns = data.columns.map(([key, heading, kind, digits], k) => (
-  { key, heading, kind, digits, values: decoded(data.table[k], kind) }
+const columns = data.columns.map(([key, heading, kind, digits, , extra], k) => (
+  { key, heading, kind, digits, extra, values: decoded(data.table[k], kind) }
 ));
 const column = Object.fromEntries(columns.map((each) => [each.key, each.values]));
 const count = data.index.length;

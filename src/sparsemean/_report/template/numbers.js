@@ -19,6 +19,7 @@ function shown(value, kind, digits) {
   switch (kind) {
     case "share": return minus(`${(100 * value).toFixed(1)} %`);
     case "count": return minus(withCommas(value.toFixed(0)));
+    case "percent": return minus(`${withCommas(value.toFixed(1))} %`);
     case "rate": return minus(value.toFixed(3));
     case "p": return value === 0 ? "< 10⁻³⁰⁷" : value >= 0.001 ? value.toFixed(3) : significant(value, 2);
     default: return minus(digits === null || Math.abs(value) >= 1e6 ? significant(value, 4) : withCommas(value.toFixed(digits)));
@@ -32,7 +33,7 @@ function facts(k) {
   const said = [`${data.pairs ? "shift" : "mean"} ${cellOf.estimate(k)}`];
   if (!Number.isNaN(column.ci_low[k])) said.push(`interval ${cellOf.ci_low(k)} to ${cellOf.ci_high(k)}`);
   said.push(`p adjusted ${cellOf.p_adjusted(k)}`);
-  if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${unit}`);
+  if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${data.each}`);
   return said;
 }
 

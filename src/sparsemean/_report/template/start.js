@@ -52,7 +52,7 @@ plot("volcano", "Effect and evidence", () => `${selectedWords} selected; the oth
 plot("path", "When features leave zero", () => `Selected features leave zero one after the other; see the column Enters at.`, drawPath);
 const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
 plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
-plot("rows", "Rows that contradict the rest", () => data.pairs ? "How far each row looks like the other group." : `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
+plot("rows", data.pairs ? "Rows that look like the other group" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
 for (const each of plots) each.redraw();
 
 let lastPasses = state.passes.slice();

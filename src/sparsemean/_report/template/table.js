@@ -55,7 +55,7 @@ function tableRow(k) {
     if (each.kind === "name") {
       const button = html("button", { type: "button", "aria-pressed": "false", title: nameOf(k) }, html("bdi", {}, nameOf(k)));
       row.append(html("th", { scope: "row", class: "name" }, button));
-    } else row.append(html("td", { class: each.kind }, cell(each, k)));
+    } else row.append(html("td", { class: each.extra ? `${each.kind} extra` : each.kind }, cell(each, k)));
   }
   return row;
 }
@@ -96,6 +96,13 @@ function startTable() {
   body.addEventListener("pointerleave", () => point(null));
   body.addEventListener("focusin", (event) => point(featureOf(event)));
   body.addEventListener("focusout", () => point(null));
+  const more = find("#more");
+  find("#table").classList.toggle("all", more === null);
+  if (more !== null) more.addEventListener("click", () => {
+    const all = find("#table").classList.toggle("all");
+    more.setAttribute("aria-pressed", String(all));
+    more.textContent = all ? "Show fewer" : `Show all ${columns.length}`;
+  });
   let waiting = 0;
   for (const id of ["find", "side", "least"]) {
     find(`#${id}`).addEventListener("input", () => {

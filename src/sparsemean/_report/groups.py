@@ -1,0 +1,143 @@
+"""Two groups in words: who is compared with whom, how many of each may be bad, what was looked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from sparsemean._stats.planning import bad_rows
+from sparsemean._util.checks import list_names, pluralize
+from sparsemean._util.records import Plan
+
+if TYPE_CHECKING:
+    from sparsemean.result import Estimate
+
+Names: TypeAlias = tuple[str, str]
+"""Of the reference and of the label, in this order, as `Plan.sizes` has them."""
+REST = "rest"
+"""What the reference is called where a label is compared with all others."""
+MOST_REASONS = 3
+"""Features that a sentence names against one row."""
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, without needless digits, that no line break parts from its sign.
+
+    Examples
+    --------
+    >>> [percent(share).split() for share in (0.05, 0.125, 0.001)]
+    [['5', '%'], ['12.5', '%'], ['0.1', '%']]
+    """
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
+
+
+def names_of(estimate: Estimate) -> Names | None:
+    """Return the names of the two groups; None for one sample."""
+    if estimate.plan.dealing != "pairs":
+        return None
+    assert estimate.class_names is not None
+    reference, label = map(str, estimate.class_names)
+    return reference, label
+
+
+def the(name: str) -> str:
+    """Return the name of a group inside a sentence."""
+    return f"the {REST}" if name == REST else name
+
+
+def direction(names: Names) -> str:
+    """Say what is taken from what.
+
+    Examples
+    --------
+    >>> direction(("control", "treated")), direction(("rest", "B cells"))
+    ('treated minus control', 'B cells minus the rest')
+    """
+    return f"{names[1]} minus {the(names[0])}"
+
+
+def sizes(plan: Plan, names: Names, unit: str) -> str:
+    """Say how large the groups are: ``83 rows of M and 42 of F``."""
+    return f"{pluralize(plan.sizes[1], unit)} of {names[1]} and {plan.sizes[0]:,} of {the(names[0])}"
+
+
+def bad(plan: Plan, names: Names, unit: str) -> str:
+    """Say how many of each group may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
+    (of_reference, of_label), (n_reference, n_label) = plan.bad_by_group, plan.sizes
+    return (
+        f"{of_label:,} of the {pluralize(n_label, unit)} of {names[1]} and {of_reference:,} of the {n_reference:,} of "
+        f"{the(names[0])}"
+    )
+
+
+def shares(plan: Plan, names: Names) -> str:
+    """Say which share of each group may be bad: ``5 % of each group``, or one for each where they differ."""
+    if all(m == bad_rows(n, plan.contamination) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
+        return f"{percent(plan.contamination)} of each group"
+    reference, label = (percent(m / n) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
+    return f"{label} of {names[1]} and {reference} of {the(names[0])}"
+
+
+def wrong_labels(plan: Plan, unit: str) -> str:
+    """Say how many wrong labels that covers."""
+    covered = min(plan.bad_by_group)
+    if not covered:
+        return f"no wrong label: each would cost one {unit} in each group"
+    labels = "one wrong label: it" if covered == 1 else f"up to {covered:,} wrong labels: each"
+    return f"{labels} costs one {unit} in each group"
+
+
+def looked_for(plan: Plan, names: Names) -> str:
+    """Say which differences were looked for; empty where all were."""
+    more, label, reference = plan.min_effect, names[1], the(names[0])
+    if plan.alternative == "two-sided":
+        return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
+    side = "higher" if plan.alternative == "greater" else "lower"
+    if more < 0:
+        other = "lower" if side == "higher" else "higher"
+        return f"Looked for: features that are not {other} in {label} than in {reference} by {-more:g} or more."
+    by = f" by more than {more:g}" if more else ""
+    return f"Only features that are {side} in {label} than in {reference}{by} were looked for."
+
+
+def null_features(plan: Plan) -> str:
+    """Say which features count as false where a smallest effect was asked for."""
+    more = plan.min_effect
+    if plan.alternative == "two-sided":
+        return f"features that differ by {more:g} at most"
+    side, other = ("higher", "lower") if plan.alternative == "greater" else ("lower", "higher")
+    if more < 0:
+        return f"features that are {other} by {-more:g} or more"
+    return f"features that are {side} by {more:g} at most"
+
+
+def null_assumption(plan: Plan) -> str:
+    """Say what that means of distributions."""
+    more = plan.min_effect
+    down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
+    up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
+    said = {"greater": down, "less": up, "two-sided": f"{down}, and, plus {more:g}, no smaller"}[plan.alternative]
+    return f"A feature counts as false where {said}."
+
+
+def suspects(estimate: Estimate) -> str:
+    """Name the worst suspects and what speaks against each; empty where there are none."""
+    rows = estimate.rows
+    if rows is None or not rows.suspects.size:
+        return ""
+    names = estimate.row_names(rows.suspects.tolist())
+    counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
+    if not rows.reasons:
+        return f"worst rows first{counted}: {list_names(names)}"
+    told = [f"{name} ({_reason(estimate, row)})" for name, row in zip(names, rows.reasons, strict=True)]
+    return f"worst rows first{counted}, with the features that speak against each: {list_names(told)}"
+
+
+def _reason(estimate: Estimate, features: tuple[int, ...]) -> str:
+    return list_names(reasons(estimate, features, MOST_REASONS + 1), MOST_REASONS)
+
+
+def reasons(estimate: Estimate, features: tuple[int, ...], most: int) -> list[str]:
+    """Return the names of the first features that speak against a row."""
+    return [str(name) for name in estimate.names(np.array(features[:most], dtype=np.intp))]

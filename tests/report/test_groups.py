@@ -1,0 +1,172 @@
+"""What is said of two groups: by name, of each group, label minus reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean import Estimate
+from sparsemean._report import groups as words
+from sparsemean._report.columns import columns_of, labels_of, text
+from sparsemean._report.guarantees import of_fit
+from sparsemean._report.page import page_data, render
+from sparsemean._report.summary import fragment, summary
+from sparsemean._stats.effects import group_effects
+from sparsemean._util.checks import Bunch
+
+
+@pytest.fixture(scope="session")
+def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
+    """The shipped data with two suspects, and some words that depend on the plan set by hand."""
+    estimate, _ = groups
+    assert estimate.rows is not None
+    plan = replace(estimate.plan, sizes=(42, 83), bad_by_group=(3, 5), bad_rows=8, contamination=0.05)
+    against = (tuple(estimate.support[:4].tolist()), tuple(estimate.support[1:2].tolist()))
+    rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against)
+    return replace(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
+
+
+def planned(estimate: Estimate, **fields: Any) -> Estimate:
+    return replace(estimate, plan=replace(estimate.plan, **fields))
+
+
+def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estimate) -> None:
+    said = summary(women_and_men).replace("\N{NO-BREAK SPACE}", " ")
+    assert "M minus F, from 83 rows of M and 42 of F, of which 5 and 3 may be bad" in said
+    assert "(5 % of each group; up to 3 wrong labels: each costs one row in each group)" in said
+    assert (
+        "Estimates are shifts, M minus F; a difference of means, a lift or a fold change carries no guarantee" in said
+    )
+    weakest = women_and_men.max_contamination[women_and_men.support].min()
+    assert f"survives at least {weakest:.2%} bad rows of each group" in said
+    assert "women minus" not in said
+    assert "men minus women" in summary(women_and_men, ("women", "men"))
+    assert "women minus" not in fragment(women_and_men)
+    assert "M minus F" in fragment(women_and_men)
+
+
+def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -> None:
+    first, second, third, _ = (str(i) for i in women_and_men.support[:4])
+    said = words.suspects(women_and_men)
+    assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second})")
+    assert said in summary(women_and_men)
+    content = page_data(women_and_men, labels_of(women_and_men))
+    assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
+    page = render(women_and_men, labels_of(women_and_men))
+    assert "2 of 125 rows look like the other group" in page
+    assert "Features that speak against it" in page
+
+
+def words_of(estimate: Estimate) -> tuple[tuple[int, ...], ...]:
+    assert estimate.rows is not None
+    return estimate.rows.reasons
+
+
+def test_no_suspects_is_said(women_and_men: Estimate) -> None:
+    assert women_and_men.rows is not None
+    none = replace(women_and_men.rows, suspects=np.empty(0, dtype=np.intp), reasons=())
+    clean = replace(women_and_men, rows=none)
+    assert "look like the other group;" not in summary(clean)
+    assert "No row looks like the other group so clearly" in render(clean, labels_of(clean))
+
+
+@pytest.mark.parametrize(
+    ("bad", "line"),
+    [
+        ((0, 5), "no wrong label: each would cost one row in each group"),
+        ((1, 5), "one wrong label: it costs one row in each group"),
+        ((7, 5), "up to 5 wrong labels: each costs one row in each group"),
+    ],
+)
+def test_wrong_labels_cost_one_row_in_each_group(women_and_men: Estimate, bad: tuple[int, int], line: str) -> None:
+    plan = replace(women_and_men.plan, bad_by_group=bad)
+    assert words.wrong_labels(plan, "row") == line
+
+
+def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
+    plan = replace(women_and_men.plan, bad_by_group=(0, 5))
+    assert words.shares(plan, ("rest", "B")).replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
+
+
+@pytest.mark.parametrize(
+    ("alternative", "least", "line", "null"),
+    [
+        (
+            "two-sided",
+            0.5,
+            "Only differences of more than 0.5 were looked for, to either side.",
+            "differ by 0.5 at most",
+        ),
+        ("greater", 0.0, "Only features that are higher in M than in F were looked for.", "same distribution"),
+        ("greater", 0.5, "that are higher in M than in F by more than 0.5 were", "are higher by 0.5 at most"),
+        ("less", 0.5, "that are lower in M than in F by more than 0.5 were", "are lower by 0.5 at most"),
+        ("greater", -0.5, "features that are not lower in M than in F by 0.5 or more.", "are lower by 0.5 or more"),
+    ],
+)
+def test_alternatives_and_smallest_effects(
+    women_and_men: Estimate, alternative: str, least: float, line: str, null: str
+) -> None:
+    said = summary(planned(women_and_men, alternative=alternative, min_effect=least))
+    assert line in said
+    assert null in said
+
+
+def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
+    said = of_fit(women_and_men)
+    guaranteed, not_guaranteed = " ".join(said.guaranteed), " ".join(said.not_guaranteed)
+    assert "replaced any 5 of the 83 rows of M and 3 of the 42 of F by anything" in guaranteed
+    assert "That covers up to 3 wrong labels" in guaranteed
+    assert "a larger share of the rows of one of the groups is bad" in guaranteed
+    assert "difference, lift and fold change" in not_guaranteed
+    assert "all labels" not in " ".join(said.assumed)
+    assert "strata" not in " ".join(said.assumed)
+
+
+def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate) -> None:
+    said = of_fit(planned(replace(women_and_men, class_names=np.array(["rest", "B"])), n_strata=3))
+    assert "one distribution under all labels" in " ".join(said.assumed)
+    assert "3 strata: a feature that does not differ" in " ".join(said.assumed)
+    assert "B is like all of them mixed" in " ".join(said.not_guaranteed)
+
+
+def test_a_family_of_several_tests_widens_the_worst_case_of_intervals(women_and_men: Estimate) -> None:
+    few, many = (" ".join(of_fit(planned(women_and_men, n_tests=n)).guaranteed) for n in (10, 12_625))
+    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 11)))}" in few
+    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in many
+
+
+@pytest.mark.parametrize("scale", ["counts", "log1p", None])
+def test_columns_of_groups_are_described(women_and_men: Estimate, scale: str | None) -> None:
+    k = women_and_men.support.size
+    values = np.random.default_rng(0).poisson(3.0, (10, k)).astype(float)
+    effects = group_effects(values, np.arange(5), np.arange(5, 10), scale=scale)
+    estimate = replace(women_and_men, effects=effects)
+    labels = labels_of(estimate, group_names=["a very long name of a group", "M"])
+    described = {column.key: column for column in columns_of(estimate.table(), estimate, labels)}
+    assert described["mean_0"].heading == "Mean a very long n…"
+    assert described["mean_1"].meaning == "Mean of M; it carries no guarantee"
+    assert "in which M is larger; ties count half" in described["auc"].meaning
+    assert ("expm1" in described["log2_fold_change"].meaning) == (scale == "log1p")
+    assert described["lift"].extra == (scale == "log1p")
+    assert described["share_nonzero_0"].kind == "share"
+    shown = {column[0] for column in page_data(estimate, labels)["columns"]}
+    assert ("log2_fold_change" in shown) == (scale is not None)
+
+
+def test_percent_is_written_with_its_sign() -> None:
+    assert text(-12.345, "percent") == "−12.3 %"
+    assert text(1234.56, "percent") == "1,234.6 %"
+
+
+def test_features_left_by_share_of_each_group(women_and_men: Estimate, tmp_path: Path) -> None:
+    robustness = page_data(women_and_men, labels_of(women_and_men))["robustness"]
+    last = women_and_men.max_contamination
+    for share, (of_label, of_reference), left, is_planned in robustness["table"]:
+        assert (of_label, of_reference) == (np.ceil(share * 83 - 1e-9), np.ceil(share * 42 - 1e-9))
+        assert left == np.sum(last >= share - 1e-9)
+        assert is_planned == ((of_label, of_reference) == (5, 3) and share == 5 / 83)
+    assert robustness["planned"] == 5 / 83
