@@ -10,7 +10,8 @@ import pytest
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.columns import labels_of, text
-from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit, percent
+from sparsemean._report.groups import percent
+from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit
 from sparsemean._stats.nulls import CONTRAST_VARIANCE, MOST_SKEWED, SKEW_BIAS
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import Bunch
