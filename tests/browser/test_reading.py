@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -145,10 +146,19 @@ def test_by_keyboard_alone(two_groups: Path, open_page: Any) -> None:
     expect(page.locator("#picked")).to_be_hidden()
 
 
-def test_between_two_groups_no_row_is_listed(two_groups: Path, open_page: Any) -> None:
+def test_between_two_groups_rows_look_like_the_other(two_groups: Path, open_page: Any) -> None:
+    expect(open_page(two_groups).locator("#suspects")).to_contain_text(re.compile("rows? looks? like the other group"))
+
+
+def test_all_columns_can_be_shown(two_groups: Path, open_page: Any) -> None:
     page = open_page(two_groups)
-    expect(page.locator("#suspects")).to_contain_text("no row is called suspect")
-    expect(page.locator("#suspect-table")).to_have_count(0)
+    more, extra = page.locator("#more"), page.locator("th[data-key=share_nonzero_0]")
+    expect(extra).to_be_hidden()
+    more.click()
+    expect(extra).to_be_visible()
+    assert more.get_attribute("aria-pressed") == "true"
+    more.click()
+    expect(extra).to_be_hidden()
 
 
 def test_downloads_have_every_digit(wide: Path, wide_estimate: Estimate, open_page: Any) -> None:

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 
 # The data inside the page: full for selected features, summed up for the rest.
 
-MOST_LISTED = 15_000
-"""Selected features on the page, the strongest: beyond them it would grow past what mail and browsers like."""
+MOST_LISTED, LEAST_LISTED = 15_000, 150
+"""Selected features on the page, the strongest: beyond them it would grow past what mail and browsers like. Several
+tests share them, down to so many for each."""
 
 
-def page_data(estimate: Estimate, labels: Labels, *, most: int | None = None, walks: bool = True) -> dict[str, Any]:
-    """Return all that the scripts of the page need, as JSON takes it: of the ``most`` strongest features."""
-    plan, most = estimate.plan, MOST_LISTED if most is None else most
+def page_data(estimate: Estimate, labels: Labels, *, tests: int = 1) -> dict[str, Any]:
+    """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
+    plan, most = estimate.plan, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests)
     listed = strongest_first(estimate, estimate.support)[:most]
     frame = estimate.table().head(most).drop(columns="skew_safe")  # not known of any feature
     if labels.pairs and frame["log2_fold_change"].isna().all():  # neither counts nor their logarithms
@@ -64,9 +65,9 @@ def page_data(estimate: Estimate, labels: Labels, *, most: int | None = None, wa
         "index": listed.tolist(),
         "uncertified": _uncertified(estimate),
         "volcano": plot_data.volcano_data(estimate, listed),
-        "path": plot_data.path_data(estimate, listed, walks=walks),
+        "path": plot_data.path_data(estimate, listed, walks=tests == 1),
         "robustness": plot_data.robustness_data(estimate),
-        "rows": plot_data.rows_data(estimate, labels),
+        "rows": plot_data.rows_data(estimate, labels, most=plot_data.MOST_POINTS // tests),
         "summary": summary(estimate, labels.groups),
         "versions": dict(estimate.status.versions),
     }
@@ -232,11 +233,9 @@ def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> 
     return str(environment().get_template("page.html").render(title=labels.title, **content, **frame()))
 
 
-def content_of(
-    estimate: Estimate, labels: Labels, *, file_name: str, most: int | None = None, walks: bool = True
-) -> dict[str, Any]:
+def content_of(estimate: Estimate, labels: Labels, *, file_name: str, tests: int = 1) -> dict[str, Any]:
     """Return what the templates of one estimate's content are filled in with."""
-    content = page_data(estimate, labels, most=most, walks=walks)
+    content = page_data(estimate, labels, tests=tests)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
     return {
         "labels": labels,

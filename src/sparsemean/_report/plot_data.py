@@ -146,8 +146,11 @@ MOST_TOLD, MOST_REASONS = 200, 6
 """Suspects in the table of the page, and features that are named against each."""
 
 
-def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
-    """Return scores of rows drawn one by one, the suspects first and of them the worst, and a grid of the others."""
+def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) -> dict[str, Any]:
+    """Return scores of rows drawn one by one, the suspects first and of them the worst, and a grid of the others.
+
+    More than ``most`` rows are not drawn one by one, but for the suspects.
+    """
     rows = estimate.rows
     if rows is None or not rows.scores.any():
         nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
@@ -159,8 +162,8 @@ def rows_data(estimate: Estimate, labels: Labels) -> dict[str, Any]:
     judged = np.arange(n) if estimate.labels is None else np.flatnonzero(estimate.labels >= 0)
     others = np.setdiff1d(judged, shown)
     # Suspects come first: `n_shown` says where they end, and marks are drawn by that.
-    single = np.concatenate((shown, others)) if n <= MOST_POINTS else shown
-    rest = others if n > MOST_POINTS else others[:0]
+    single = np.concatenate((shown, others)) if n <= most else shown
+    rest = others if n > most else others[:0]
     return {
         "index": single.tolist(),
         "scores": rounded(rows.scores[single]),
