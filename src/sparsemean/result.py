@@ -16,6 +16,7 @@ from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import intervals, path, selection
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
@@ -74,9 +75,13 @@ class Estimate:
     uncertified : Uncertified or None
         Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
     labels : ndarray of int of shape (n,) or None
-        The group, 0 or 1, of each row; None for one sample.
+        1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample.
     class_names : ndarray of str or None
-        The names of the two groups; None for one sample.
+        The names of the reference and of the label; None for one sample.
+    effects : GroupEffects or None
+        Means, medians and the like of the two groups in the selected features, in their order.
+    strata : ndarray of int of shape (n,) or None
+        The stratum of each row, where groups were compared within strata.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -96,11 +101,13 @@ class Estimate:
     rows: RowScores | None = None
     uncertified: Uncertified | None = None
     counts: Counts | None = None
-    evidence: Evidence | None = None
+    evidence: Evidence | selection.FamilyMember | None = None
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
     class_names: npt.NDArray[np.str_] | None = None
+    effects: GroupEffects | None = None
+    strata: IntArray | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,8 +150,11 @@ class Estimate:
     def max_contamination(self) -> FloatArray:
         """Largest share of bad rows at which a feature is still selected; NaN if it never is.
 
-        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
+        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad. Of
+        groups it is a share of each of them.
         """
+        if self.selection.last_share is not None:
+            return self.selection.last_share
         slack = self.selection.last_slack
         return np.where(slack < 0, np.nan, slack / self.plan.n_units)
 
@@ -152,6 +162,8 @@ class Estimate:
     def radius(self) -> IntArray:
         """Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
         assert self.evidence is not None
+        if isinstance(self.evidence, selection.FamilyMember):
+            return self.evidence.radius
         rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
         return selection.radius(
             self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self.plan.n_units
@@ -202,9 +214,11 @@ class Estimate:
         Returns
         -------
         DataFrame
-            Columns feature, estimate, ci_low, ci_high, p_value, p_adjusted, q_value, radius, max_contamination, beta,
-            entry_time, bucket_size and skew_safe (always NA); of ``certified=False`` feature, estimate, p_adjusted and
-            certified.
+            Columns feature, estimate (NaN off the support), ci_low, ci_high, p_value, p_adjusted, q_value, radius,
+            max_contamination, beta, entry_time, bucket_size and skew_safe (always NA); of ``certified=False`` feature,
+            estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is larger),
+            and, without any guarantee, mean, median, share of non-zeros and number of values of the reference (0) and
+            of the label (1), difference of means, lift in percent and log2_fold_change.
         """
         import pandas as pd
 
@@ -214,20 +228,28 @@ class Estimate:
         features = strongest_first(self, features)
         columns = {
             "feature": self.names(features),
-            "estimate": self.mean[features],
+            "estimate": np.where(np.isin(features, self.support), self.mean[features], np.nan),
             "ci_low": self.intervals[features, 0],
             "ci_high": self.intervals[features, 1],
             "p_value": self.p_values[features],
+            **({} if self.selection.log10_p is None else {"log10_p": self.selection.log10_p[features]}),
             "p_adjusted": self.p_adjusted[features],
             "q_value": self.q_values[features],
             "radius": self.radius[features],
             "max_contamination": self.max_contamination[features],
             "beta": self.beta[features],
+            **self._of_groups(features),
             "entry_time": self.entry_time[features],
             "bucket_size": self.bucket_size[features],
             "skew_safe": pd.array([pd.NA] * features.size, dtype="boolean"),
         }
         return pd.DataFrame(columns)
+
+    def _of_groups(self, features: IntArray) -> dict[str, FloatArray]:
+        """Return the columns that only groups have."""
+        if self.plan.dealing != "pairs":
+            return {}
+        return {"auc": 0.5 + 0.5 * self.beta[features], **effect_columns(self.effects, features, self.support)}
 
     def _uncertified_table(self) -> pd.DataFrame:
         import pandas as pd
@@ -276,10 +298,13 @@ class Estimate:
             from sparsemean._counts import ranks
 
             omit = self.plan.missing == "omit"
-            _, low, high = ranks.shifts(
-                self._rows(X).source, columns, self.labels, error=error, bad_rows=bad, missing=omit
-            )
-            return np.column_stack((low, high))
+            reference, label = self.plan.bad_by_group or (bad, bad)
+            strata, source = ranks.strata_of(self.labels, self.strata), self._rows(X).source
+            ends = ranks.shifts(
+                (values for _, piece in source.takes_of(columns) for values in piece.T), strata, error=error,
+                bad=(label, reference), alternative=self.plan.alternative, missing=omit,
+            )  # fmt: skip
+            return np.array([end[1:] for end in ends])
         used = intervals.levels_used(self.plan)
         ends = self._map_levels(
             columns,

@@ -1,68 +1,104 @@
-"""Two groups: every row of one against every row of the other, without forming the differences of every feature."""
+"""Groups: every row of one against every row of another, without forming the differences of every feature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress, engine_of
-from sparsemean._data.source import Source
+from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu
+from sparsemean._kernels import cpu, loops
 from sparsemean._stats.arrays import dropna
-from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of
-from sparsemean._util.records import Evidence, FloatArray, IntArray, RankCounts
+from sparsemean._stats.rank_evidence import REST, SIDES, BadRows, Contrast, RankTest, critical_rank, most_moved, tests_of
+from sparsemean._util.records import FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
+NOTHING = -2
+"""Says that a cell is compared with nothing."""
+Strata = list[tuple[IntArray, IntArray]]
+"""The rows of the first and of the second group in every stratum."""
 
 
 def count(
     table: Table,
-    labels: IntArray,
+    codes: IntArray,
+    contrasts: Sequence[Contrast],
     *,
+    strata: IntArray | None = None,
+    min_effect: float = 0.0,
     missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> RankCounts:
-    """Return the evidence of Mann and Whitney, from the values that are there where some are ``missing``.
+) -> list[RankTest]:
+    """Return what every feature says of every contrast of labels, from the values that are there where some are missing.
 
-    One bad row, in value or label, moves U by at most max(n₁, n₂). Ties count against rejection: U₊ and U₋ leave them
-    out, while the null distribution breaks them at random.
+    One sort of a feature serves all contrasts. With ``min_effect`` it takes two sorts more for each of them: of the
+    first group moved down by as much, and up.
     """
-    n0, n1 = (int(np.sum(labels == g)) for g in (0, 1))
-    n = table.shape[0]
-    above, below, *sizes = engine_of(table.source).rank_counts(
-        table, labels, skip_missing=missing, n_jobs=n_jobs, progress=progress
+    n_labels = len(contrasts[0].sizes)
+    within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
+    n_strata = int(within.max()) + 1
+    stratum_of = np.repeat(np.arange(n_strata), n_labels)
+    sweeps = list(dict.fromkeys(contrast.second for contrast in contrasts))
+    against = np.full((len(sweeps), n_strata * n_labels), NOTHING)
+    for contrast in contrasts:
+        for stratum in range(n_strata):
+            other = REST if contrast.second == REST else stratum * n_labels + contrast.second
+            against[sweeps.index(contrast.second), stratum * n_labels + contrast.first] = other
+    counts = engine_of(table.source).rank_counts(
+        table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
     )
-    n_pairs = np.maximum(sizes[0] * sizes[1], 1)
-    delta, tied = (above - below) / n_pairs, np.flatnonzero((above + below == 0) & (sizes[0] * sizes[1] > 0))
-    gaps = (n - sizes[0] - sizes[1]).astype(np.int32)
-    if gaps.any():
-        null, larger = _own_nulls(sizes[0], sizes[1]), np.maximum(np.max(sizes, axis=0), 1)
-        evidence = Evidence((np.maximum(above, below) / larger)[np.newaxis], (null,), (1.0,), (1,))
-        exact = all(own.table is not None for own in null.nulls)
-        return RankCounts(evidence, delta, exact, tied, (above + below) / larger, n_pairs / larger, gaps)
-    shared = mann_whitney(n0, n1)
-    statistic = np.maximum(above, below).astype(np.float64)[np.newaxis]
-    evidence = Evidence(statistic, (shared,), (float(max(n0, n1)),), (1,))
-    untied, all_pairs = (above + below).astype(np.float64), n_pairs.astype(np.float64)
-    return RankCounts(evidence, delta, shared.table is not None, tied, untied, all_pairs)
+    tests = tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
+    if not min_effect:
+        return tests
+    options = {"strata": strata, "missing": missing, "n_jobs": n_jobs}
+    moved = []
+    for test in tests:
+        rows = np.flatnonzero(codes == test.contrast.first)
+        both = [count(_moved(table, rows, by), codes, [test.contrast], **options)[0] for by in (-min_effect, min_effect)]  # type: ignore[arg-type]
+        moved.append(replace(test, shifted=tuple(both)))
+    return moved
 
 
-def _own_nulls(n0: IntArray, n1: IntArray) -> MannWhitneyNulls:
-    """Return the null of every feature, made once for each pair of group sizes."""
-    codes, which = np.unique(n0 * (int(n1.max()) + 1) + n1, return_inverse=True)
-    pairs = [divmod(int(code), int(n1.max()) + 1) for code in codes]
-    return MannWhitneyNulls(tuple(mann_whitney_of(pairs)), which.astype(np.intp))
+class ShiftedRows(Source):
+    """Another source, some rows of which are moved by a constant."""
+
+    def __init__(self, source: Source, rows: IntArray, by: float) -> None:
+        self.source, self.rows, self.by = source, rows, by
+        self.shape, self.dtype = source.shape, np.dtype(np.float64)
+        self.along, self.grain = source.along, source.grain
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return some rows of some columns, filled in."""
+        values = np.array(as_dense(self.source.block(rows, columns)), dtype=np.float64)
+        moved = self.rows[(self.rows >= rows.start) & (self.rows < rows.stop)] - rows.start
+        values[moved] += self.by
+        return values
+
+
+def _moved(table: Table, rows: IntArray, by: float) -> Table:
+    return replace(table, source=ShiftedRows(table.source, rows, by))
+
+
+def strata_of(labels: IntArray, strata: IntArray | None = None) -> Strata:
+    """Return the rows labelled 1 and 0 in every stratum that has some of both."""
+    within = np.zeros(labels.size, dtype=np.intp) if strata is None else strata
+    rows = [
+        (np.flatnonzero((labels == 1) & (within == h)), np.flatnonzero((labels == 0) & (within == h)))
+        for h in range(int(within.max()) + 1)
+    ]
+    return [pair for pair in rows if pair[0].size and pair[1].size]
 
 
 def map_differences(
     source: Source, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """Put side by side what ``work`` makes of all differences second − first group, a few columns at a time.
+    """Put side by side what ``work`` makes of all differences of rows labelled 1 and 0, a few columns at a time.
 
     Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
     """
@@ -78,8 +114,8 @@ def map_differences(
 
 def differences_walked(labels: IntArray) -> int:
     """Return how many differences of one feature `map_differences` forms."""
-    second = int(np.sum(labels))
-    return min(second, MOST_WALKED) * min(labels.size - second, MOST_WALKED)
+    first, second = (int(np.sum(labels == g)) for g in (0, 1))
+    return min(second, MOST_WALKED) * min(first, MOST_WALKED)
 
 
 def _thinned(values: FloatArray) -> FloatArray:
@@ -88,51 +124,55 @@ def _thinned(values: FloatArray) -> FloatArray:
     if n <= MOST_WALKED:
         return values
     ordered = np.sort(values, axis=0)  # NaN goes to the end
-    dropna = np.sum(~np.isnan(ordered), axis=0)
-    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * dropna / MOST_WALKED).astype(np.intp)
+    present = np.sum(~np.isnan(ordered), axis=0)
+    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * present / MOST_WALKED).astype(np.intp)
     return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
 
 
 def shifts(
-    source: Source, columns: IntArray, labels: IntArray, *, error: float, bad_rows: int, missing: bool = False
-) -> FloatArray:
-    """Return rows: the Hodges–Lehmann shift (median difference), and the lower and upper end of its interval.
+    columns: Iterator[FloatArray], strata: Strata, *, error: float, bad: BadRows, alternative: str, missing: bool
+) -> Iterator[tuple[float, float, float]]:
+    """Yield, of each of some columns, the Hodges–Lehmann shift and the lower and upper end of its interval.
 
-    [D_(l−s), D_(N+1−l+s)] of the N = n₁n₂ ordered differences, l the largest with P(U ≤ l − 1) ≤ error/2 and
-    s = m·max(n₁, n₂); infinite where l − s < 1. The differences are never formed. With ``missing`` n₁ and n₂ are those
-    of the values that are there; where a group has none nothing is known.
+    The shift is the median of all differences first − second within strata, of which there are N. The interval is
+    [D_(l−s), D_(N+1−l+s)], l the largest with P(U ≤ l − 1) ≤ error/2 and s what bad rows can move U; infinite where
+    l − s < 1, and on one side where only the other counts. The differences are never formed. With ``missing`` the
+    numbers of rows are those of the values that are there; where a group has none nothing is known.
     """
-    first, second = (np.flatnonzero(labels == g) for g in (0, 1))
-    sizes = (first.size, second.size)
-    critical = {sizes: mann_whitney(*sizes).critical(error)}
-    if missing:
-        critical = _own_critical(source, columns, (first, second), error)
-    out = np.empty((3, columns.size))
-    for k, values in enumerate(_each_column(source, columns)):
-        a, b = np.sort(dropna(values[second])), np.sort(dropna(values[first]))
-        N = a.size * b.size
-        if N == 0:
-            out[:, k] = np.nan, -np.inf, np.inf
+    side = SIDES[alternative]
+    for values in columns:
+        pairs = [(np.sort(dropna(values[first])), np.sort(dropna(values[second]))) for first, second in strata]
+        pairs = [(a, b) for a, b in pairs if a.size and b.size]
+        if not pairs:
+            yield np.nan, -np.inf, np.inf
             continue
+        sizes = tuple(a.size for a, _ in pairs), tuple(b.size for _, b in pairs)
+        total = sum(a.size * b.size for a, b in pairs)
         # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-        rank = N + 1 - critical[b.size, a.size] - bad_rows * max(a.size, b.size)
-        out[0, k] = cpu.median_difference(a, b)
-        ends = (cpu.ordered_difference(a, b, rank), cpu.ordered_difference(a, b, N + 1 - rank)) if rank >= 1 else None
-        out[1:, k] = (-np.inf, np.inf) if ends is None else ends
-    return out
+        critical = critical_rank(*sizes, error / 2 if side == 0 else error)
+        rank = total + 1 - critical - most_moved(*sizes, bad, missing=missing)
+        low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
+        high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf
+        yield _median(pairs, total), low, high
 
 
-def _own_critical(
-    source: Source, columns: IntArray, groups: tuple[IntArray, ...], error: float
-) -> dict[tuple[int, int], int]:
-    """Return the critical values of U for the group sizes of every column."""
-    pairs = set()
-    for values in _each_column(source, columns):
-        n0, n1 = (dropna(values[rows]).size for rows in groups)
-        pairs.add((n0, n1))
-    return {(ranks.n1, ranks.n2): ranks.critical(error) for ranks in mann_whitney_of([p for p in pairs if all(p)])}
+def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
+    if len(pairs) == 1:
+        return cpu.median_difference(*pairs[0])
+    low, high = _ordered(pairs, (total + 1) // 2), _ordered(pairs, total // 2 + 1)
+    return 0.5 * low + 0.5 * high
 
 
-def _each_column(source: Source, columns: IntArray) -> Iterator[FloatArray]:
-    for _, values in source.takes_of(columns):
-        yield from values.T
+def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
+    """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
+    if len(pairs) == 1:
+        return cpu.ordered_difference(*pairs[0], k)
+    low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
+    while low < high:
+        middle = 0.5 * low + 0.5 * high
+        parts = [loops.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
+        if sum(part[0] for part in parts) >= k:
+            high = max(part[1] for part in parts)
+        else:
+            low = min(part[2] for part in parts)
+    return float(high)

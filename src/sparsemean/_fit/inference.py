@@ -12,8 +12,9 @@ from sparsemean._stats import intervals, path
 from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
 from sparsemean._stats.nulls import sign_test
-from sparsemean._stats.selection import by_paper, select
-from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, RankCounts, Selection
+from sparsemean._stats.rank_evidence import RankTest
+from sparsemean._stats.selection import FamilyMember, by_paper, select
+from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.errors import InputError
 
 DRIFT_DEPTH = 3
@@ -28,13 +29,13 @@ LOOKED_AT = 64
 class Inference:
     """The evidence, what it selects, and the features whose walk had to be iterated for that."""
 
-    evidence: Evidence
+    evidence: Evidence | FamilyMember
     selection: Selection
     iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
-def infer(plan: Plan, counts: Counts | RankCounts) -> Inference:
-    """Return what counts decide, of one sample or of two groups: all there is to it but for `settle`."""
+def infer(plan: Plan, counts: Counts) -> Inference:
+    """Return what counts decide: all there is to it but for `settle`."""
     evidence = _evidence(plan, counts)
     rejections = select(
         evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
@@ -71,20 +72,18 @@ def check_continuous(data: FitData, support: IntArray) -> None:
             raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
 
 
-def _evidence(plan: Plan, counts: Counts | RankCounts) -> Evidence:
-    if isinstance(counts, RankCounts):
-        return counts.evidence
+def _evidence(plan: Plan, counts: Counts) -> Evidence:
     if plan.noise == "skewed":
         return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
     return evidences.of_signs(counts, plan.bucket_sizes)
 
 
-def best_beta(plan: Plan, counts: Counts | RankCounts, selection: Selection) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size; Cliff's delta and 1 for two groups.
+def best_beta(plan: Plan, counts: Counts | RankTest, selection: Selection) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size; Cliff's delta and 1 for groups.
 
     Under skewed noise this is the largest one: only large buckets speak of the mean.
     """
-    if isinstance(counts, RankCounts):
+    if isinstance(counts, RankTest):
         return counts.delta, np.ones(plan.n_features, dtype=np.intp)
     xp, sizes = namespace(counts.positive), plan.bucket_sizes
     last = len(sizes) - 1

@@ -60,13 +60,14 @@ def skipped(table: Table, constant: IntArray) -> list[str]:
     return [f"{constant.size} column(s) hold one value only and were left out: {_names(table, constant)}"]
 
 
-def silenced(table: Table, features: IntArray) -> list[str]:
-    """Name features of two groups that no data could have selected, so many of their values are tied."""
+def flat(table: Table, features: IntArray) -> list[str]:
+    """Name selected features of groups whose shift has an interval that ends at 0: many of their values are equal."""
     if not features.size:
         return []
     return [
-        f"{features.size} feature(s) have p = 1 by construction, since so many of their values are equal and ties "
-        f"count against a difference; that says nothing of whether they differ: {_names(table, features)}"
+        f"{features.size} selected feature(s) have no interval, as many of their values are equal, zeros for example: "
+        "they differ, but not by a shift of all values, and the median difference may be 0; read auc, the means and "
+        f"the shares of non-zeros instead: {_names(table, features)}"
     ]
 
 

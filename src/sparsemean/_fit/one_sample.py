@@ -24,6 +24,7 @@ from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.rank_evidence import RankTest
 from sparsemean._stats.selection import radius, rule_of
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import (
@@ -32,7 +33,6 @@ from sparsemean._util.records import (
     FloatArray,
     IntArray,
     Plan,
-    RankCounts,
     Selection,
     Status,
     Uncertified,
@@ -187,7 +187,7 @@ def estimate_from_counts(
 
 def build_estimate(
     plan: Plan,
-    counts: Counts | RankCounts,
+    counts: Counts | RankTest,
     inference: Inference,
     *,
     table: Table,
@@ -196,7 +196,7 @@ def build_estimate(
     status: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of two groups."""
+    """Put an estimate together, of one sample or of one test of groups."""
     beta, bucket_size = best_beta(plan, counts, inference.selection)
     return Estimate(
         support=inference.selection.support,

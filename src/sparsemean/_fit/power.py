@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, mann_whitney, two_sided
+from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, two_sided
 from sparsemean._stats.planning import MIN_ROWS, PAPER_ALPHA, PAPER_ETA, bad_rows, check_share, plan_fit, theory_buckets
+from sparsemean._stats.rank_evidence import critical_rank
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import integer, real
 from sparsemean._util.records import Plan, PowerAnalysis
@@ -86,34 +87,45 @@ def nothing_possible(plan: Plan) -> list[str]:
     ]
 
 
-def pairs_possible(plan: Plan, sizes: tuple[int, ...]) -> list[str]:
+def groups_possible(plan: Plan) -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
-    n0, n1 = sizes
-    smallest = _smallest_p(n0, n1)
-    if smallest > plan.level:
-        needed = next(k for k in range(1, n0 + n1 + 99) if _smallest_p(max(sizes), k) <= plan.level)
+    n0, n1 = plan.sizes
+    sides = 2 if plan.alternative == "two-sided" else 1
+    smallest, threshold = _smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
+    if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
+        needed = next(k for k in range(1, n0 + n1 + 99) if _smallest_p(max(n0, n1), k, sides) <= plan.level)
         raise InputError(
             "y",
             f"have at least {needed} rows in its smaller class for a test at level {plan.level:g}",
-            f"{min(sizes)} and {max(sizes)} rows",
+            f"{min(n0, n1)} and {max(n0, n1)} rows",
+            "give more rows, or leave the smaller class out",
         )
-    threshold = plan.level / n_tests(plan)
-    critical_u = mann_whitney(n0, n1).critical(threshold)
-    if critical_u > n0 * n1:
+    if smallest > threshold:
         numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
         return [f"nothing can be certified: the smallest possible p-value, {numbers}; more rows would help"]
-    limit = (n0 * n1 - critical_u) // max(n0, n1)
-    if limit >= plan.bad_rows:
+    if plan.n_strata > 1:
+        return []
+    limit = survivable_share(plan.sizes, threshold / sides)
+    if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
         return []
     return [
-        f"nothing can be certified: with {plan.bad_rows} bad rows among {plan.n_rows} even groups that do not overlap "
-        f"could be false; at most {limit} bad rows (contamination {limit / plan.n_rows:.4g}) can be survived"
+        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad rows among {n1} and {n0} "
+        f"even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
     ]
 
 
-def _smallest_p(n0: int, n1: int) -> float:
-    """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap."""
-    return 2 * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
+def survivable_share(sizes: tuple[int, ...], error: float) -> float:
+    """Return the largest share of bad rows of each of two groups at which groups that do not overlap are selected."""
+    n0, n1 = sizes
+    critical = critical_rank((n1,), (n0,), error)
+    shares = np.unique(np.concatenate([np.arange(-(-n // 2)) / n for n in sizes]))
+    left = [(n1 - bad_rows(n1, share)) * (n0 - bad_rows(n0, share)) for share in shares]
+    return float(shares[max(0, int(np.sum(np.array(left) >= critical)) - 1)])
+
+
+def _smallest_p(n0: int, n1: int, sides: int) -> float:
+    """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap; half of it for one side."""
+    return sides * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
 
 
 # The numbers of the paper's own theorems, each with the theorem it comes from.

@@ -1,64 +1,111 @@
-"""Two groups: ranks, selection, shifts, and how far rows look like the other group."""
+"""Groups of rows: which labels are compared, selection over all tests, shifts, effects and rows that look mislabelled."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
+from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import messages
-from sparsemean._fit.inference import infer
-from sparsemean._fit.one_sample import build_estimate
-from sparsemean._fit.power import pairs_possible
-from sparsemean._stats import planning, row_scores
+from sparsemean._fit import designs, messages, one_sample
+from sparsemean._fit.inference import Inference
+from sparsemean._fit.power import groups_possible
+from sparsemean._stats import label_scores, planning, row_scores
+from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.selection import combined, p_at
-from sparsemean._util.checks import is_missing
-from sparsemean._util.records import FloatArray, IntArray, RankCounts
+from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence, RankTest
+from sparsemean._stats.selection import Family, FamilyMember, select_ranks
+from sparsemean._util.checks import draw_seed, list_names, real
+from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Selection
+from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
-NO_SUSPECTS = (
-    "rows have scores, larger where they look like the other group; none is called suspect, since without one wrong "
-    "label rows have high scores too"
-)
+PAIRS = "pairs"
+REST_NAME = "rest"
+ELSEWHERE = 2
+"""Labels rows that a test does not look at."""
+SAMPLED = 200
+"""Rows and columns that tell whether data are counts or logarithms of them."""
 
 
-def classes_of(y: Any, n: int, argument: str = "y") -> tuple[npt.NDArray[Any], IntArray]:
-    """Return the two classes of ``y`` and the class, 0 or 1, of every row."""
-    plain = y if isinstance(y, (list, tuple)) or hasattr(y, "tolist") else np.asarray(y)
-    given = plain.tolist() if hasattr(plain, "tolist") else list(plain)
-    if not isinstance(given, list) or len(given) != n or any(isinstance(label, (list, tuple)) for label in given):
-        received = f"{len(given)} labels" if isinstance(given, list) and len(given) != n else "another shape"
-        raise InputError(argument, f"have one label for each of the {n} rows of X", received)
-    missing = [row for row, label in enumerate(given) if is_missing(label)]
-    if missing:
-        advice = "drop such rows or give them a label"
-        raise InputError(argument, "have no missing labels", f"a missing one at row {missing[0]}", advice)
-    try:
-        classes, codes = np.unique(np.asarray(given), return_inverse=True)
-    except TypeError as error:
-        raise InputError(argument, "have labels of one type", str(error)) from None
-    if classes.size != 2:
-        shown = ", ".join(map(str, classes[:4])) + (", …" if classes.size > 4 else "")
-        raise InputError(argument, "have exactly two classes", f"{classes.size} class(es) ({shown})", "keep two groups")
-    return classes, codes.astype(np.intp)
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """What is compared: rows, or subjects, their labels and strata."""
+
+    table: Table
+    classes: designs.Labels
+    codes: IntArray
+    strata: IntArray | None = None
+    of_subjects: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of every label."""
+        return tuple(np.bincount(self.codes, minlength=self.classes.size).tolist())
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata, one without any."""
+        return 1 if self.strata is None else int(self.strata.max()) + 1
 
 
-def _silenced(counts: RankCounts, bad_rows: int) -> IntArray:
-    """Return features whose p-value is 1 by their ties alone, which count against rejection, and not for bad rows."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asked for, checked."""
 
-    def never(statistic: FloatArray) -> npt.NDArray[np.bool_]:
-        best = replace(counts.evidence, statistic=statistic[np.newaxis])
-        return np.asarray(combined(p_at(best, [bad_rows]))[:, 0] >= 1)
+    shares: tuple[float, float]
+    selection: str
+    level: float
+    alternative: str
+    min_effect: float
+    missing: str
 
-    return np.setdiff1d(np.flatnonzero(never(counts.untied) & ~never(counts.pairs)), counts.tied)
+    @property
+    def omit(self) -> bool:
+        """Whether NaN is a value that is not there."""
+        return self.missing == "omit"
+
+
+def check_request(
+    *, contamination: Any, selection_rule: Any, level: Any, alternative: Any, min_effect: Any, missing: Any
+) -> Request:
+    """Check everything that can be asked of a comparison, before any value is looked at."""
+    rules = [name for name in planning.SELECTIONS if name != "paper"]
+    least = real(min_effect, argument="min_effect", rule="be a number of at least 0")
+    if not 0 <= least < np.inf:
+        raise InputError("min_effect", "be a number of at least 0", min_effect)
+    return Request(
+        shares=planning.check_shares(contamination),
+        selection=planning.one_of(selection_rule, rules, argument="selection"),
+        level=planning.check_level(level),
+        alternative=planning.one_of(alternative, tuple(SIDES), argument="alternative"),
+        min_effect=least,
+        missing=planning.one_of(missing, planning.MISSING, argument="missing"),
+    )
+
+
+def contrasts_of(classes: designs.Labels, sizes: tuple[int, ...], reference: Any) -> list[Contrast]:
+    """Return which labels are compared with which."""
+    labels = classes.tolist()
+    k = len(labels)
+    if reference is None or (isinstance(reference, str) and reference == REST_NAME and REST_NAME not in labels):
+        return [Contrast(1, 0, sizes)] if k == 2 else [Contrast(label, REST, sizes) for label in range(k)]
+    if isinstance(reference, str) and reference == PAIRS and PAIRS not in labels:
+        return [Contrast(first, second, sizes) for second in range(k) for first in range(second + 1, k)]
+    plain = reference.item() if isinstance(reference, np.generic) else reference
+    if plain not in labels:
+        rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
+        raise InputError("reference", rule, repr(plain), "check its spelling and type")
+    second = labels.index(plain)
+    return [Contrast(first, second, sizes) for first in range(k) if first != second]
 
 
 def compare(
@@ -66,43 +113,214 @@ def compare(
     y: Any,
     *,
     contamination: Any = 0.05,
+    reference: Any = None,
+    alternative: Any = "two-sided",
+    min_effect: Any = 0.0,
     selection_rule: Any = "fwer",
     level: Any = 0.05,
     missing: Any = "raise",
+    groups: Any = None,
+    strata: Any = None,
+    pairs: Any = None,
+    random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
     argument: str = "y",
-) -> tuple[Estimate, npt.NDArray[Any]]:
-    """Compare two groups of rows feature by feature; return the estimate and the two classes."""
+) -> Comparison:
+    """Compare groups of rows feature by feature: an estimate for each test."""
     began = time.perf_counter()
-    n, d = table.shape
-    classes, labels = classes_of(y, n, argument)
-    plan = planning.pairs_plan(
-        n, d, contamination=contamination, selection=selection_rule, level=level, missing=missing
-    )
-    sizes = tuple(int(np.sum(labels == g)) for g in (0, 1))
-    notes = pairs_possible(plan, sizes)
-    counts = ranks.count(table, labels, missing=plan.missing == "omit", n_jobs=n_jobs, progress=progress)
-    inference = infer(plan, counts)
-    support = inference.selection.support
-    mean, intervals, rows = np.zeros(d), np.full((d, 2), np.nan), row_scores.trust_all(n)
-    if support.size:
-        source = table.source.keeping(support)
-        mean[support], *ends = ranks.shifts(
-            source, support, labels, error=error_after_selection(plan, support.size), bad_rows=plan.bad_rows,
-            missing=counts.missing is not None,
-        )  # fmt: skip
-        intervals[support] = np.column_stack(ends)
-        rows = row_scores.between_groups(source.take(support), labels)
-    if not counts.exact:
-        notes.append("p-values use the normal tail of U, which is larger than the exact one far out")
-    notes += messages.skipped(table, counts.tied)
-    notes += messages.silenced(table, _silenced(counts, plan.bad_rows))
-    notes += [] if counts.missing is None else messages.of_missing(counts.missing, n, table)
-    estimate = build_estimate(
-        plan, counts, inference, table=table, began=began, notes=notes,
-        status={"screening": NO_SUSPECTS if support.size else "", "walked": int(support.size)},
-        mean=mean, intervals=intervals, seed=0, rows=rows, labels=labels,
-        class_names=as_names(classes.tolist()).astype(str), source=table,
+    request = check_request(
+        contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
+        min_effect=min_effect, missing=missing,
     )  # fmt: skip
-    return estimate, classes
+    seed = draw_seed(random_state)
+    classes, codes = designs.classes_of(y, table.shape[0], argument)
+    if pairs is not None:
+        _refuse_with_pairs(groups, strata, request)
+        contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference)
+        return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress)
+    design = design_of(table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing)
+    contrasts = contrasts_of(classes, design.sizes, reference)
+    family = decide(design, contrasts, request, n_jobs=n_jobs, progress=progress)
+    estimates = [_estimate(design, family, test, request, seed=seed, began=began) for test in range(len(contrasts))]
+    return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
+
+
+def design_of(
+    table: Table, classes: designs.Labels, codes: IntArray, *, groups: Any, strata: Any, seed: int, missing: str
+) -> Design:
+    """Return rows as they are, or one row a subject."""
+    within = None if strata is None else designs.check_strata(strata, codes)
+    if groups is None:
+        notes = [] if strata is not None else designs.dependence_note(table)
+        return Design(table, classes, codes, within, notes=tuple(notes))
+    reduced, own, notes, _ = designs.subject_means(table, codes, groups, seed=seed, missing=missing, classes=classes)
+    within = None if within is None else designs.strata_of_subjects(within, groups)
+    return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
+
+
+def decide(
+    design: Design,
+    contrasts: Sequence[Contrast],
+    request: Request,
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Family:
+    """Count, and select over all tests."""
+    tests = ranks.count(
+        design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
+        missing=request.omit, n_jobs=n_jobs, progress=progress,
+    )  # fmt: skip
+    evidence = RankEvidence(
+        tuple(tests), request.shares, side=SIDES[request.alternative], missing=request.omit, level=request.level,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    return Family(evidence, select_ranks(evidence, selection=request.selection), request.selection)
+
+
+def plan_of(design: Design, evidence: RankEvidence, test: RankTest, request: Request) -> Plan:
+    """Return the plan of one test."""
+    (first, second), (n_first, n_second) = test.contrast.bad(request.shares), test.contrast.rows
+    return planning.groups_plan(
+        design.codes.size, test.n_features, shares=request.shares, sizes=(n_second, n_first),
+        bad_by_group=(second, first), n_tests=len(evidence.tests), n_strata=design.n_strata,
+        rest=test.contrast.second == REST, selection=request.selection, level=request.level, alternative=request.alternative,
+        min_effect=request.min_effect, missing=request.missing,
+    )  # fmt: skip
+
+
+def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
+    """Return what each test is called among the results: by its label, or (label, reference) where references differ."""
+    names = [names_of(classes, contrast) for contrast in contrasts]
+    return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
+
+
+def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
+    """Return the reference and the label of a test, as the user calls them."""
+    labels = classes.tolist()
+    return REST_NAME if contrast.second == REST else labels[contrast.second], labels[contrast.first]
+
+
+def _labels_of(design: Design, contrast: Contrast) -> IntArray:
+    """Return 1 for rows of the label, 0 for those of the reference and `ELSEWHERE` for all others."""
+    rest = contrast.second == REST
+    reference = design.codes != contrast.first if rest else design.codes == contrast.second
+    return np.where(design.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
+
+
+def _estimate(
+    design: Design, family: Family, which: int, request: Request, *, seed: int, began: float
+) -> Estimate:
+    """Return the estimate of one test."""
+    evidence, table = family.evidence, design.table
+    test, d = evidence.tests[which], table.shape[1]
+    member = FamilyMember(family, slice(which * d, (which + 1) * d))
+    selection, plan = member.selection, plan_of(design, evidence, test, request)
+    labels, support = _labels_of(design, test.contrast), selection.support
+    mean, intervals, effects, flat = np.zeros(d), np.full((d, 2), np.nan), None, support[:0]
+    if support.size:
+        error = error_after_selection(plan, family.selection.support.size)
+        mean[support], ends, effects = _values(design, labels, support, plan, error=error)
+        flat = support[(ends == 0).any(axis=1)]
+        intervals[support] = ends
+        intervals[flat] = np.nan
+    gaps = (sum(test.contrast.rows) - np.sum(test.counts[..., :2], axis=(1, 2))).astype(np.int32)
+    notes = (
+        *design.notes,
+        *groups_possible(plan),
+        *messages.skipped(table, test.constant),
+        *messages.flat(table, flat),
+        *(messages.of_missing(gaps, sum(test.contrast.rows), table) if gaps.any() else ()),
+    )
+    return one_sample.build_estimate(
+        plan, test, Inference(member, selection), table=table, began=began, notes=notes,
+        status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
+        rows=_suspects(design, labels, test, selection), labels=labels, effects=effects, strata=design.strata,
+        class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
+        units=np.arange(design.codes.size) if design.of_subjects else None,
+    )  # fmt: skip
+
+
+def _values(
+    design: Design, labels: IntArray, support: IntArray, plan: Plan, *, error: float
+) -> tuple[FloatArray, FloatArray, GroupEffects]:
+    """Return shifts, intervals and effects of the selected features, some columns at a time."""
+    source, scale = design.table.source, _scale(design.table.source)
+    reference, label = plan.bad_by_group
+    strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
+    first, second = (np.flatnonzero(labels == g) for g in (1, 0))
+    found, blocks = [], []
+    for _, values in source.takes_of(support):
+        blocks.append(group_effects(values, first, second, scale=scale))
+        found += ranks.shifts(
+            iter(values.T), strata, error=error, bad=(label, reference),
+            alternative=plan.alternative, missing=omit,
+        )  # fmt: skip
+    table = np.array(found)
+    return table[:, 0], table[:, 1:], joined(blocks)
+
+
+def _scale(source: Source) -> str | None:
+    """Say whether data look like counts or logarithms of them, by a few rows with many columns."""
+    n, d = source.shape
+    columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
+    rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
+    return log_scale(source.take(columns)[rows])
+
+
+def _suspects(design: Design, labels: IntArray, test: RankTest, selection: Selection) -> RowScores:
+    """Judge the labels of rows by the features that differ where no row is bad."""
+    assert selection.last_share is not None
+    clean, n = np.flatnonzero(~np.isnan(selection.last_share)), labels.size
+    if not clean.size:
+        return row_scores.trust_all(n)
+    clean = np.sort(clean[label_scores.strongest(test.delta[clean], n)])
+    values = design.table.source.take(clean)
+    classes = design.codes if test.contrast.second == REST else None
+    side = np.where(labels == ELSEWHERE, -1, labels)
+    judged = label_scores.judge(values, side, classes=classes, strata=design.strata)
+    weights = np.ones(n)
+    weights[judged.suspects] = 0.0
+    reasons = tuple(tuple(clean[list(against)].tolist()) for against in judged.against)
+    return RowScores(judged.scores, weights, judged.suspects, reasons=reasons)
+
+
+# Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
+
+
+def _refuse_with_pairs(groups: Any, strata: Any, request: Request) -> None:
+    for name, given in (("groups", groups), ("strata", strata)):
+        if given is not None:
+            raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
+    if request.alternative != "two-sided" or request.min_effect:
+        name = "alternative" if request.alternative != "two-sided" else "min_effect"
+        raise InputError(name, "be left as it is with pairs", getattr(request, name), "not possible for pairs yet")
+
+
+def _of_pairs(
+    table: Table,
+    classes: designs.Labels,
+    codes: IntArray,
+    pairs: Any,
+    contrast: Contrast,
+    request: Request,
+    seed: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> Comparison:
+    """Compare two groups within pairs: a pair is bad if either of its rows is."""
+    if classes.size > 2:
+        raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
+    order = codes if contrast.first == 1 else 1 - codes
+    differences, names, notes = designs.pair_differences(table, order, pairs, missing=request.missing, classes=classes)
+    n = differences.shape[0]
+    bad = sum(planning.bad_rows(n, share) for share in request.shares)
+    labels = classes.tolist()
+    estimate = one_sample.fit(
+        replace(differences, row_names=names, notes=(*differences.notes, *notes)), contamination=min(bad / n, 0.4999),
+        selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
+        progress=progress,
+    )  # fmt: skip
+    called = as_names([labels[contrast.second], labels[contrast.first]]).astype(str)
+    return Comparison(classes, {labels[contrast.first]: replace(estimate, class_names=called)})

@@ -28,7 +28,7 @@ def error_after_selection(plan: Plan, n_selected: int) -> float:
     Marginal intervals cover too little once features have been selected by the same data; with this rate the expected
     share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005).
     """
-    return plan.level * n_selected / plan.n_features
+    return plan.level * n_selected / plan.n_hypotheses
 
 
 @lru_cache(maxsize=256)

@@ -204,20 +204,40 @@ def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
     return sizes
 
 
-def pairs_plan(
-    n: int, d: int, *, contamination: object, selection: object, level: object, missing: object = "raise"
+def check_shares(contamination: object) -> tuple[float, float]:
+    """Return the shares of the reference and of the label that may be bad: one number stands for both."""
+    if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
+        reference, label = (fraction_of_rows(share) for share in contamination)
+        return reference, label
+    share = fraction_of_rows(contamination)
+    return share, share
+
+
+def groups_plan(
+    n: int,
+    d: int,
+    *,
+    shares: tuple[float, float],
+    sizes: tuple[int, int],
+    bad_by_group: tuple[int, int],
+    n_tests: int,
+    n_strata: int,
+    rest: bool,
+    selection: str,
+    level: float,
+    alternative: str,
+    min_effect: float,
+    missing: str,
 ) -> Plan:
-    """Plan a comparison of two groups of ``n`` rows in all."""
-    epsilon = fraction_of_rows(contamination)
-    names = [name for name in SELECTIONS if name != "paper"]
+    """Plan one test of groups among ``n_tests`` of ``d`` features each; of pairs of numbers the reference is first."""
     return Plan(
         n_rows=n,
         n_features=d,
-        n_units=n,
-        contamination=epsilon,
-        bad_rows=bad_rows(n, epsilon),
-        selection=one_of(selection, names, argument="selection"),
-        level=check_level(level),
+        n_units=sum(sizes),
+        contamination=max(shares),
+        bad_rows=sum(bad_by_group),
+        selection=selection,
+        level=level,
         noise="any",
         dealing="pairs",
         n_buckets=None,
@@ -227,5 +247,12 @@ def pairs_plan(
         select_at=PAPER_ITERATIONS[0],
         estimate_at=None,
         min_selected=0,
-        missing=one_of(missing, MISSING, argument="missing"),
+        missing=missing,
+        sizes=sizes,
+        bad_by_group=bad_by_group,
+        alternative=alternative,
+        min_effect=min_effect,
+        n_tests=n_tests,
+        n_strata=n_strata,
+        rest=rest,
     )

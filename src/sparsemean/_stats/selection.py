@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -352,9 +353,9 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
 
 
-def select_ranks(evidence: RankEvidence, *, selection: str, level: float) -> Selection:
+def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
-    n, rule = evidence.n_features, rule_of(selection, level, evidence.n_features)
+    n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
     log_p = evidence.log_p(evidence.at_share(evidence.shares))
     p = probabilities(log_p)
     values = np.ones((3, n))
@@ -380,6 +381,46 @@ def select_ranks(evidence: RankEvidence, *, selection: str, level: float) -> Sel
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Evidence of several tests, and what it selects."""
+
+    evidence: RankEvidence
+    selection: Selection
+    rule: str
+
+    @cached_property
+    def radius(self) -> IntArray:
+        """How many rows beyond those allowed for must be replaced before a hypothesis can change sides, at least."""
+        return radius_of_ranks(self.evidence, self.selection, selection=self.rule)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyMember:
+    """One test of a family, whose hypotheses are ``at`` some places among all."""
+
+    family: Family
+    at: slice
+
+    @property
+    def radius(self) -> IntArray:
+        """That of the features of this test."""
+        return self.family.radius[self.at]
+
+    @property
+    def selection(self) -> Selection:
+        """What is selected in this test."""
+        whole, at = self.family.selection, self.at
+        within = whole.support[(whole.support >= at.start) & (whole.support < at.stop)]
+        assert whole.log10_p is not None
+        assert whole.last_share is not None
+        return replace(
+            whole, support=within - at.start, p_values=whole.p_values[at], p_adjusted=whole.p_adjusted[at],
+            q_values=whole.q_values[at], best=whole.best[at], last_slack=whole.last_slack[at],
+            log10_p=whole.log10_p[at], last_share=whole.last_share[at],
+        )  # fmt: skip
+
+
 def most_bad(bads: list[BadRows]) -> int:
     """Return the number of bad rows of the test that has most."""
     return max(first + second for first, second in bads)
@@ -400,12 +441,12 @@ def _last_steps(evidence: RankEvidence, rule: Rule, steps: list[list[BadRows]], 
     )  # fmt: skip
 
 
-def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str, level: float) -> IntArray:
+def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str) -> IntArray:
     """Return how many rows beyond those allowed for must be replaced before a selected hypothesis can drop out.
 
     Of others no more is promised than that one must.
     """
-    rule = rule_of(selection, level, evidence.n_features)
+    rule = rule_of(selection, evidence.level, evidence.n_features)
     allowed = evidence.at_share(evidence.shares)
     most = max(sum(test.contrast.rows) for test in evidence.tests)
     tests = [test.contrast for test in evidence.tests]

@@ -61,8 +61,8 @@ class Plan:
     alternative, min_effect
         Which side counts, and the smallest difference that matters, of groups.
     n_tests, n_strata, rest
-        Tests that share out the error, strata within which groups are compared, and whether the reference is all
-        other labels.
+        Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
+        all other labels.
     """
 
     n_rows: int
@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def n_hypotheses(self) -> int:
-        """Number of hypotheses that share out the error: features, in every test of groups."""
+        """Number of hypotheses that share out the error: every feature in every test."""
         return self.n_features * self.n_tests
 
     @property
@@ -369,6 +369,8 @@ class RowScores:
     suspects: IntArray
     aligned: int = 0
     """How many of the suspects lie off together, along one direction, rather than being large for themselves."""
+    reasons: tuple[tuple[int, ...], ...] = ()
+    """Of groups, for each suspect, the features that speak most against its label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

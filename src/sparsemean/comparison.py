@@ -1,0 +1,105 @@
+"""Several tests of groups in one family: an estimate for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.result import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What labels were compared and what came out: one `Estimate` for each test, in one family of hypotheses.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels, sorted.
+    results : dict
+        The estimate of each test, by its label; by (label, reference) where all pairs are compared.
+    """
+
+    classes: npt.NDArray[Any]
+    results: dict[Any, Estimate]
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {len(self.results)} tests, {self.support.size} features selected in some of them>"
+
+    def _repr_html_(self) -> str:
+        from sparsemean._report.comparison import fragment
+
+        return fragment(self)
+
+    @property
+    def result(self) -> Estimate | Comparison:
+        """The estimate where there is one test only, else all of them."""
+        return next(iter(self.results.values())) if len(self.results) == 1 else self
+
+    @property
+    def support(self) -> IntArray:
+        """The features that some test selects, sorted."""
+        return np.unique(np.concatenate([estimate.support for estimate in self.results.values()]))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Shifts, a row for each test; zero where a feature is not selected."""
+        return np.stack([estimate.mean for estimate in self.results.values()])
+
+    @property
+    def feature_names(self) -> npt.NDArray[np.object_] | None:
+        """Names of the features, where the input has any."""
+        return next(iter(self.results.values())).feature_names
+
+    def table(self, all: bool = False) -> pd.DataFrame:
+        """Return the tables of all tests below each other, with columns ``group`` and ``reference`` in front.
+
+        Parameters
+        ----------
+        all : bool, default=False
+            One row for every feature in every test, in place of the selected ones.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `Estimate.table` behind those two.
+        """
+        import pandas as pd
+
+        frames = []
+        for estimate in self.results.values():
+            assert estimate.class_names is not None
+            reference, label = estimate.class_names.tolist()
+            frame = estimate.table(all=all)
+            frame.insert(0, "reference", reference)
+            frame.insert(0, "group", label)
+            frames.append(frame)
+        return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+
+    def summary(self) -> str:
+        """Return a paragraph that says which tests were made, what they found and what is guaranteed of all at once."""
+        from sparsemean._report.comparison import summary
+
+        return summary(self)
+
+    def report(self, path: str | Path, **names: Any) -> None:
+        """Write one HTML page that needs no network, with a choice of the test.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        **names
+            ``title`` and ``row_names`` (one for each row): what is shown.
+        """
+        from sparsemean._report.comparison import write
+
+        write(self, path, **names)
