@@ -132,7 +132,7 @@ def test_cells_count_as_numpy_does() -> None:
 
 def test_other_tests_of_the_family_move_the_line(groups: Estimate) -> None:
     """Ten tests of forty features: alone p must reach level/400; what others reject leaves more for this one."""
-    plan = replace(groups.plan, n_tests=400)
+    plan = replace(groups.plan, n_tests=10)
     strict = rejection_p(replace(groups, plan=plan))
     assert strict == pytest.approx(max(0.05 / (400 - groups.support.size), groups.p_values[groups.support].max()))
     p = groups.p_values.copy()

@@ -33,7 +33,7 @@ def against_the_rest(labels: tuple[str, ...] = ("B", "NK", "<T>"), n: int = 40, 
     results = {}
     for label in labels:
         estimate = SparseMeanDifference(contamination=0.05).fit(X, y == label).result_
-        plan = replace(estimate.plan, n_tests=d * len(labels))
+        plan = replace(estimate.plan, n_tests=len(labels), rest=True)
         results[label] = replace(estimate, plan=plan, class_names=np.array(["rest", label]))
     return Several(results)
 
@@ -89,7 +89,7 @@ def test_one_page_has_the_data_of_every_test_and_asks_for_nothing(several: Sever
     report.write(several, tmp_path / "page.html", title="Cells <i>")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     found = contents(page)
-    assert [content["groups"] for content in found] == [["rest", label] for label in several.results]
+    assert [content["groups"] for content in found] == [["the rest", label] for label in several.results]
     for content, estimate in zip(found, several.results.values(), strict=True):
         assert content["index"] == estimate.table()["feature"].tolist()
     assert len(re.findall(r"<template id=", page)) == 2
@@ -126,8 +126,9 @@ def test_a_target_that_cannot_be_is_refused(several: Several, tmp_path: Path) ->
 def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
     one = several.results["B"]
     named = {("a", "b"): ("b", "a"), ("a", "c"): ("c", "a"), ("b", "c"): ("c", "b")}
-    pairs = Several({key: replace(one, class_names=np.array(names)) for key, names in named.items()})
+    plan = replace(one.plan, rest=False)
+    pairs = Several({key: replace(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
     assert "labels pair by pair" in report.summary(pairs)
     assert f"a against b {one.support.size}, a against c" in report.summary(pairs)
-    against = Several({key: replace(one, class_names=np.array(["control", key])) for key in "xy"})
+    against = Several({key: replace(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
     assert "each other label against control" in report.summary(against)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sparsemean import Estimate
+from sparsemean import Estimate, load
 from sparsemean._report import groups as words
 from sparsemean._report.columns import columns_of, labels_of, text
 from sparsemean._report.guarantees import of_fit
@@ -16,6 +17,8 @@ from sparsemean._report.page import page_data, render
 from sparsemean._report.summary import fragment, summary
 from sparsemean._stats.effects import group_effects
 from sparsemean._util.checks import Bunch
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +89,7 @@ def test_wrong_labels_cost_one_row_in_each_group(women_and_men: Estimate, bad: t
 
 def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
     plan = replace(women_and_men.plan, bad_by_group=(0, 5))
-    assert words.shares(plan, ("rest", "B")).replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
+    assert words.shares(plan, ("the rest", "B")).replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
 
 
 @pytest.mark.parametrize(
@@ -124,16 +127,19 @@ def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
 
 
 def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate) -> None:
-    said = of_fit(planned(replace(women_and_men, class_names=np.array(["rest", "B"])), n_strata=3))
+    named = replace(women_and_men, class_names=np.array(["others", "B"]))
+    estimate = planned(named, rest=True, n_strata=3)
+    said = of_fit(estimate)
+    assert "B minus the rest, within 3 strata, from" in summary(estimate)
     assert "one distribution under all labels" in " ".join(said.assumed)
     assert "3 strata: a feature that does not differ" in " ".join(said.assumed)
     assert "B is like all of them mixed" in " ".join(said.not_guaranteed)
 
 
 def test_a_family_of_several_tests_widens_the_worst_case_of_intervals(women_and_men: Estimate) -> None:
-    few, many = (" ".join(of_fit(planned(women_and_men, n_tests=n)).guaranteed) for n in (10, 12_625))
-    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 11)))}" in few
-    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in many
+    few, many = (" ".join(of_fit(planned(women_and_men, n_tests=n)).guaranteed) for n in (1, 10))
+    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in few
+    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 126_251)))}" in many
 
 
 @pytest.mark.parametrize("scale", ["counts", "log1p", None])
@@ -167,3 +173,22 @@ def test_features_left_by_share_of_each_group(women_and_men: Estimate) -> None:
         assert left == np.sum(last >= share - 1e-9)
         assert is_planned == ((of_label, of_reference) == (5, 3) and share == 5 / 83)
     assert robustness["planned"] == 5 / 83
+
+
+def test_an_estimate_of_version_0_1_is_told_as_it_was(tmp_path: Path) -> None:
+    """It has no sizes of the groups: m rows of all may be bad, wherever they are."""
+    estimate = load(FIXTURES / "two_groups_0.1.npz")
+    said = summary(estimate)
+    assert " minus " in said
+    assert f"of which {estimate.plan.bad_rows} may be bad" in said
+    assert "each group" not in said
+    estimate.report(tmp_path / "page.html")
+    assert "each group" not in " ".join(of_fit(estimate).guaranteed)
+
+
+def test_differences_within_pairs_are_named(estimate: Estimate) -> None:
+    """One sample of differences: the direction is that of the classes."""
+    pairs = replace(estimate, class_names=np.array(["before", "after"]))
+    assert "Estimates are differences within pairs, after minus before." in summary(pairs)
+    assert labels_of(pairs).effect == "Difference within pairs, after minus before"
+    assert pairs.plot_forest().get_xlabel() == "difference within pairs, after minus before, in units of the data"

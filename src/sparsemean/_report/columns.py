@@ -33,6 +33,10 @@ class Labels:
     """The names of the reference and of the label; None for one sample."""
     unit: str
     """``rows``, or ``subjects`` where rows come in groups."""
+    each: str
+    """What a share of bad rows is a share of."""
+    matched: Names | None = None
+    """The names of the groups whose rows come in pairs, where differences within these are looked at."""
 
     @property
     def pairs(self) -> bool:
@@ -47,12 +51,9 @@ class Labels:
     @property
     def effect(self) -> str:
         """What the estimate is, in words."""
+        if self.matched is not None:
+            return f"Difference within pairs, {groups.direction(self.matched)}"
         return "Mean" if self.groups is None else f"Shift, {groups.direction(self.groups)}"
-
-    @property
-    def each(self) -> str:
-        """What a share of bad rows is a share of."""
-        return self.unit if self.groups is None else f"{self.unit} of each group"
 
     @property
     def beta(self) -> str:
@@ -82,12 +83,15 @@ def labels_of(
         raise InputError("group_names", rule, repr(group_names))
     names = own if group_names is None else (str(group_names[0]), str(group_names[1]))
     if title is None and names is not None:
-        title = f"What differs between {groups.the(names[0])} and {names[1]}"
+        title = f"What differs between {names[0]} and {names[1]}"
+    unit = unit_name(estimate.units) + "s"
     return Labels(
         title=str(title or "Which features have a mean"),
         row_names=None if row_names is None else tuple(str(name) for name in row_names),
         groups=names,
-        unit=unit_name(estimate.units) + "s",
+        unit=unit,
+        each=f"{unit} of each group" if estimate.plan.sizes else unit,
+        matched=groups.matched(estimate),
     )
 
 
@@ -142,7 +146,7 @@ FOLD_CHANGES = {
 
 def _group_columns(names: Names, scale: str | None, digits: int | None) -> list[Column]:
     """Return what is known of the columns that two groups have besides."""
-    (reference, label), (short_reference, short_label) = (groups.the(names[0]), names[1]), map(_short, names)
+    (reference, label), (short_reference, short_label) = names, map(_short, names)
     sides = (("0", reference, short_reference), ("1", label, short_label))
     each = [
         column
@@ -168,6 +172,7 @@ def _group_columns(names: Names, scale: str | None, digits: int | None) -> list[
 
 
 def _short(name: str) -> str:
+    name = "rest" if name == groups.REST else name
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 

@@ -43,8 +43,8 @@ def summary(comparison: Comparison) -> str:
     which = _which(names)
     sentences = [
         f"{pluralize(len(estimates), 'test')} of {plan.n_features:,} features: {which}.",
-        f"Together they are one family of {plan.n_tests:,} hypotheses: what is promised holds of all tests at once. "
-        f"{promise(plan)}",
+        f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
+        f"once. {promise(plan)}",
         f"Features selected: {_selected(comparison)}.",
         _bad(estimates, names),
         "Estimates are shifts, label minus reference; a difference of means, a lift or a fold change carries no "
@@ -72,10 +72,10 @@ def name_of_test(names: Names) -> str:
 
     Examples
     --------
-    >>> name_of_test(("rest", "B cells")), name_of_test(("control", "new"))
-    ('B cells against the rest', 'new against control')
+    >>> name_of_test(("control", "new"))
+    'new against control'
     """
-    return f"{names[1]} against {groups.the(names[0])}"
+    return f"{names[1]} against {names[0]}"
 
 
 def _which(names: list[Names]) -> str:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sparsemean.result import Estimate
 
 Names: TypeAlias = tuple[str, str]
-"""Of the reference and of the label, in this order, as `Plan.sizes` has them."""
-REST = "rest"
+"""Of the reference and of the label, in this order, as `Plan.sizes` has them; files of version 0.1 have no sizes."""
+REST = "the rest"
 """What the reference is called where a label is compared with all others."""
 MOST_REASONS = 3
 """Features that a sentence names against one row."""
@@ -38,12 +38,15 @@ def names_of(estimate: Estimate) -> Names | None:
         return None
     assert estimate.class_names is not None
     reference, label = map(str, estimate.class_names)
+    return REST if estimate.plan.rest else reference, label
+
+
+def matched(estimate: Estimate) -> Names | None:
+    """Return the names of the two groups whose rows come in pairs, of which the differences are one sample."""
+    if estimate.plan.dealing == "pairs" or estimate.class_names is None:
+        return None
+    reference, label = map(str, estimate.class_names)
     return reference, label
-
-
-def the(name: str) -> str:
-    """Return the name of a group inside a sentence."""
-    return f"the {REST}" if name == REST else name
 
 
 def direction(names: Names) -> str:
@@ -51,32 +54,38 @@ def direction(names: Names) -> str:
 
     Examples
     --------
-    >>> direction(("control", "treated")), direction(("rest", "B cells"))
-    ('treated minus control', 'B cells minus the rest')
+    >>> direction(("control", "treated"))
+    'treated minus control'
     """
-    return f"{names[1]} minus {the(names[0])}"
+    return f"{names[1]} minus {names[0]}"
 
 
 def sizes(plan: Plan, names: Names, unit: str) -> str:
     """Say how large the groups are: ``83 rows of M and 42 of F``."""
-    return f"{pluralize(plan.sizes[1], unit)} of {names[1]} and {plan.sizes[0]:,} of {the(names[0])}"
+    if not plan.sizes:
+        return pluralize(plan.n_units, unit)
+    return f"{pluralize(plan.sizes[1], unit)} of {names[1]} and {plan.sizes[0]:,} of {names[0]}"
 
 
 def bad(plan: Plan, names: Names, unit: str) -> str:
     """Say how many of each group may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
+    if not plan.sizes:
+        return f"{plan.bad_rows:,} of the {pluralize(plan.n_units, unit)}"
     (of_reference, of_label), (n_reference, n_label) = plan.bad_by_group, plan.sizes
     return (
         f"{of_label:,} of the {pluralize(n_label, unit)} of {names[1]} and {of_reference:,} of the {n_reference:,} of "
-        f"{the(names[0])}"
+        f"{names[0]}"
     )
 
 
 def shares(plan: Plan, names: Names) -> str:
     """Say which share of each group may be bad: ``5 % of each group``, or one for each where they differ."""
+    if not plan.sizes:
+        return percent(plan.contamination)
     if all(m == bad_rows(n, plan.contamination) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
         return f"{percent(plan.contamination)} of each group"
     reference, label = (percent(m / n) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
-    return f"{label} of {names[1]} and {reference} of {the(names[0])}"
+    return f"{label} of {names[1]} and {reference} of {names[0]}"
 
 
 def wrong_labels(plan: Plan, unit: str) -> str:
@@ -90,7 +99,7 @@ def wrong_labels(plan: Plan, unit: str) -> str:
 
 def looked_for(plan: Plan, names: Names) -> str:
     """Say which differences were looked for; empty where all were."""
-    more, label, reference = plan.min_effect, names[1], the(names[0])
+    more, label, reference = plan.min_effect, names[1], names[0]
     if plan.alternative == "two-sided":
         return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
     side = "higher" if plan.alternative == "greater" else "lower"

@@ -188,8 +188,8 @@ def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
     units = unit + "s"
     return {
         "units": units,
-        "each": units if names is None else f"{units} of each group",
-        "one": units if names is None else f"{units} of one of the groups",
+        "each": f"{units} of each group" if plan.sizes else units,
+        "one": f"{units} of one of the groups" if plan.sizes else units,
         "bad": f"{plan.bad_rows} of {plan.n_units} {units}" if names is None else groups.bad(plan, names, unit),
         "replaced": _replaced(plan, names, unit),
         "level": percent(plan.level),
@@ -213,7 +213,7 @@ def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     plan, k = estimate.plan, estimate.support.size
     sentences = [RULES[plan.selection].sentence] if RULES[plan.selection].sentence else []
     sentences.append(COLUMNS["p_value"].sentence)
-    if names is not None and plan.bad_rows:
+    if plan.sizes and plan.bad_rows:
         sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
     if k and plan.noise != "skewed" and estimate.has_values:
         sentences.append(COLUMNS["interval"].sentence + _intervals(estimate))
@@ -232,7 +232,7 @@ def _intervals(estimate: Estimate) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
     ends = estimate.intervals[estimate.support]
     plan = estimate.plan
-    worst = plan.level * harmonic(plan.n_tests if plan.dealing == "pairs" else plan.n_features)
+    worst = plan.level * harmonic(plan.n_hypotheses)
     sentence = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
@@ -253,16 +253,16 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
             f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
         )
     sentences += of_null(plan).assumptions
-    sentences += _of_groups(plan, names) if names is not None else [_seed()]
+    sentences += [_seed()] if names is None else _of_groups(plan)
     if plan.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
 
 
-def _of_groups(plan: Plan, names: Names) -> list[str]:
+def _of_groups(plan: Plan) -> list[str]:
     """Say what strata and a rest of several labels add to the null."""
     sentences = []
-    if names[0] == groups.REST:
+    if plan.rest:
         sentences.append("Against the rest a feature that does not differ has one distribution under all labels.")
     if plan.n_strata > 1:
         sentences.append(
@@ -297,7 +297,7 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences.append(_values(estimate))
     if estimate.support.size and names is not None:
         sentences.append(MEANS)
-    if names is not None and names[0] == groups.REST:
+    if names is not None and plan.rest:
         sentences.append(MIXTURE.format(label=names[1]))
     if estimate.rows is not None and estimate.rows.suspects.size:
         sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")

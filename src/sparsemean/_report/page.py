@@ -77,8 +77,8 @@ def _bad(estimate: Estimate, labels: Labels) -> str:
     """Say how many bad rows are planned for."""
     if labels.groups is None:
         return f"{estimate.plan.bad_rows:,} {labels.unit}"
-    reference, label = estimate.plan.bad_by_group
-    return f"{label:,} and {reference:,} {labels.unit}"
+    numbers = estimate.plan.bad_by_group[::-1] or (estimate.plan.bad_rows,)
+    return f"{' and '.join(f'{number:,}' for number in numbers)} {labels.unit}"
 
 
 def _uncertified(estimate: Estimate) -> dict[str, list[Any]]:
@@ -96,8 +96,8 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     selected = (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected")
     rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} may be bad")
     if labels.groups is not None:
-        sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1])
-        of = f"{labels.label} and {groups.the(labels.groups[0])}"
+        sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1] or (plan.n_units,))
+        of = f"{labels.label} and {labels.groups[0]}"
         rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} may be bad")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
     slack = estimate.selection.last_slack
@@ -135,18 +135,16 @@ def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
 
 def _two_groups(estimate: Estimate, names: Names, unit: str) -> list[tuple[str, str]]:
     plan = estimate.plan
+    covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
     settings = [
-        (
-            "Contamination",
-            f"{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}; {groups.wrong_labels(plan, unit)}",
-        ),
+        ("Contamination", f"{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}{covered}"),
         ("Comparison", f"{groups.direction(names)}, by ranks (Mann–Whitney), {groups.sizes(plan, names, unit)}"),
     ]
     if looked_for := groups.looked_for(plan, names):
         settings.append(("Alternative", looked_for.removesuffix(".")))
-    if plan.n_tests > plan.n_features:
-        tests = plan.n_tests // plan.n_features
-        settings.append(("Family", f"{plan.n_tests:,} hypotheses: {tests:,} tests of {plan.n_features:,} features"))
+    if plan.n_tests > 1:
+        family = f"{plan.n_hypotheses:,} hypotheses: {plan.n_tests:,} tests of {plan.n_features:,} features"
+        settings.append(("Family", family))
     if plan.n_strata > 1:
         settings.append(("Strata", f"{plan.n_strata:,}, compared within each"))
     return settings

@@ -128,7 +128,7 @@ def robustness_data(estimate: Estimate) -> dict[str, Any]:
     if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
         kept = np.unique(np.linspace(0, at.size - 1, MOST_STEPS).round().astype(np.intp))
         at, left = at[kept], left[kept]
-    planned, sizes = planned_share(plan), plan.sizes[::-1] if plan.dealing == "pairs" else (plan.n_units,)
+    planned, sizes = planned_share(plan), plan.sizes[::-1] or (plan.n_units,)
     rows: list[list[Any]] = [
         [share, [bad_rows(n, share) for n in sizes], int(np.sum(last >= share - 1e-12)), share == planned]
         for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set()))

@@ -31,7 +31,7 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
     if names is not None:
         sentences += [looked_for] if (looked_for := groups.looked_for(plan, names)) else []
     if k == 0 and plan.selection != "paper":
-        sentences.append(_nothing(estimate) if names is None else _nothing_between(estimate))
+        sentences.append(_nothing_between(estimate) if plan.sizes else _nothing(estimate))
     if k and plan.selection != "paper":
         sentences.append(f"Every one of them survives at least {_survived(estimate)}.")
     if k and names is not None:
@@ -39,6 +39,8 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
             f"Estimates are shifts, {groups.direction(names)}; a difference of means, a lift or a fold change carries "
             "no guarantee."
         )
+    if k and (pair := groups.matched(estimate)) is not None:
+        sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
     sentences += _rows_and_values(estimate)
     return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
 
@@ -53,17 +55,15 @@ def _from(estimate: Estimate, names: Names | None) -> str:
     compared = f"{groups.direction(names)}{strata}, from {groups.sizes(plan, names, unit)}"
     if not plan.bad_rows:
         return f"{compared}, of which none may be bad"
-    label, reference = plan.bad_by_group[::-1]
-    return (
-        f"{compared}, of which {label} and {reference} may be bad ({groups.shares(plan, names)}; "
-        f"{groups.wrong_labels(plan, unit)})"
-    )
+    number = " and ".join(map(str, plan.bad_by_group[::-1] or (plan.bad_rows,)))
+    covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
+    return f"{compared}, of which {number} may be bad ({groups.shares(plan, names)}{covered})"
 
 
 def _survived(estimate: Estimate) -> str:
     """Say how many bad rows the weakest selected feature survives."""
     plan, unit = estimate.plan, unit_name(estimate.units)
-    if plan.dealing == "pairs":
+    if plan.sizes:
         return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {unit}s of each group"
     least = int(np.min(estimate.selection.last_slack[estimate.support]))
     return f"{least} bad {unit}s ({least / plan.n_units:.2%} of all)"

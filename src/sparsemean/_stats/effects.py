@@ -46,25 +46,26 @@ class GroupEffects:
     scale: str | None = None
     """What the data look like, which decides the fold change: "counts", "log1p" or None."""
 
-    def of(self, features: IntArray, support: IntArray) -> dict[str, FloatArray]:
-        """Return the columns for ``features`` where self has those of ``support``, sorted; NaN for others.
-
-        Examples
-        --------
-        >>> effects = group_effects(np.array([[1.0, 4.0], [3.0, 5.0]]), np.array([1]), np.array([0]))
-        >>> effects.of(np.array([7, 2, 3]), np.array([2, 7]))["difference"]
-        array([ 1.,  2., nan])
-        """
-        place = np.minimum(np.searchsorted(support, features), max(0, support.size - 1))
-        there = np.isin(features, support)
-        columns = {}
-        for name in COLUMNS:
-            columns[name] = np.full(features.size, np.nan)
-            columns[name][there] = getattr(self, name)[place[there]]
-        return columns
-
 
 COLUMNS = tuple(item.name for item in fields(GroupEffects) if item.name != "scale")
+
+
+def effect_columns(effects: GroupEffects | None, features: IntArray, support: IntArray) -> dict[str, FloatArray]:
+    """Return the columns for ``features`` of effects in ``support``, sorted; NaN for others, and where there are none.
+
+    Examples
+    --------
+    >>> effects = group_effects(np.array([[1.0, 4.0], [3.0, 5.0]]), np.array([1]), np.array([0]))
+    >>> effect_columns(effects, np.array([7, 2, 3]), np.array([2, 7]))["difference"]
+    array([ 1.,  2., nan])
+    """
+    columns = {name: np.full(features.size, np.nan) for name in COLUMNS}
+    if effects is not None and support.size:
+        there = np.isin(features, support)
+        place = np.searchsorted(support, features[there])
+        for name, column in columns.items():
+            column[there] = getattr(effects, name)[place]
+    return columns
 
 
 def group_effects(values: FloatArray, first: IntArray, second: IntArray, *, scale: str | None = "auto") -> GroupEffects:

@@ -115,7 +115,7 @@ def group_names(estimate: Estimate) -> tuple[str, str]:
     """Return the names of the reference and of the label, as matplotlib is to show them."""
     assert estimate.class_names is not None
     reference, label = map(shown, estimate.class_names)
-    return "the rest" if reference == "rest" else reference, label
+    return "the rest" if estimate.plan.rest else reference, label
 
 
 def rim(marks: int) -> float:

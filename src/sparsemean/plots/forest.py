@@ -129,10 +129,11 @@ def _draw_uncertified(ax: Axes, means: FloatArray, places: IntArray) -> None:
 
 
 def _units(estimate: Estimate) -> str:
-    if estimate.plan.dealing != "pairs":
+    if estimate.class_names is None:
         return "mean, in units of the data"
     reference, label = group_names(estimate)
-    return f"shift, {label} minus {reference}, in units of the data"
+    what = "shift" if estimate.plan.dealing == "pairs" else "difference within pairs"
+    return f"{what}, {label} minus {reference}, in units of the data"
 
 
 def _title(estimate: Estimate, features: IntArray) -> str:

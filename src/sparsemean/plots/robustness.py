@@ -39,7 +39,7 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
     plan = estimate.plan
     unit = unit_name(estimate.units)
     ax = axes_for(ax)
-    ax.set_xlabel(f"share of bad {unit}s{' of each group' if plan.dealing == 'pairs' else ''} allowed for")
+    ax.set_xlabel(f"share of bad {unit}s{' of each group' if plan.sizes else ''} allowed for")
     ax.set_ylabel("features selected")
     lost = np.delete(lost_at(estimate), estimate.selection.skipped)
     shares, left = steps(lost)
@@ -79,21 +79,17 @@ def steps(lost: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def lost_at(estimate: Estimate) -> FloatArray:
     """Return the smallest share of bad rows at which each feature is no longer selected; NaN where it never is."""
-    plan, last = estimate.plan, estimate.max_contamination
-    if plan.dealing != "pairs":
-        return np.asarray((np.round(last * plan.n_units) + 1) / plan.n_units)
-    return np.asarray(_beyond(plan, last))
+    return np.asarray(_beyond(estimate.plan, estimate.max_contamination))
 
 
 def _beyond(plan: Plan, share: Any) -> Any:
     """Return the next share that allows for one bad row more, of either group where there are two."""
-    sizes = plan.sizes if plan.dealing == "pairs" else (plan.n_units,)
-    return np.min([(np.floor(share * n + 1e-9) + 1) / n for n in sizes], axis=0)
+    return np.min([(np.floor(share * n + 1e-9) + 1) / n for n in plan.sizes or (plan.n_units,)], axis=0)
 
 
 def planned_share(plan: Plan) -> float | None:
     """Return the share that allows for as many bad rows as the plan does; None where none does for both groups."""
-    if plan.dealing != "pairs":
+    if not plan.sizes:
         return plan.bad_rows / plan.n_units
     share = min(m / n for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
     same = tuple(bad_rows(n, share) for n in plan.sizes) == tuple(plan.bad_by_group)
@@ -116,7 +112,7 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
 
 def _bad(plan: Plan, unit: str) -> str:
     """Say how many bad rows are planned for."""
-    if plan.dealing != "pairs":
+    if not plan.sizes:
         return pluralize(plan.bad_rows, unit)
     return f"{plan.bad_by_group[1]:,} and {pluralize(plan.bad_by_group[0], unit)}"
 
@@ -125,7 +121,7 @@ def _title(estimate: Estimate, unit: str) -> str:
     plan = estimate.plan
     share = np.nanmax(np.delete(estimate.max_contamination, estimate.selection.skipped))
     title = f"features are left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
-    if plan.dealing == "pairs":
+    if plan.sizes:
         title = f"features are left up to {share:.3g} of each group bad"
     if plan.selection == "paper":
         return f"{title}, judged by {_rule(plan)} rather than the paper's rule"

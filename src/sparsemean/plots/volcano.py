@@ -90,13 +90,14 @@ def rejection_p(estimate: Estimate) -> float | None:
     if plan.selection == "paper":
         return None
     if plan.dealing != "pairs":
-        return _parting(plan, plan.n_features, int(np.sum(estimate.selection.last_slack >= plan.bad_rows)))
+        return _parting(plan, int(np.sum(estimate.selection.last_slack >= plan.bad_rows)))
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
     largest = float(estimate.p_values[estimate.support].max(initial=0.0))
-    return max(largest, _parting(plan, plan.n_tests, estimate.support.size))
+    return max(largest, _parting(plan, estimate.support.size))
 
 
-def _parting(plan: Plan, d: int, rejected: int) -> float:
+def _parting(plan: Plan, rejected: int) -> float:
+    d = plan.n_hypotheses
     if plan.selection == "fwer":
         return plan.level / max(1, d - rejected)
     return plan.level * max(1, rejected) / d / (harmonic(d) if plan.selection == "fdr_by" else 1.0)
