@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
@@ -53,6 +53,21 @@ class Comparison:
     def mean(self) -> FloatArray:
         """Shifts, a row for each test; zero where a feature is not selected."""
         return np.stack([estimate.mean for estimate in self.results.values()])
+
+    @property
+    def rows(self) -> RowScores:
+        """Rows by the worst that any test says of them; suspects by the test in which they look worst."""
+        judged = [estimate.rows for estimate in self.results.values() if estimate.rows is not None]
+        scores = np.max([rows.scores for rows in judged], axis=0)
+        worst: dict[int, tuple[float, tuple[int, ...]]] = {}
+        for rows in judged:
+            for row, why in zip(rows.suspects.tolist(), rows.reasons, strict=True):
+                worst[row] = max(worst.get(row, (-np.inf, ())), (float(rows.scores[row]), why))
+        suspects = sorted(worst, key=lambda row: -worst[row][0])
+        weights = np.ones(scores.size)
+        weights[suspects] = 0.0
+        reasons = tuple(worst[row][1] for row in suspects)
+        return RowScores(scores, weights, np.array(suspects, dtype=np.intp), reasons=reasons)
 
     @property
     def feature_names(self) -> npt.NDArray[np.object_] | None:

@@ -23,6 +23,7 @@ from sparsemean._stats import planning
 from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import draw_seed, one_number_each
 from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -39,7 +40,7 @@ MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "
 class _Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
-    def _read(self, X: Any, result: Estimate) -> Self:
+    def _read(self, X: Any, result: Estimate | Comparison) -> Self:
         self._name(X, result.feature_names)
         self._take(result)
         if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
@@ -53,7 +54,7 @@ class _Selector(SelectorMixin, BaseEstimator):
         if _is_foreign(X) and names is not None:  # names that scikit-learn overlooks
             self.feature_names_in_ = names
 
-    def _take(self, result: Estimate) -> Self:
+    def _take(self, result: Estimate | Comparison) -> Self:
         """Take the attributes over that an estimate has."""
         self.result_ = result
         self.mean_: FloatArray = result.mean
@@ -390,41 +391,57 @@ class SparseMean(_Selector):
 
 
 class SparseMeanDifference(_Selector):
-    """Find the features that differ between two groups of rows, by how much, and how sure that is.
+    """Find the features that differ between groups of rows, by how much, and how sure that is.
 
-    Mann–Whitney statistics with exact p-values that hold when any ⌈εn⌉ rows are wrong, in value or in label; the
-    estimate is the Hodges–Lehmann shift. The null is equal distributions in both groups; intervals assume that a
-    feature that differs is shifted by a constant and otherwise the same.
+    Mann–Whitney statistics with p-values that hold when a share ε of each group is wrong, in value or in label, and
+    whatever ties and zeros there are; the estimate is the Hodges–Lehmann shift, *label minus reference*. The null is
+    equal distributions in both groups; intervals assume that a feature that differs is shifted by a constant and
+    otherwise the same.
 
     Parameters
     ----------
-    contamination : float in [0, 0.5), default=0.05
-        Share of all rows that may be wrong, mislabelled ones included.
+    contamination : float in [0, 0.5) or pair of them, default=0.05
+        Share of each group that may be wrong; a pair gives that of the reference and that of the label. A wrong label
+        costs one row in each group.
+    reference : None, label, "rest" or "pairs", default=None
+        What labels are compared with. Two classes: None is the first, ``classes_[0]``. More: None and "rest" compare
+        each label with all others together, a label compares every other one with it, "pairs" compares all pairs. All
+        tests are one family of hypotheses.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        Which side counts: "greater" looks for features in which the label is larger.
+    min_effect : float, default=0.0
+        The smallest shift that matters: features that differ by less count as equal.
     selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
         As in `SparseMean`.
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
     missing : {"raise", "omit"}, default="raise"
         What to do about NaN: refuse it, or compare, for each feature, the rows that have a value.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws rows of subjects, where ``groups`` have different numbers of them, and deals pairs into buckets.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
 
     Attributes
     ----------
-    classes_ : ndarray of two labels
-        Sorted; the shift is that from ``classes_[0]`` to ``classes_[1]``.
-    mean_ : ndarray of shape (d,)
+    classes_ : ndarray of labels
+        Sorted.
+    results_ : dict
+        The `Estimate` of each test, by its label; by (label, reference) where all pairs are compared.
+    result_ : Estimate or Comparison
+        That of the only test, else all of them: table, summary, report. ``result_.beta`` is Cliff's delta.
+    mean_ : ndarray of shape (d,), or (tests, d) for more than one test
         Estimated shifts in original units; zero off the support.
     support_ : ndarray of int
-        Selected features, sorted.
+        Features that are selected, in any test, sorted.
     row_scores_ : ndarray of shape (n,)
-        How far each row contradicts its label on the support; larger is worse.
+        How much each row looks like another group than its own on the features that differ; larger is worse. The
+        largest of all tests. With ``groups`` there is one for each subject.
     row_weights_ : ndarray of shape (n,)
-        1 for every row.
+        0 for suspects, 1 for all others.
     suspects_ : ndarray of int
-        Empty: where groups overlap, rows have high scores although every label is right.
-    result_ : Estimate
-        Everything else, as in `SparseMean`; ``result_.beta`` is Cliff's delta.
+        Rows whose label contradicts features that tell the groups well apart, worst first; ``result_.rows.reasons``
+        has these features.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -441,34 +458,50 @@ class SparseMeanDifference(_Selector):
 
     def __init__(
         self,
-        contamination: float = 0.05,
+        contamination: float | tuple[float, float] = 0.05,
         *,
+        reference: Any = None,
+        alternative: str = "two-sided",
+        min_effect: float = 0.0,
         selection: str = "fwer",
         level: float = 0.05,
         missing: str = "raise",
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.contamination = contamination
+        self.reference = reference
+        self.alternative = alternative
+        self.min_effect = min_effect
         self.selection = selection
         self.level = level
         self.missing = missing
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.classifier_tags = ClassifierTags(multi_class=False)  # two classes, no more
+        tags.classifier_tags = ClassifierTags()
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Compare two groups of rows.
+    def fit(self, X: Any, y: Any, *, groups: Any = None, strata: Any = None, pairs: Any = None) -> Self:
+        """Compare groups of rows.
 
         Parameters
         ----------
         X : array or data frame of shape (n, d)
             Of any kind that `SparseMean.fit` takes.
         y : sequence of n labels
-            The group of each row; there must be exactly two.
+            The group of each row, two or more.
+        groups : sequence of n labels, optional
+            The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
+            subject then counts once, by the mean of equally many rows, and must be in one group.
+        strata : sequence of n labels, optional
+            Batch, site or country of each row: rows are compared within strata only.
+        pairs : sequence of n labels, optional
+            The pair of each row, one row in each of two groups: differences within pairs are tested, as by
+            `SparseMean`. Then a pair is bad if either row is.
 
         Returns
         -------
@@ -477,13 +510,10 @@ class SparseMeanDifference(_Selector):
         """
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
-        result, self.classes_ = compare(
-            as_table(X),
-            y,
-            contamination=self.contamination,
-            selection_rule=self.selection,
-            level=self.level,
-            missing=self.missing,
-            n_jobs=self.n_jobs,
+        params = self.get_params(deep=False)
+        found = compare(
+            as_table(X), y, groups=groups, strata=strata, pairs=pairs, selection_rule=params.pop("selection"), **params
         )
-        return self._read(X, result)
+        self.classes_ = found.classes
+        self.results_ = found.results
+        return self._read(X, found.result)

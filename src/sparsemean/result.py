@@ -18,6 +18,7 @@ from sparsemean._stats import intervals, path, selection
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
+from sparsemean._stats.selection import FamilyMember
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
     BucketSpec,
@@ -101,7 +102,7 @@ class Estimate:
     rows: RowScores | None = None
     uncertified: Uncertified | None = None
     counts: Counts | None = None
-    evidence: Evidence | selection.FamilyMember | None = None
+    evidence: Evidence | FamilyMember | None = None
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
@@ -162,7 +163,7 @@ class Estimate:
     def radius(self) -> IntArray:
         """Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
         assert self.evidence is not None
-        if isinstance(self.evidence, selection.FamilyMember):
+        if isinstance(self.evidence, FamilyMember):
             return self.evidence.radius
         rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
         return selection.radius(
@@ -300,11 +301,11 @@ class Estimate:
             omit = self.plan.missing == "omit"
             reference, label = self.plan.bad_by_group or (bad, bad)
             strata, source = ranks.strata_of(self.labels, self.strata), self._rows(X).source
-            ends = ranks.shifts(
+            found = ranks.shifts(
                 (values for _, piece in source.takes_of(columns) for values in piece.T), strata, error=error,
                 bad=(label, reference), alternative=self.plan.alternative, missing=omit,
             )  # fmt: skip
-            return np.array([end[1:] for end in ends])
+            return np.array([ends[1:] for ends in found])
         used = intervals.levels_used(self.plan)
         ends = self._map_levels(
             columns,

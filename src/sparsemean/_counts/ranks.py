@@ -12,7 +12,16 @@ from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu, loops
 from sparsemean._stats.arrays import dropna
-from sparsemean._stats.rank_evidence import REST, SIDES, BadRows, Contrast, RankTest, critical_rank, most_moved, tests_of
+from sparsemean._stats.rank_evidence import (
+    REST,
+    SIDES,
+    BadRows,
+    Contrast,
+    RankTest,
+    critical_rank,
+    most_moved,
+    tests_of,
+)
 from sparsemean._util.records import FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
@@ -35,7 +44,7 @@ def count(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[RankTest]:
-    """Return what every feature says of every contrast of labels, from the values that are there where some are missing.
+    """Return what every feature says of every contrast of labels, from the values that are there.
 
     One sort of a feature serves all contrasts. With ``min_effect`` it takes two sorts more for each of them: of the
     first group moved down by as much, and up.
@@ -56,13 +65,14 @@ def count(
     tests = tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
     if not min_effect:
         return tests
-    options = {"strata": strata, "missing": missing, "n_jobs": n_jobs}
-    moved = []
-    for test in tests:
-        rows = np.flatnonzero(codes == test.contrast.first)
-        both = [count(_moved(table, rows, by), codes, [test.contrast], **options)[0] for by in (-min_effect, min_effect)]  # type: ignore[arg-type]
-        moved.append(replace(test, shifted=tuple(both)))
-    return moved
+    return [
+        replace(test, shifted=tuple(
+            count(_moved(table, np.flatnonzero(codes == test.contrast.first), by), codes, [test.contrast],
+                  strata=strata, missing=missing, n_jobs=n_jobs)[0]
+            for by in (-min_effect, min_effect)
+        ))
+        for test in tests
+    ]  # fmt: skip
 
 
 class ShiftedRows(Source):
@@ -150,7 +160,8 @@ def shifts(
         total = sum(a.size * b.size for a, b in pairs)
         # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
         critical = critical_rank(*sizes, error / 2 if side == 0 else error)
-        rank = total + 1 - critical - most_moved(*sizes, bad, missing=missing)
+        moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=missing)
+        rank = total + 1 - critical - int(moved[0])
         low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
         high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf
         yield _median(pairs, total), low, high

@@ -13,7 +13,7 @@ from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
 from sparsemean._stats.nulls import sign_test
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import FamilyMember, by_paper, select
+from sparsemean._stats.selection import by_paper, select
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.errors import InputError
 
@@ -29,7 +29,7 @@ LOOKED_AT = 64
 class Inference:
     """The evidence, what it selects, and the features whose walk had to be iterated for that."""
 
-    evidence: Evidence | FamilyMember
+    evidence: Evidence
     selection: Selection
     iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 

@@ -25,7 +25,7 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import radius, rule_of
+from sparsemean._stats.selection import FamilyMember, radius, rule_of
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import (
     BucketSpec,
@@ -188,7 +188,7 @@ def estimate_from_counts(
 def build_estimate(
     plan: Plan,
     counts: Counts | RankTest,
-    inference: Inference,
+    inference: Inference | FamilyMember,
     *,
     table: Table,
     began: float,
@@ -212,7 +212,7 @@ def build_estimate(
             **(status or {}),
         ),
         counts=counts if isinstance(counts, Counts) else None,
-        evidence=inference.evidence,
+        evidence=inference if isinstance(inference, FamilyMember) else inference.evidence,
         feature_names=table.feature_names,
         **values,
     )

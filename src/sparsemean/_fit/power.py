@@ -109,8 +109,8 @@ def groups_possible(plan: Plan) -> list[str]:
     if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
         return []
     return [
-        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad rows among {n1} and {n0} "
-        f"even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
+        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad rows among {n1} and "
+        f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
     ]
 
 

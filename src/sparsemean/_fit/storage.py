@@ -13,27 +13,31 @@ import numpy as np
 
 from sparsemean._data.numpy_files import check_members
 from sparsemean._data.table import FileContext
+from sparsemean._stats.effects import COLUMNS, GroupEffects
 from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import Counts, Plan, RowScores, Selection, Status, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
-FORMAT = "sparsemean-estimate-3"
+FORMAT, EARLIER = "sparsemean-estimate-4", "sparsemean-estimate-3"
 LAZY = ("entry_time", "radius")
-PARTS = {"selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified}
+PARTS = {
+    "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
+}  # fmt: skip
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names")
+OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata")
 ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skew_safe": "iu d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
-    "labels": "iu n 2", "class_names": "U 2", "feature_names": "U d",
+    "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d",
     "selection.support": "iu s d", "selection.p_values": "f d", "selection.p_adjusted": "f d",
     "selection.q_values": "f d", "selection.best": "iu d k", "selection.last_slack": "iu d",
-    "selection.skipped": "iu * d", "selection.below": "iu d",
+    "selection.skipped": "iu * d", "selection.below": "iu d", "selection.log10_p": "f d", "selection.last_share": "f d",
     "counts.positive": "iu kd", "counts.negative": "iu kd", "counts.nearest": "f d", "counts.present": "iu kd",
     "counts.missing": "iu d", "rows.scores": "f n", "rows.weights": "f n", "rows.suspects": "iu * n",
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
+    **{f"effects.{name}": "f s" for name in COLUMNS},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 DEALINGS = ("paper", "blocks", "pairs")
@@ -80,7 +84,7 @@ def load(path: str | Path) -> Estimate:
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
-    if header["format"] != FORMAT:
+    if header["format"] not in (FORMAT, EARLIER):
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
@@ -123,7 +127,14 @@ def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
 
 def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
-    sizes = {"n": plan.n_rows, "d": plan.n_features, "k": len(plan.bucket_sizes), "2": 2, "s": arrays["support"].size}
+    sizes = {
+        "n": plan.n_rows,
+        "d": plan.n_features,
+        "k": len(plan.bucket_sizes),
+        "2": 2,
+        "3": 3,
+        "s": arrays["support"].size,
+    }
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):

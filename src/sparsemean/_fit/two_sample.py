@@ -1,4 +1,4 @@
-"""Groups of rows: which labels are compared, selection over all tests, shifts, effects and rows that look mislabelled."""
+"""Groups of rows: which labels are compared, selection over all tests, shifts, effects and suspect labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, messages, one_sample
-from sparsemean._fit.inference import Inference
 from sparsemean._fit.power import groups_possible
 from sparsemean._stats import label_scores, planning, row_scores
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
@@ -185,13 +184,13 @@ def plan_of(design: Design, evidence: RankEvidence, test: RankTest, request: Req
     return planning.groups_plan(
         design.codes.size, test.n_features, shares=request.shares, sizes=(n_second, n_first),
         bad_by_group=(second, first), n_tests=len(evidence.tests), n_strata=design.n_strata,
-        rest=test.contrast.second == REST, selection=request.selection, level=request.level, alternative=request.alternative,
-        min_effect=request.min_effect, missing=request.missing,
+        rest=test.contrast.second == REST, selection=request.selection, level=request.level,
+        alternative=request.alternative, min_effect=request.min_effect, missing=request.missing,
     )  # fmt: skip
 
 
 def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
-    """Return what each test is called among the results: by its label, or (label, reference) where references differ."""
+    """Return the key of each test among the results: its label, or (label, reference) where references differ."""
     names = [names_of(classes, contrast) for contrast in contrasts]
     return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
 
@@ -209,9 +208,7 @@ def _labels_of(design: Design, contrast: Contrast) -> IntArray:
     return np.where(design.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
-def _estimate(
-    design: Design, family: Family, which: int, request: Request, *, seed: int, began: float
-) -> Estimate:
+def _estimate(design: Design, family: Family, which: int, request: Request, *, seed: int, began: float) -> Estimate:
     """Return the estimate of one test."""
     evidence, table = family.evidence, design.table
     test, d = evidence.tests[which], table.shape[1]
@@ -234,7 +231,7 @@ def _estimate(
         *(messages.of_missing(gaps, sum(test.contrast.rows), table) if gaps.any() else ()),
     )
     return one_sample.build_estimate(
-        plan, test, Inference(member, selection), table=table, began=began, notes=notes,
+        plan, test, member, table=table, began=began, notes=notes,
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=_suspects(design, labels, test, selection), labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
@@ -250,7 +247,8 @@ def _values(
     reference, label = plan.bad_by_group
     strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
-    found, blocks = [], []
+    found: list[tuple[float, float, float]] = []
+    blocks: list[GroupEffects] = []
     for _, values in source.takes_of(support):
         blocks.append(group_effects(values, first, second, scale=scale))
         found += ranks.shifts(

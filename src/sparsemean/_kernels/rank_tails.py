@@ -1,16 +1,16 @@
 """Tails of Mann–Whitney's U given the number of values that are not zero, exact to the far end.
 
-One stratum: n₁ and n₂ rows, of which A have values that are not zero, all different and above the zeros. With a of them
-in the first group U = E(a) − V, where E(a) = a·n₂ + ½(n₁ − a)(n₂ − A + a) and V counts the pairs of two such values that
-the second group wins: its generating function is the Gaussian binomial coefficient [A, a], that of a itself is
-hypergeometric. So E exp(tW), W = 2U, is a sum of min(n₁, n₂, A) products, for complex t as well. The tail is the inverse
-transform after tilting W by exp(tW) to where the tail begins: nothing cancels, and the smallest probabilities keep their
-digits. Strata multiply. In one stratum with zeros W lies in lumps, one for each a, which are summed one by one. Where both
-groups hold many values the inner U is taken as normal, whose tail is the larger one.
+One stratum: n₁ and n₂ rows, of which A have values that are not zero, all different and above the zeros. With a of
+them in the first group U = E(a) − V, where E(a) = a·n₂ + ½(n₁ − a)(n₂ − A + a) and V counts the pairs of two such
+values that the second group wins: its generating function is the Gaussian binomial coefficient [A, a], that of a itself
+is hypergeometric. So E exp(tW), W = 2U, is a sum of min(n₁, n₂, A) products, for complex t as well. The tail is the
+inverse transform after tilting W by exp(tW) to where the tail begins: nothing cancels, and the smallest probabilities
+keep their digits. Strata multiply. In one stratum with zeros W lies in lumps, one for each a, which are summed one by
+one. Where both groups hold many values the inner U is taken as normal, whose tail is the larger one.
 
-With bad rows A itself is not known. Turning one of the zeros, drawn at random, into the smallest value above them adds to
-U a term of mean 0 given all else, so U of fewer values is smaller in convex order than U of more, and E(U − c)₊/(u − c)
-bounds P(U ≥ u) for all of them, whatever c < u.
+With bad rows A itself is not known. Turning one of the zeros, drawn at random, into the smallest value above them adds
+to U a term of mean 0 given all else, so U of fewer values is smaller in convex order than U of more, and
+E(U − c)₊/(u − c) bounds P(U ≥ u) for all of them, whatever c < u.
 
 Everything is in units of W, which is a whole number.
 """
@@ -40,22 +40,25 @@ ANGLES = 40_000
 SURPLUS = 0.01
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
-"""Less than so many deviations from the mean so many values are enough for that, and so much is added, of so many rows and more: nobody minds."""
+"""Less than so many deviations from the mean so many values are enough for that, and so much is added, where there are
+so many rows: nobody minds."""
 ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
+BELOW = (0.6, 1.0, 1.6)
+"""Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
 LOG_2 = math.log(2.0)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
 
 
 @compiled
-def doubled_end(n1: int, n2: int, A: int, a: int) -> int:
+def doubled_end(n1: int, n2: int, A: int, a: int) -> Any:
     """Return 2E(a): what W is at most with a of the A values in the first group."""
     return 2 * a * n2 + (n1 - a) * (n2 - A + a)
 
 
 @compiled
-def spread(n1: int, n2: int, A: int) -> float:
+def spread(n1: int, n2: int, A: int) -> Any:
     """Return the variance of W."""
     n = n1 + n2
     if n < 2:
@@ -65,13 +68,13 @@ def spread(n1: int, n2: int, A: int) -> float:
 
 
 @compiled
-def log_choose(n: int, k: int) -> float:
+def log_choose(n: int, k: int) -> Any:
     """Return the logarithm of a binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
 @compiled
-def log_normal_tail(y: float) -> float:
+def log_normal_tail(y: float) -> Any:
     """Return log P(Z ≥ y) for standard normal Z."""
     if y < 8.0:
         return math.log(0.5 * math.erfc(y * 0.7071067811865476))
@@ -81,7 +84,7 @@ def log_normal_tail(y: float) -> float:
 
 
 @compiled
-def log_normal_excess(y: float) -> float:
+def log_normal_excess(y: float) -> Any:
     """Return log E(Z − y)₊ for standard normal Z."""
     if y < 5.0:
         return math.log(math.exp(-0.5 * y * y) * 0.3989422804014327 - y * 0.5 * math.erfc(y * 0.7071067811865476))
@@ -94,8 +97,8 @@ def log_normal_excess(y: float) -> float:
 def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
     """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
 
-    ``ahead[k]`` is ρ^(k+1) and ``behind[k]`` is ρ^(A−k), ρ = e^(−2t). Return log E exp(tW), and the mean and the variance
-    of the tilted W.
+    ``ahead[k]`` is ρ^(k+1) and ``behind[k]`` is ρ^(A−k), ρ = e^(−2t). Return log E exp(tW), and the mean and the
+    variance of the tilted W.
     """
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
@@ -220,7 +223,7 @@ def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr
 
 
 @compiled
-def over_power(x: float, y: float, re: float, im: float, power: int) -> float:
+def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
     """Return the real part of (x + iy)/(re + i·im)^power."""
     size = re * re + im * im
     u, v = (x * re + y * im) / size, (y * re - x * im) / size
@@ -230,7 +233,7 @@ def over_power(x: float, y: float, re: float, im: float, power: int) -> float:
 
 
 @compiled
-def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> float:
+def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
     mean = variance = 0.0
     revival = 0
@@ -246,7 +249,9 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
         cumulant = at = width = 0.0
         for h in range(n1.size):
             base = 5 * h
-            one, two, three = weigh(n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4])
+            one, two, three = weigh(
+                n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4]
+            )
             cumulant += one
             at += two
             width += three
@@ -292,7 +297,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
 
 
 @compiled
-def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> float:
+def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> Any:
     """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
 
     It is taken as normal where both have as ``many``.
@@ -314,7 +319,7 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, l
 
 
 @compiled
-def log_normal(mean: float, variance: float, place: int, power: int) -> float:
+def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     """Return the same for a normal W of even whole numbers, a little larger."""
     deviation = math.sqrt(variance)
     if power == 1:
@@ -325,7 +330,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> float:
 @compiled
 def log_lumps(
     n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
-) -> float:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return what `log_transformed` does for one stratum with zeros, lump by lump from the heaviest on.
 
     With ``halves`` the probability of each lump's own U is doubled, as far as that is possible.
@@ -371,43 +376,49 @@ def log_lumps(
 
 
 @compiled
-def log_beyond(n1: Arr, n2: Arr, A: Arr, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> float:
+def log_beyond(
+    n1: Arr, n2: Arr, A: Arr, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
+) -> Any:  # fmt: skip
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
-    if n1.size > 1:
-        return log_transformed(n1, n2, A, place, power, scratch, lanes)
-    if A[0] < n1[0] + n2[0]:
-        return log_lumps(n1[0], n2[0], A[0], place, power, False, many, scratch, lanes)
-    if min(n1[0], n2[0]) >= LARGE:
-        return log_normal(n1[0] * float(n2[0]), spread(n1[0], n2[0], A[0]), place, power)
+    if n1.size == 1:
+        if A[0] < n1[0] + n2[0]:
+            return log_lumps(n1[0], n2[0], A[0], place, power, halves, many, scratch, lanes)
+        if min(n1[0], n2[0]) >= LARGE:
+            return log_normal(n1[0] * float(n2[0]), spread(n1[0], n2[0], A[0]), place, power)
     return log_transformed(n1, n2, A, place, power, scratch, lanes)
 
 
 @compiled
-def log_tail(n1: Arr, n2: Arr, A: Arr, w: int, bound: bool, halves: bool, scratch: Arr, lanes: Arr) -> float:
-    """Return log P(W ≥ w), never too small, 0 where w is not above the mean.
+def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: Arr) -> None:
+    """Write log P(W ≥ w), never too small, 0 where w is not above the mean; (items, strata) sizes and A, (items,) w.
 
     With ``bound`` also that of every smaller A; with ``halves`` that of values of which some are equal and their pairs
     count ½ each, which is at most twice as large.
     """
-    mean = variance = most = 0.0
-    for h in range(n1.size):
-        mean += n1[h] * float(n2[h])
-        variance += spread(n1[h], n2[h], A[h])
-        most += doubled_end(n1[h], n2[h], A[h], min(n1[h], A[h]))
-    if w <= mean:
-        return 0.0
-    if w > most:
-        return -np.inf
-    near = n1.size == 1 and n1[0] + n2[0] >= ENOUGH and (w - mean) * (w - mean) < NEAR * NEAR * variance
-    many = SEVERAL if near else MANY
-    surplus = ROUGHLY if near else ROUNDING
-    if not bound and n1.size == 1 and A[0] < n1[0] + n2[0]:
-        return min(0.0, surplus + log_lumps(n1[0], n2[0], A[0], w, 1, halves, many, scratch, lanes))
-    best = 0.0
-    if bound:
-        for share in (0.6, 1.0, 1.6):
-            below = max(1, int(share * variance / (w - mean)))
-            best = min(best, log_beyond(n1, n2, A, w - below, 2, many, scratch, lanes) - math.log(below))
-    else:
-        best = log_beyond(n1, n2, A, w, 1, many, scratch, lanes)
-    return min(0.0, best + surplus + (LOG_2 if halves else 0.0))
+    strata = n1.shape[1]
+    longest = 64
+    for f in range(n1.shape[0]):
+        for h in range(strata):
+            longest = max(longest, min(n1[f, h], n2[f, h]) + 2)
+    scratch, lanes = np.empty((5 * strata, longest)), np.empty((20, LANES))
+    for f in range(n1.shape[0]):
+        mean = variance = most = 0.0
+        rows = 0
+        for h in range(strata):
+            mean += n1[f, h] * float(n2[f, h])
+            variance += spread(n1[f, h], n2[f, h], A[f, h])
+            most += doubled_end(n1[f, h], n2[f, h], A[f, h], min(n1[f, h], A[f, h]))
+            rows += n1[f, h] + n2[f, h]
+        out[f] = 0.0 if w[f] <= most else -np.inf
+        if w[f] <= mean or w[f] > most:
+            continue
+        near = strata == 1 and rows >= ENOUGH and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
+        many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
+        inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
+        for look in range(3 if bound else 1):
+            below = max(1, int(BELOW[look] * variance / (w[f] - mean))) if bound else 0
+            value = log_beyond(
+                n1[f], n2[f], A[f], w[f] - below, 2 if bound else 1, inside, many, scratch, lanes
+            )  # fmt: skip
+            value += surplus + (LOG_2 if halves and not inside else 0.0) - (math.log(below) if bound else 0.0)
+            out[f] = min(out[f], value)

@@ -1,4 +1,4 @@
-"""Exact null distributions of sign counts and of Mann–Whitney's U, and p-values when some rows were replaced."""
+"""Null distributions of sign counts and of contrasts, and p-values when some rows were replaced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import group_indices, map_unique, namespace, on_device, on_host, place, to_device
+from sparsemean._stats.arrays import map_unique, namespace, on_device, on_host, place, to_device
 from sparsemean._util.records import CountArray, Counts, Evidence, FloatArray, IntArray, Null, Threshold
 
 FEW = 16
@@ -205,152 +205,6 @@ class Gaussian:
 
         z = (statistic - self.bias) / self.sd
         return np.where(z <= 0, 1.0, np.minimum(1.0, 2.0 * ndtr(-z)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MannWhitneyNull:
-    """max(U₊, U₋) of Mann and Whitney when two groups of n₁ and n₂ rows have one distribution.
-
-    ``table`` is P(U ≥ u) for u = 0 … n₁n₂ + 1; None stands for the normal tail with continuity correction, which is too
-    large far out, where it matters.
-    """
-
-    n1: int
-    n2: int
-    table: FloatArray | None
-
-    def of(self, features: IntArray) -> MannWhitneyNull:  # noqa: ARG002
-        """Return the same: it is that of every feature."""
-        return self
-
-    def upper_tail(self, u: FloatArray) -> FloatArray:
-        """Return P(U ≥ u)."""
-        pairs = self.n1 * self.n2
-        if self.table is not None:
-            return np.asarray(self.table[np.clip(np.ceil(u), 0, pairs + 1).astype(np.intp)])
-        from scipy.special import ndtr
-
-        sd = np.sqrt(pairs * (self.n1 + self.n2 + 1) / 12.0)
-        return np.where(u > pairs, 0.0, ndtr((pairs / 2 + 0.5 - np.ceil(u)) / sd))
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
-        """Return min(1, 2·P(U ≥ statistic)), and 1 where the statistic is not above n₁n₂/2."""
-        doubled = np.minimum(1.0, 2.0 * self.upper_tail(statistic))
-        return np.where(2 * statistic <= self.n1 * self.n2, 1.0, doubled)
-
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
-        """Return the smallest U whose p-value is small enough."""
-        u = self.critical(error, sizes)
-        return Threshold(u, self._error(u - 1, sizes) if u else np.inf)
-
-    def critical(self, error: float, sizes: int = 1) -> int:
-        """Return the smallest u with sizes·2·P(U ≥ u) ≤ error, by halving; n₁n₂ + 1 if only that is."""
-        low, high = 0, self.n1 * self.n2 + 1
-        while low < high:
-            middle = (low + high) // 2
-            if self._error(middle, sizes) <= error:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-    def _error(self, u: int, sizes: int) -> float:
-        if self.table is not None:
-            return sizes * (2 * float(self.table[u]))
-        return float(sizes * (2 * self.upper_tail(np.array([float(u)]))[0]))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MannWhitneyNulls:
-    """max(U₊, U₋)/max(n₁, n₂), where n₁ and n₂ differ from feature to feature: one row moves it by at most 1.
-
-    That also holds for rows whose label is wrong or of which values were made missing or put in, the null staying that
-    of the sizes seen (checked for all sizes up to 26 and 1, 2, 3, 4 and 6 rows).
-    """
-
-    nulls: tuple[MannWhitneyNull, ...]
-    which: IntArray
-    """The null of each feature."""
-
-    def of(self, features: IntArray) -> MannWhitneyNulls:
-        """Return the nulls of some features."""
-        return MannWhitneyNulls(self.nulls, self.which[features])
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return the p-values of each feature's own null; 1 where a group has no value."""
-        p = np.ones(statistic.shape)
-        for index, at in group_indices(self.which[features]):
-            null = self.nulls[index]
-            if null.n1 and null.n2:  # U is a whole number; the division has moved it by a rounding error at most
-                p[at] = null.p_values(np.rint(statistic[at] * max(null.n1, null.n2)), at)
-        return p
-
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
-        """Return half a step of U below what the null of each feature asks for, out of reach of rounding."""
-        asked = [n.threshold(error, sizes) if n.n1 and n.n2 else Threshold(np.inf, np.inf) for n in self.nulls]
-        least = [(one.statistic - 0.5) / max(n.n1, n.n2, 1) for one, n in zip(asked, self.nulls, strict=True)]
-        return Threshold(np.array(least)[self.which], min(one.larger for one in asked))
-
-
-EXACT_WORK = 4e8
-"""Additions spent on an exact distribution: about half a second."""
-EXACT_ENTRIES = 10_000_000
-"""Probabilities that are kept where sizes differ from feature to feature: 80 MB."""
-
-
-@lru_cache(maxsize=8)
-def mann_whitney(n1: int, n2: int) -> MannWhitneyNull:
-    """Return the null distribution of U, exact up to ``EXACT_WORK`` additions.
-
-    The largest of all rows is from group 1 with chance n₁/(n₁ + n₂) and then beats n₂ others:
-    P(u; i, j) = i/(i+j)·P(u − j; i−1, j) + j/(i+j)·P(u; i, j−1). Only additions of positive numbers, so that the
-    smallest probabilities keep their digits.
-    """
-    exact = float(n1 * n2) ** 2 <= EXACT_WORK
-    small, large = min(n1, n2), max(n1, n2)
-    return MannWhitneyNull(n1, n2, _exact_tails(small, large, {(small, large)})[small, large] if exact else None)
-
-
-def mann_whitney_of(sizes: list[tuple[int, int]]) -> list[MannWhitneyNull]:
-    """Return the null distributions of several pairs of group sizes.
-
-    Smaller ones come out of the recursion to larger ones; exact are all that one such recursion can reach and keep.
-    """
-    box, entries, exact = (0, 0), 0, set()
-    for small, large in sorted({(min(pair), max(pair)) for pair in sizes}, key=lambda pair: pair[0] * pair[1]):
-        box = max(box[0], small), max(box[1], large)
-        entries += small * large
-        if float(box[0] * box[1]) ** 2 > EXACT_WORK or entries > EXACT_ENTRIES:
-            break
-        exact.add((small, large))
-    reach = [max((pair[side] for pair in exact), default=0) for side in (0, 1)]
-    tables = _exact_tails(reach[0], reach[1], exact) if exact else {}
-    return [MannWhitneyNull(n1, n2, tables.get((min(n1, n2), max(n1, n2)))) for n1, n2 in sizes]
-
-
-Tables = dict[tuple[int, int], FloatArray]
-
-
-def _exact_tails(small: int, large: int, wanted: set[tuple[int, int]]) -> Tables:
-    """Return P(U ≥ u), u = 0 …, for all ``wanted`` sizes (smaller, larger) on the way to the given ones."""
-    size = small * large + 1
-    rows = [np.zeros(size) for _ in range(small + 1)]  # i = 0: U = 0 whatever j
-    tails = dict.fromkeys((pair for pair in wanted if pair[0] == 0), np.array([1.0, 0.0]))
-    for row in rows:
-        row[0] = 1.0
-    for i in range(1, large + 1):
-        # i runs over the larger group: what is kept at a time is one array for each size of the smaller one.
-        new = [rows[0]]
-        for j in range(1, small + 1):
-            mixed = j / (i + j) * new[j - 1]
-            mixed[j:] += i / (i + j) * rows[j][: size - j]
-            new.append(mixed)
-        rows = new
-        for j in range(1, small + 1):
-            if (j, i) in wanted:
-                # Summed from the far end on, the smallest first, or their digits would be lost.
-                tails[j, i] = np.append(np.cumsum(rows[j][i * j :: -1])[::-1], 0.0)
-    return tails
 
 
 # From counts to evidence: the same few numbers read as a sign test or as contrasts that cancel skewness.

@@ -1,4 +1,4 @@
-"""What counts of groups say of every feature: tests of labels against others, one family of hypotheses over all of them.
+"""What counts of groups say of every feature: tests of labels against others, one family of hypotheses over all.
 
 A hypothesis is one feature in one test; those of a family are numbered test by test.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import rank_tails, rank_tests
+from sparsemean._kernels import rank_tails
 from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.rank_tails import LOG_2
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
@@ -24,8 +26,18 @@ REST = -1
 """Stands for all labels but the first one."""
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
-A_TASK = 256
+A_TASK = 1024
 """Hypotheses that a thread looks at in one go."""
+UPPER, LOWER, RAW = 0, 1, 2
+"""The test on max(x, 0), on min(x, 0), and on x itself."""
+BLOCK_SHARE = 4
+"""Fewer than a quarter of the values on one side of zero: they are counted among the zeros."""
+REPEAT_SHARE = 10
+"""Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without."""
+CLOSE = 2.0
+"""By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
+MOST_LOOKS = 2000
+"""Bad rows for which every A is looked at, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,9 @@ class Contrast:
     def bad(self, shares: tuple[float, float]) -> BadRows:
         """Return how many rows of each group are bad where those shares of the second and of the first may be."""
         second, first = shares
-        return bad_rows(self.sizes[self.first], first), sum(bad_rows(self.sizes[label], second) for label in self.labels)
+        return bad_rows(self.sizes[self.first], first), sum(
+            bad_rows(self.sizes[label], second) for label in self.labels
+        )
 
     def add(self, bad: BadRows, more: int) -> BadRows:
         """Return ``more`` bad rows where they do most: in the smaller group, each against all of the larger."""
@@ -70,8 +84,8 @@ class RankTest:
     negative values."""
     repeats: npt.NDArray[np.int64]
     """(features, 2): values that repeat others, among the positive and among the negative ones."""
-    shifted: tuple[RankTest | None, RankTest | None] = (None, None)
-    """The counts with the first group moved down, and up, by the smallest effect that matters; None for none."""
+    shifted: tuple[RankTest, ...] = ()
+    """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
 
     @property
     def n_features(self) -> int:
@@ -81,23 +95,31 @@ class RankTest:
     @property
     def pairs(self) -> FloatArray:
         """Pairs of rows that were compared, of every feature."""
-        return np.sum(self.counts[..., 0] * self.counts[..., 1], axis=1, dtype=np.float64)
+        return np.asarray(np.sum(self.counts[..., 0] * self.counts[..., 1], axis=1, dtype=np.float64))
+
+    @property
+    def won(self) -> FloatArray:
+        """Pairs in which the first group is larger, of every feature."""
+        n2, p1, p2, m1, m2 = np.moveaxis(self.counts[..., 1:6], -1, 0)
+        won = self.counts[..., 6] + self.counts[..., 8] + p1 * (n2 - p2) + (self.counts[..., 0] - p1 - m1) * m2
+        return np.asarray(np.sum(won, axis=1, dtype=np.float64))
+
+    @property
+    def tied(self) -> FloatArray:
+        """Pairs of equal values, of every feature."""
+        zeros = self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]
+        tied = self.counts[..., 7] + self.counts[..., 9] + zeros[..., 0] * zeros[..., 1]
+        return np.asarray(np.sum(tied, axis=1, dtype=np.float64))
 
     @property
     def delta(self) -> FloatArray:
         """Cliff's delta: pairs in which the first group is larger less those in which it is smaller, as a share."""
-        n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = np.moveaxis(self.counts, -1, 0)
-        won = won_p + won_m + p1 * (n2 - p2) + (n1 - p1 - m1) * m2
-        tied = tied_p + tied_m + (n1 - p1 - m1) * (n2 - p2 - m2)
-        net = np.sum(2 * won + tied, axis=1) - self.pairs
-        return np.asarray(net / np.maximum(self.pairs, 1.0))
+        return np.asarray((2 * self.won + self.tied - self.pairs) / np.maximum(self.pairs, 1.0))
 
     @property
     def constant(self) -> IntArray:
         """Features that hold one value only."""
-        n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = np.moveaxis(self.counts, -1, 0)
-        tied = tied_p + tied_m + (n1 - p1 - m1) * (n2 - p2 - m2)
-        return np.flatnonzero((np.sum(tied, axis=1) == self.pairs) & (self.pairs > 0))
+        return np.flatnonzero((self.tied == self.pairs) & (self.pairs > 0))
 
     def log_p(
         self,
@@ -114,40 +136,163 @@ class RankTest:
         It is bounded where that reaches ``goal`` and computed closely where the bound alone might miss it.
         """
         at = np.arange(self.n_features) if features is None else features
-        look = partial(_log_p, bad=bad, missing=missing, goal=goal, features=at, n_threads=n_threads)
-        if self.shifted == (None, None):
+        look = partial(self._look, bad=bad, missing=missing, goal=goal, features=at, n_threads=n_threads)
+        if not self.shifted:
             return look(self, side=side)
         looks = [
             look(test, side=sign, only_raw=True)
             for test, sign in zip(self.shifted, (1, -1), strict=True)
-            if test is not None and side in (0, sign)
+            if side in (0, sign)
         ]
-        return np.minimum(0.0, np.min(looks, axis=0) + np.log(len(looks)))
+        return np.asarray(np.minimum(0.0, np.min(looks, axis=0) + np.log(len(looks))))
+
+    @staticmethod
+    def _look(
+        test: RankTest, *, features: IntArray, n_threads: int, only_raw: bool = False, **options: Any
+    ) -> FloatArray:
+        rows = sum(test.contrast.rows)
+
+        def work(part: slice) -> FloatArray:
+            chosen = features[part]
+            return _Look(test.counts[chosen], test.repeats[chosen], rows, **options).log_p(only_raw=only_raw)
+
+        tasks = [slice(k, min(k + A_TASK, features.size)) for k in range(0, features.size, A_TASK)]
+        return np.concatenate([np.empty(0), *each(work, tasks, n_threads)])
 
 
-def _log_p(
-    test: RankTest,
-    *,
-    bad: BadRows,
-    side: int,
-    missing: bool,
-    goal: float,
-    features: IntArray,
-    n_threads: int,
-    only_raw: bool = False,
-) -> FloatArray:
-    out, n_rows = np.empty(features.size), sum(test.contrast.rows)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """One look at some features, for so many bad rows; see docs/guarantees.md.
 
-    def work(part: slice) -> None:
-        chosen = features[part]
-        bads = np.broadcast_to(np.array(bad, dtype=np.int64), (chosen.size, 2)).copy()
-        rank_tests.log_p_values(
-            test.counts[chosen], test.repeats[chosen], n_rows, side, only_raw, bads, missing, goal, out[part]
-        )
+    Which null applies is decided by numbers that labels do not enter: how many values are negative, how many positive,
+    and how many repeat others. A bad row moves each of them by one, so every rule within reach of the bad rows is
+    looked at and the largest p-value is taken.
+    """
 
-    tasks = [slice(k, min(k + A_TASK, features.size)) for k in range(0, features.size, A_TASK)]
-    list(each(work, tasks, n_threads))
+    counts: npt.NDArray[np.int64]
+    repeats: npt.NDArray[np.int64]
+    rows: int
+    bad: BadRows
+    side: int
+    missing: bool
+    goal: float
+
+    def log_p(self, *, only_raw: bool = False) -> FloatArray:
+        """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
+        m = sum(self.bad)
+        values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
+        few_below, many_below = BLOCK_SHARE * (below - m) < self.rows, BLOCK_SHARE * (below + m) >= self.rows
+        few_above, many_above = BLOCK_SHARE * (above - m) < self.rows, BLOCK_SHARE * (above + m) >= self.rows
+        zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
+        alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
+        there = values > 0
+        if only_raw:
+            return np.where(there, self._rule(RAW, alike, there), 0.0)
+        raw = self._rule(RAW, alike, there & many_below & many_above)
+        upper = self._rule(UPPER, self.repeats[:, 0], there & few_below)
+        lower = self._rule(LOWER, self.repeats[:, 1], there & few_above & (below + m > 0))
+        lower[few_above & (below + m == 0)] = 0.0
+        log_p = raw
+        log_p = np.where(few_below & many_above, np.maximum(log_p, upper), log_p)
+        log_p = np.where(few_above & many_below, np.maximum(log_p, lower), log_p)
+        both = np.minimum(0.0, LOG_2 + np.minimum(upper, lower))
+        log_p = np.where(few_below & few_above, np.maximum(log_p, both), log_p)
+        return np.where(there, log_p, 0.0)
+
+    def _rule(self, kind: int, repeats: IntArray, wanted: npt.NDArray[np.bool_]) -> FloatArray:
+        """Return the larger log p of the two ways to count ties, where bad rows could have led to either."""
+        m, out = sum(self.bad), np.full(wanted.size, -np.inf)
+        for halves, reached in (
+            (False, REPEAT_SHARE * (repeats - m) < self.rows),
+            (True, REPEAT_SHARE * (repeats + m) >= self.rows),
+        ):
+            at = np.flatnonzero(wanted & reached & (out < 0.0))
+            out[at] = np.maximum(out[at], self._block(kind, halves, self.counts[at]))
+        return out
+
+    def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64]) -> FloatArray:
+        """Return log p of one null."""
+        m = sum(self.bad)
+        first = np.full(counts.shape[0], self.side >= 0)
+        if self.side == 0:
+            w, *_ = doubled_statistic(counts, kind, first, halves=True)
+            first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
+        w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
+        moved = most_moved(counts[..., 0], counts[..., 1], self.bad, missing=self.missing)
+        place, sides = w.sum(axis=1) - 2 * moved, LOG_2 if self.side == 0 else 0.0
+        unknown = m > 0 and kind != RAW
+        most = np.minimum(A + m, n1 + n2) if unknown else A
+        log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))
+        if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS and not self.missing:
+            at = np.flatnonzero((log_p > self.goal) & (log_p < self.goal + CLOSE))
+            each_a = self._each_a(n1[at], n2[at], most[at], place[at], halves=halves) + sides
+            log_p[at] = np.minimum(log_p[at], each_a)
+        return log_p
+
+    def _each_a(self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, halves: bool) -> FloatArray:
+        """Return the largest tail of every A from ``most`` down that bad rows could have left, 0 beyond the goal."""
+        m, out = sum(self.bad), np.full(w.size, -np.inf)
+        goal = self.goal - (LOG_2 if self.side == 0 else 0.0)
+        for fewer in range(2 * m + 1):
+            at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
+            if not at.size:
+                break
+            tail = log_tails(n1[at], n2[at], most[at] - fewer, w[at], bound=False, halves=halves)
+            out[at] = np.maximum(out[at], tail)
+        return np.where(out <= goal, out, 0.0)
+
+
+def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
+    """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
+    out = np.empty(w.size)
+    rank_tails.log_tails(*(np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)), bound, halves, out)
     return out
+
+
+def doubled_statistic(
+    counts: npt.NDArray[np.int64], kind: int, first: npt.NDArray[np.bool_], *, halves: bool
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return 2U of each stratum for the group that is asked for, A, and its size and the other's as the null has them.
+
+    Ties of values that are not zero count ½ with ``halves``, else nothing; zeros tied with zeros always count ½ where
+    they are a block.
+    """
+    n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = np.moveaxis(counts, -1, 0)
+    swap = ~first[:, np.newaxis]
+    won_p = np.where(swap, p1 * p2 - won_p - tied_p, won_p)
+    won_m = np.where(swap, m1 * m2 - won_m - tied_m, won_m)
+    n1, n2 = np.where(swap, n2, n1), np.where(swap, n1, n2)
+    p1, p2 = np.where(swap, p2, p1), np.where(swap, p1, p2)
+    m1, m2 = np.where(swap, m2, m1), np.where(swap, m1, m2)
+    if kind == UPPER:
+        return 2 * won_p + (n1 + p1) * (n2 - p2) + halves * tied_p, p1 + p2, n1, n2
+    if kind == LOWER:  # turned around, the zeros lie at the bottom again, and what won has lost
+        return 2 * won_m + (n1 - m1) * (n2 + m2) + halves * tied_m, m1 + m2, n2, n1
+    z1, z2 = n1 - p1 - m1, n2 - p2 - m2
+    won = won_p + won_m + p1 * (n2 - p2) + z1 * m2
+    return 2 * won + halves * (tied_p + tied_m + z1 * z2), n1 + n2, n1, n2
+
+
+def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:
+    """Return by how much bad rows of the first and of the second group can move U, summed over (items, strata).
+
+    With ``missing`` values a bad row may have been hidden, or put where there was none.
+    """
+    bad1, bad2 = bad
+    if missing:
+        return np.asarray(bad1 * (n2.max(axis=1) + bad2) + bad2 * n1.max(axis=1))
+    if n1.shape[1] == 1:
+        b1, b2 = np.minimum(bad1, n1[:, 0]), np.minimum(bad2, n2[:, 0])
+        return np.asarray(b1 * n2[:, 0] + b2 * n1[:, 0] - b1 * b2)
+    return _largest_sum(n1, n2, bad1) + _largest_sum(n2, n1, bad2)
+
+
+def _largest_sum(own: IntArray, other: IntArray, bad: int) -> IntArray:
+    """Return the sum of the ``bad`` largest of the numbers other_h, of which each is there own_h times."""
+    order = np.argsort(-other, axis=1, kind="stable")
+    there, worth = np.take_along_axis(own, order, axis=1), np.take_along_axis(other, order, axis=1)
+    before = np.cumsum(there, axis=1) - there
+    return np.asarray(np.sum(np.clip(bad - before, 0, there) * worth, axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,9 +325,7 @@ class RankEvidence:
                 features = rising[first:last] - start
             start += test.n_features
             out.append(
-                test.log_p(
-                    bad, side=self.side, missing=self.missing, goal=goal, features=features, n_threads=n_threads
-                )
+                test.log_p(bad, side=self.side, missing=self.missing, goal=goal, features=features, n_threads=n_threads)
             )
         joined = np.concatenate(out)
         if order is None:
@@ -232,19 +375,11 @@ def tests_of(counts: CellCounts, contrasts: Sequence[Contrast], sweeps: Sequence
 @lru_cache(maxsize=4096)
 def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
     """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
-    n1, n2 = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
-    scratch = np.empty((5 * n1.size, int(np.minimum(n1, n2).max()) + 64))
-    lanes = np.empty((20, rank_tails.LANES))
-    total, goal = int(n1 @ n2), np.log(error)
+    n1, n2 = np.array([first]), np.array([second])
+    total, goal = int(np.sum(n1 * n2)), np.log(error)
     low, high = total // 2 + 1, total + 1
     while low < high:
         middle = (low + high) // 2
-        tail = rank_tails.log_tail(n1, n2, n1 + n2, 2 * middle, False, False, scratch, lanes)
+        tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
         low, high = (low, middle) if tail <= goal else (middle + 1, high)
     return low
-
-
-def most_moved(first: Sequence[int], second: Sequence[int], bad: BadRows, *, missing: bool = False) -> int:
-    """Return by how much bad rows can move U."""
-    n1, n2 = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
-    return int(rank_tests.most_moved(n1, n2, bad[0], bad[1], missing))
