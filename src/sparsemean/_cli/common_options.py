@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from sparsemean._data.table import Table
+    from sparsemean.comparison import Comparison
     from sparsemean.result import Estimate
 
 SHOWN = 20
@@ -90,7 +91,7 @@ def written(*targets: object, err: bool = False) -> None:
         echo(f"Written: {visible(target)}", err=err)
 
 
-def report(estimate: Estimate, title: str, seconds: float) -> None:
+def report(estimate: Estimate | Comparison, title: str, seconds: float) -> None:
     """Print shape, table, one sentence and the time, 80 columns wide."""
     from rich.console import Console
     from rich.table import Table as Grid
@@ -102,38 +103,64 @@ def report(estimate: Estimate, title: str, seconds: float) -> None:
     echo(shown.get().removesuffix("\n"))
 
 
-def _show(estimate: Estimate, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
-    """Print a result on ``console``, the features in ``grid``."""
-    plan = estimate.plan
-    console.print(f"{visible(title)}: {plan.n_rows:,} rows × {plan.n_features:,} columns")
-    selected = estimate.table()
+def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
+    """Print a result on ``console``, the features, or the tests, in ``grid``."""
+    from sparsemean.comparison import Comparison
+
+    one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
+    console.print(f"{visible(title)}: {one.plan.n_rows:,} rows × {one.plan.n_features:,} columns")
+    if isinstance(estimate, Comparison):
+        _fill_tests(estimate, grid)
+        console.print(grid)
+    else:
+        _fill_features(estimate, console, grid)
+    console.print(visible(estimate.summary()))
+    seed = "" if one.labels is not None else f"Seed {one.seed}; "
+    last = list(estimate.results.values())[-1] if isinstance(estimate, Comparison) else estimate
+    console.print(f"{seed}{seconds:.2f} s in all, {last.status.seconds:.2f} s for the fit.")
+
+
+def _fill_tests(comparison: Comparison, grid: Grid) -> None:
+    """Write a line for each test: how many features, and the strongest of them."""
+    from sparsemean._report.comparison import overview
+
+    for name in ("test", "rows", "features", "strongest first"):
+        grid.add_column(name, justify="right" if name in ("rows", "features") else "left", overflow="fold")
+    for row in overview(comparison):
+        rows = f"{row['n label']:,} / {row['n reference']:,}"
+        grid.add_row(visible(row["test"]), rows, f"{row['features']:,}", visible(row["strongest"]))
+
+
+def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
+    """Print the selected features."""
+    plan, selected = estimate.plan, estimate.table()
     grid.add_column("feature", overflow="fold")
     adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
-    for name in ("estimate", "interval", sure, "radius", "survives"):
+    pairs = plan.dealing == "pairs"  # of groups the share of pairs above is told: a shift may be 0 where zeros are many
+    for name in ("estimate", "interval", *(["auc"] if pairs else []), sure, "radius", "survives"):
         grid.add_column(name, justify="right")
     row: Any
     for row in selected.head(SHOWN).itertuples():
         interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
         survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
         value = f"{row.estimate:.4g}".replace("nan", "–")
-        cells = (value, interval, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
+        auc = [f"{row.auc:.3f}"] if pairs else []
+        cells = (value, interval, *auc, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
         grid.add_row(visible(row.feature), *cells)
     if len(selected):
         console.print(grid)
     if len(selected) > SHOWN:
         console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
-    console.print(visible(estimate.summary()))
-    seed = "" if estimate.labels is not None else f"Seed {estimate.seed}; "
-    console.print(f"{seed}{seconds:.2f} s in all, {estimate.status.seconds:.2f} s for the fit.")
 
 
-def details(estimate: Estimate, table: Table, opened: float) -> None:
+def details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
     """Print how the file was read and with what the result was made."""
-    source, status = table.source, estimate.status
+    one = next(iter(estimate.results.values())) if hasattr(estimate, "results") else estimate
+    source, status = table.source, one.status
     kind = "sparse" if source.sparse else "dense"
     lines = [
         f"Read along {source.along}, {kind}, {source.dtype}; {opened:.2f} s to open.",
-        f"Bad rows allowed for: {estimate.plan.bad_rows} of {estimate.plan.n_units}. "
+        f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}. "
         f"Features walked step by step: {status.walked}.",
         "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
     ]
@@ -270,7 +297,7 @@ def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
     check_apart(page, inputs, "--report")
 
 
-def show(estimate: Estimate, title: str, seconds: float, *, json_file: str | None, quiet: bool) -> None:
+def show(estimate: Estimate | Comparison, title: str, seconds: float, *, json_file: str | None, quiet: bool) -> None:
     """Print a result, as JSON where that is asked for."""
     from sparsemean._fit.write import as_json
 

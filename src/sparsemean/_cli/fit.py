@@ -17,6 +17,7 @@ from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.table import ReadOptions, Table
+    from sparsemean.comparison import Comparison
     from sparsemean.result import Estimate
 
 
@@ -171,7 +172,7 @@ def _spread(
         yield table
 
 
-def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate:
+def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate | Comparison:
     """Fit one sample, or compare groups."""
     from sparsemean._fit import one_sample, two_sample
 
@@ -180,14 +181,12 @@ def _estimate(table: Table, group: str | None, options: dict[str, Any], progress
     if group is None:
         return one_sample.fit(table, progress=progress, **_one_sample(options))
     given = {name: options[name] for name in ("contamination", "level", "missing")}
-    compared: Any = two_sample.compare(
+    return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=vs or _label(reference, table.groups),
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
         random_state=options["seed"], n_jobs=options["jobs"], progress=progress, argument=f"--group {group}",
         **given, **direction,
-    )  # fmt: skip
-    estimate: Estimate = compared.result
-    return estimate
+    ).result  # fmt: skip
 
 
 def _label(written: str | None, labels: Any) -> Any:
@@ -243,7 +242,7 @@ def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:
             common_options.check_apart(target, [file], advice=", or allow it with --overwrite" if annotated else "")
 
 
-def _write(estimate: Estimate, file: Path, target: Path, overwrite: bool) -> None:
+def _write(estimate: Estimate | Comparison, file: Path, target: Path, overwrite: bool) -> None:
     if target.suffix.lower() == ".h5ad":
         from sparsemean._fit.write import write_h5ad
 
@@ -254,7 +253,7 @@ def _write(estimate: Estimate, file: Path, target: Path, overwrite: bool) -> Non
     write(estimate, target)
 
 
-def _write_page(estimate: Estimate, page: Path, group: str | None, title: str) -> None:
+def _write_page(estimate: Estimate | Comparison, page: Path, group: str | None, title: str) -> None:
     """Write the report."""
     what = "which features have a mean" if group is None else f"what differs by {group}"
     estimate.report(page, title=f"{title}: {what}")

@@ -18,7 +18,8 @@ from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.table import FileContext, Names, as_names
 from sparsemean._util.files import check_writable, replacing
-from sparsemean._util.records import IntArray
+from sparsemean._util.records import IntArray, RowScores
+from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".json", ".parquet", ".h5ad")
 FORMAT = "sparsemean-fit-1"
+FORMAT_OF_TESTS = "sparsemean-tests-1"
 
 
 def check_target(path: Path) -> None:
@@ -41,13 +43,29 @@ def check_target(path: Path) -> None:
         require("h5py", extra="hdf5", purpose="writing .h5ad files")
 
 
-def as_json(estimate: Estimate) -> str:
+def as_json(estimate: Estimate | Comparison) -> str:
     """Return the selected features and the settings; what is infinite or not known is null."""
-    plan = estimate.plan
-    suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
-    content = {
-        "format": FORMAT,
+    if isinstance(estimate, Comparison):
+        tests = [content_of(each) for each in estimate.results.values()]
+        content = {"format": FORMAT_OF_TESTS, "summary": estimate.summary(), "tests": tests}
+    else:
+        content = {"format": FORMAT, **content_of(estimate)}
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def content_of(estimate: Estimate) -> dict[str, Any]:
+    """Return what a file says of one sample, or of one test."""
+    plan, rows = estimate.plan, estimate.rows
+    suspects = [] if rows is None else rows.suspects.tolist()
+    reasons = [] if rows is None else [estimate.names(np.array(why, dtype=np.intp)) for why in rows.reasons]
+    return {
         "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
+        "group_sizes": list(plan.sizes) or None,
+        "bad_by_group": list(plan.bad_by_group) or None,
+        "alternative": plan.alternative,
+        "min_effect": plan.min_effect,
+        "tests": plan.n_tests,
+        "strata": plan.n_strata,
         "rows": plan.n_rows,
         "columns": plan.n_features,
         "contamination": plan.contamination,
@@ -65,10 +83,10 @@ def as_json(estimate: Estimate) -> str:
         "not_certified": _records(estimate.table(certified=False)),
         "suspects": suspects,
         "suspect_names": estimate.row_names(suspects),
+        "suspect_features": reasons,
         "summary": estimate.summary(),
         "notes": list(estimate.status.messages),
     }
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -83,7 +101,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int)) else None
 
 
-def write(estimate: Estimate, path: Path) -> None:
+def write(estimate: Estimate | Comparison, path: Path) -> None:
     """Write the selected features to ``path`` by its ending; what was there stays if this fails."""
     check_target(path)
     with replacing(path) as temporary:
@@ -107,7 +125,7 @@ SLACK = 1_000_000
 
 
 def write_h5ad(
-    estimate: Estimate,
+    estimate: Estimate | Comparison,
     source_path: str | Path,
     target_path: str | Path,
     *,
@@ -118,7 +136,8 @@ def write_h5ad(
 
     ``var`` gets a column for the selection, estimate, interval, p-values, radius and contamination survived of every
     gene (NaN for those not looked at), ``obs`` the score of every cell and whether it is suspect, ``uns`` the settings
-    as JSON. Columns of an earlier run are replaced.
+    as JSON. Several tests have columns of ``var`` each, with their label in the name. Columns of an earlier run are
+    replaced.
 
     Parameters
     ----------
@@ -163,7 +182,7 @@ class _Additions:
         return columns + 4 * sum(len(str(value)) for value in self.settings.values())
 
 
-def _additions(estimate: Estimate, source: Path, key: str) -> _Additions:
+def _additions(estimate: Estimate | Comparison, source: Path, key: str) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of a file."""
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
@@ -171,18 +190,26 @@ def _additions(estimate: Estimate, source: Path, key: str) -> _Additions:
             file.own(name)
         var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
         names, n_cells = as_names(var.index()), obs.index().size
-    if n_cells != estimate.plan.n_rows:
-        raise _another(opened, f"{n_cells} cells where the fit had {estimate.plan.n_rows} rows")
-    columns = _of_genes(estimate, _places(names, estimate, opened), names.size)
+    tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
+    one, several = tests[0], len(tests) > 1
+    of_cells = one.class_names is None or (one.labels is not None and one.units is None)  # not of subjects or pairs
+    if of_cells and n_cells != one.plan.n_rows:
+        raise _another(opened, f"{n_cells} cells where the fit had {one.plan.n_rows} rows")
+    places, added = _places(names, one, opened), dict[str, Column]()
+    for test in tests:
+        called = [] if test.class_names is None or not several else test.class_names[::-1].tolist()
+        label = f"_{'_vs_'.join(called)}".replace("/", "_") if called else ""  # a slash parts names in HDF5
+        columns = _of_genes(test, places, names.size)
+        added |= {f"{key}{label}_{name}": column for name, column in columns.items()}
     return _Additions(
-        var={f"{key}_{name}": column for name, column in columns.items()},
-        obs={f"{key}_{name}": column for name, column in _of_cells(estimate).items()},
+        var=added,
+        obs={f"{key}_{name}": column for name, column in _of_cells(estimate.rows).items()} if of_cells else {},
         settings={
             "json": as_json(estimate),
-            "selection": estimate.plan.selection,
-            "seed": str(estimate.seed),
-            "contamination": estimate.plan.contamination,
-            "level": estimate.plan.level,
+            "selection": one.plan.selection,
+            "seed": str(one.seed),
+            "contamination": one.plan.contamination,
+            "level": one.plan.level,
             "n_selected": int(estimate.support.size),
         },
     )
@@ -252,16 +279,13 @@ def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Co
     return of_genes
 
 
-def _of_cells(estimate: Estimate) -> dict[str, Column]:
+def _of_cells(rows: RowScores | None) -> dict[str, Column]:
     """Return columns of ``obs``, where rows were judged."""
-    if estimate.rows is None:
+    if rows is None:
         return {}
-    scores = estimate.rows.scores
-    if estimate.labels is not None:  # between two groups no row is called suspect: a column of False would say more
-        return {"score": scores}
-    suspect = np.zeros(scores.size, dtype=bool)
-    suspect[estimate.rows.suspects] = True
-    return {"score": scores, "suspect": suspect}
+    suspect = np.zeros(rows.scores.size, dtype=bool)
+    suspect[rows.suspects] = True
+    return {"score": rows.scores, "suspect": suspect}
 
 
 def _put(frame: Any, columns: Mapping[str, Column]) -> None:
