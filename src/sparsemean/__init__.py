@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from sparsemean._counts.merging import merge
     from sparsemean._counts.sketch import Sketch, sketch
     from sparsemean._counts.sketch_file import load_sketch
-    from sparsemean._fit.one_sample import Certified, certify, sparse_mean
+    from sparsemean._fit.certifying import Certified, certify
+    from sparsemean._fit.one_sample import sparse_mean
     from sparsemean._fit.power import plan
     from sparsemean._fit.storage import load
     from sparsemean._util.records import Plan
+    from sparsemean.comparison import Comparison
     from sparsemean.errors import InputError
     from sparsemean.estimators import SparseMean, SparseMeanDifference
     from sparsemean.result import Estimate
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Certified",
+    "Comparison",
     "Estimate",
     "InputError",
     "Plan",
@@ -45,14 +48,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Certified": "_fit.one_sample",
+    "Certified": "_fit.certifying",
+    "Comparison": "comparison",
     "Estimate": "result",
     "InputError": "errors",
     "Plan": "_util.records",
     "Sketch": "_counts.sketch",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",
-    "certify": "_fit.one_sample",
+    "certify": "_fit.certifying",
     "load": "_fit.storage",
     "load_sketch": "_counts.sketch_file",
     "merge": "_counts.merging",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean._cli.common_options import echo, progressing, report, say, visible
+from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -63,8 +64,10 @@ def demo() -> None:
 
 
 @click.command(short_help="What so many rows and columns can show.")
-@click.argument("n", type=int)
-@click.argument("d", type=int)
+@click.argument("numbers", type=int, nargs=-1, required=True, metavar="[N] D")
+@click.option(
+    "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
+)
 @click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
@@ -72,11 +75,18 @@ def demo() -> None:
 @click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
 @click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
 @click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
-def plan(n: int, d: int, **options: Any) -> None:
+def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options: Any) -> None:
     """Say what N rows of D features can show, before any data are seen."""
     from sparsemean._fit.power import plan as make_plan
 
-    made = make_plan(n, d, **options)
+    wanted = "D alone" if two_groups else "N and D"
+    if len(numbers) != (1 if two_groups else 2):
+        advice = "--two-groups N0 N1 has the rows" if two_groups else "or give --two-groups N0 N1 and D"
+        raise InputError("numbers", f"be {wanted}", " ".join(map(str, numbers)), advice)
+    made = make_plan(two_groups or numbers[0], numbers[-1], **options)
+    if two_groups:
+        say(made.summary())
+        return
     assert made.outlook is not None
     say(made.summary())
     echo("\n  bucket of   buckets   majority needed   detectable mean (σ)   if opposed")

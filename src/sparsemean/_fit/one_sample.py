@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
@@ -22,10 +21,10 @@ from sparsemean._fit.inference import Inference, best_beta, estimate_support, in
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import FamilyMember, radius, rule_of
+from sparsemean._stats.selection import FamilyMember
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import (
     BucketSpec,
@@ -275,139 +274,3 @@ def _uncertified(
     features = np.setdiff1d(of_kept.support, np.concatenate((selection.support, selection.skipped)))
     located = screening.locate_features(data, screened, features, method=request.method)
     return Uncertified(features, located.mean + data.offset(features), of_kept.p_adjusted[features])
-
-
-# The decisions of a fit without its estimates: one pass, and answers that lie where the data lie.
-
-RULES = ("fwer", "fdr", "fdr_by")
-"""The paper's rule needs walks, and so the data again: that is a fit."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Certified:
-    """Which features have a mean that is not zero, and how sure that is: (d,) arrays but for the support.
-
-    The arrays are those of an `Estimate` of the same data and seed, NumPy's or, where the data lie on a device, CuPy's.
-    Only the support may be larger: columns that hold one value only are not looked for.
-
-    Attributes
-    ----------
-    support : array of int
-        The selected features, sorted.
-    p_values : array of shape (d,)
-        Valid against any replacement of ⌈εn⌉ rows, not adjusted for the number of features.
-    p_adjusted : array of shape (d,)
-        Holm-adjusted p-values.
-    q_values : array of shape (d,)
-        Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``).
-    radius : array of int of shape (d,)
-        Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
-    max_contamination : array of shape (d,)
-        Largest share of bad rows at which a feature is still selected; NaN if it never is.
-    beta : array of shape (d,)
-        β₀ = (N₊ − N₋)/J at the best bucket size.
-    bucket_size : array of int of shape (d,)
-        The bucket size with the smallest p-value.
-    feature_names : ndarray of str or None
-        Names of the features, where the input has any.
-    plan : Plan
-        Settings and shapes.
-    seed : int
-        The seed that assigned rows to buckets.
-    """
-
-    support: IntArray
-    p_values: FloatArray
-    p_adjusted: FloatArray
-    q_values: FloatArray
-    radius: IntArray
-    max_contamination: FloatArray
-    beta: FloatArray
-    bucket_size: IntArray
-    feature_names: npt.NDArray[np.object_] | None
-    plan: Plan
-    seed: int
-
-    def __repr__(self) -> str:
-        n, d = self.plan.n_rows, self.plan.n_features
-        return f"<Certified: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
-
-
-def certify(
-    X: Any,
-    *,
-    contamination: Any = 0.05,
-    selection: Any = "fwer",
-    level: Any = 0.05,
-    noise: Any = "symmetric",
-    bucket_sizes: Any = "auto",
-    null: Any = 0.0,
-    missing: Any = "raise",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    device: Any = None,
-    feature_names: Any = None,
-) -> Certified:
-    """Find the features of ``X`` whose mean is not zero and say how sure that is, in one pass and without estimates.
-
-    Parameters
-    ----------
-    X : array or data frame of shape (n, d)
-        Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
-    contamination : float in [0, 0.5), default=0.05
-        Share ε of rows that may be arbitrary.
-    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
-        As in `SparseMean`; the paper's rule needs a fit.
-    level : float in (0, 1), default=0.05
-        Error rate of the selection.
-    noise, bucket_sizes, null, missing, random_state, n_jobs, device
-        As in `SparseMean`.
-    feature_names : sequence of d names, optional
-        Defaults to the column names of a data frame, else the features are numbered.
-
-    Returns
-    -------
-    Certified
-        Support, p-values, radius and ``max_contamination``.
-
-    Examples
-    --------
-    >>> from sparsemean import certify, simulate
-    >>> data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
-    >>> found = certify(data.X, contamination=0.1, random_state=0)
-    >>> found.support
-    array([0, 1, 2, 3])
-    >>> int(found.radius[found.support].min())
-    128
-    """
-    rule = planning.one_of(selection, RULES, argument="selection")
-    data, _ = prepare(
-        as_table(X, feature_names), random_state=random_state, n_jobs=n_jobs, device=device, null=null,
-        contamination=contamination, selection=rule, level=level, noise=noise, bucket_sizes=bucket_sizes,
-        missing=missing, refine=None, screen_rows=False,
-    )  # fmt: skip
-    with where_it_lies(data.table):
-        return decide(data)
-
-
-def decide(data: FitData) -> Certified:
-    """Count, select and say how far each feature is from the other side."""
-    plan, counts = data.plan, data.count()
-    inference = settle(data, counts, infer(plan, counts))
-    selection = inference.selection
-    rule = rule_of(plan.selection, plan.level, plan.n_features)
-    beta, bucket_size = best_beta(plan, counts, selection)
-    slack = selection.last_slack
-    return Certified(
-        support=selection.support,
-        p_values=selection.p_values,
-        p_adjusted=selection.p_adjusted,
-        q_values=selection.q_values,
-        radius=radius(inference.evidence, selection, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units),
-        max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
-        beta=beta,
-        bucket_size=bucket_size,
-        feature_names=data.table.feature_names,
-        plan=plan,
-        seed=data.seed,
-    )

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 
 from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, two_sided
-from sparsemean._stats.planning import MIN_ROWS, PAPER_ALPHA, PAPER_ETA, bad_rows, check_share, plan_fit, theory_buckets
+from sparsemean._stats.planning import (
+    MIN_ROWS,
+    PAPER_ALPHA,
+    PAPER_ETA,
+    bad_rows,
+    check_level,
+    check_share,
+    check_shares,
+    groups_plan,
+    plan_fit,
+    theory_buckets,
+)
 from sparsemean._stats.rank_evidence import critical_rank
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import integer, real
@@ -189,7 +200,7 @@ MOST = 10**15
 
 
 def plan(
-    n: int,
+    n: int | tuple[int, int],
     d: int,
     *,
     contamination: float = 0.05,
@@ -205,10 +216,12 @@ def plan(
 
     Parameters
     ----------
-    n, d : int
-        Rows and features.
+    n : int or pair of int
+        Rows; a pair are the rows of a reference and of a label that are compared.
+    d : int
+        Features.
     contamination : float in [0, 0.5)
-        Share of rows that may be arbitrary.
+        Share of rows, of each group, that may be arbitrary; a pair gives that of the reference and that of the label.
     level : float
         Family-wise error rate.
     bucket_sizes : "auto" or tuple of int
@@ -234,6 +247,8 @@ def plan(
     >>> sm.plan(2000, 20_000, contamination=0.01).detectable_effect  # doctest: +ELLIPSIS
     0.1...
     """
+    if isinstance(n, tuple) or np.ndim(n) == 1:
+        return plan_groups(n, d, contamination=contamination, level=level, power=power, effect=effect)
     for name, value, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
         integer(value, argument=name, least=1, rule="be a positive integer")
         integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
@@ -259,6 +274,103 @@ def plan(
         text=_text(fit_plan, (best, opposed), survivable, needed, effect, power),
     )
     return replace(fit_plan, outlook=outlook)
+
+
+def plan_groups(sizes: Any, d: int, *, contamination: Any, level: Any, power: Any, effect: float | None = None) -> Plan:
+    """Say what can be found between a reference and a label of so many rows each."""
+    if len(sizes) != 2:
+        raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
+    rule = "be numbers of rows of at least 2"
+    n0, n1 = (integer(size, argument="n", least=2, most=MOST, rule=rule) for size in sizes)
+    integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
+    power, shares = check_share("power", power), check_shares(contamination)
+    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
+        raise InputError("effect", "be a positive number", effect)
+    bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
+    made = groups_plan(
+        n0 + n1, int(d), shares=shares, sizes=(n0, n1), bad_by_group=bad, n_tests=1, n_strata=1, rest=False,
+        selection="fwer", level=check_level(level), alternative="two-sided", min_effect=0.0, missing="raise",
+    )  # fmt: skip
+    if impossible := groups_possible(made):
+        raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
+    found, opposed = (_shift(made.sizes, shares, made.level / d, power, against) for against in (False, True))
+    limit = survivable_share(made.sizes, made.level / d / 2)
+    needed = None if effect is None else _groups_needed(made, shares, effect, power)
+    row = {"reference": n0, "label": n1, "effect": found, "effect_opposed": opposed, "auc": _auc(found)[0]}
+    text = _groups_text(made, row, limit, needed, effect, power)
+    outlook = PowerAnalysis(found, limit, needed, effect, power, (row,), (), text)
+    return replace(made, outlook=outlook)
+
+
+def _auc(shift: float) -> tuple[float, float]:
+    """Return P(X > Y) for normal X and Y a ``shift`` apart, and P(X > Y and X > Y')."""
+    from scipy.special import ndtr, roots_hermitenorm
+
+    nodes, weights = roots_hermitenorm(80)
+    at = ndtr(nodes + shift)
+    return float(weights @ at / weights.sum()), float(weights @ at**2 / weights.sum())
+
+
+def _shift(sizes: tuple[int, ...], shares: tuple[float, float], error: float, power: float, against: bool) -> float:
+    """Return the shift, in σ of normal noise, that two groups show with ``power``; bad rows say nothing, or oppose."""
+    from scipy.special import ndtri
+
+    n0, n1 = sizes
+    b0, b1 = (bad_rows(n, share) for n, share in zip(sizes, shares, strict=True))
+    needed = critical_rank((n1,), (n0,), error / 2) + b1 * n0 + b0 * n1 - b0 * b1
+    voting = (n0 - b0, n1 - b1) if against else sizes
+
+    def reached(shift: float) -> bool:
+        auc, twice = _auc(shift)
+        pairs = voting[0] * voting[1]
+        variance = pairs * (auc * (1 - auc) + (sum(voting) - 2) * (twice - auc * auc))
+        return bool(pairs * auc - ndtri(power) * math.sqrt(variance) >= needed)
+
+    low, high = 0.0, 50.0
+    if not reached(high):
+        return math.inf
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power: float) -> int:
+    """Return the rows in all, to within 1 %, at which ``effect`` is found between groups of the same ratio; 0: none."""
+    share, error = made.sizes[0] / sum(made.sizes), made.level / made.n_features
+
+    def suffices(n: int) -> bool:
+        first = min(max(2, round(share * n)), n - 2)
+        return _shift((first, n - first), shares, error, power, against=False) <= effect
+
+    low = high = MIN_ROWS
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            return 0
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def _groups_text(
+    made: Plan, row: dict[str, float], limit: float, needed: int | None, effect: float | None, power: float
+) -> str:
+    (n0, n1), (b0, b1) = made.sizes, made.bad_by_group
+    sentences = [
+        f"With {n1:,} rows of a label against {n0:,} of its reference and {made.n_features:,} features, {b1} and {b0} "
+        f"rows of which may be bad, a shift of {row['effect']:.3g} standard deviations is found with probability "
+        f"{power:g} (normal noise; {row['auc']:.0%} of pairs above), at a family-wise error of {made.level:g}.",
+        f"If all bad rows vote against it, it takes {row['effect_opposed']:.3g}."
+        if math.isfinite(row["effect_opposed"])
+        else "If all bad rows vote against it no shift is found.",
+        f"Groups that do not overlap survive {limit:.1%} bad rows of each.",
+    ]
+    if needed is not None:
+        rows = f"{needed:,} rows in all" if needed else "more rows than can be planned for"
+        sentences.append(f"A shift of {effect:g} takes {rows}, in the same ratio.")
+    return " ".join(sentences)
 
 
 def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:

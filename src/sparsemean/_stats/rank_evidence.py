@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import rank_tails
 from sparsemean._kernels.memory_layout import count_threads, each
-from sparsemean._kernels.rank_tails import LOG_2
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
@@ -28,6 +26,7 @@ MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 A_TASK = 1024
 """Hypotheses that a thread looks at in one go."""
+LOG_2 = float(np.log(2.0))
 UPPER, LOWER, RAW = 0, 1, 2
 """The test on max(x, 0), on min(x, 0), and on x itself."""
 BLOCK_SHARE = 4
@@ -244,6 +243,8 @@ class _Look:
 
 def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
     """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
+    from sparsemean._kernels import rank_tails  # where it is used: numba takes its time, and one sample has no need
+
     out = np.empty(w.size)
     rank_tails.log_tails(*(np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)), bound, halves, out)
     return out

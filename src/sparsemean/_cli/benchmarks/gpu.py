@@ -53,8 +53,9 @@ def _drawn(kind: str, n: int, d: int) -> Any:
 
 def _resident(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iterator[Row]:
     from sparsemean._data import as_table
+    from sparsemean._fit.certifying import decide
     from sparsemean._fit.data import FitData
-    from sparsemean._fit.one_sample import decide, validate_request
+    from sparsemean._fit.one_sample import validate_request
     from sparsemean._kernels import gpu
     from sparsemean._stats.buckets import assign_block_buckets
     from sparsemean._util.records import BucketSpec

@@ -1,0 +1,207 @@
+"""The decisions of a fit without its estimates: one pass, and answers that lie where the data lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data import as_table
+from sparsemean._data.gpu import where_it_lies
+from sparsemean._data.table import Table
+from sparsemean._fit.data import FitData
+from sparsemean._fit.inference import best_beta, infer, settle
+from sparsemean._fit.one_sample import prepare
+from sparsemean._stats import planning
+from sparsemean._stats.arrays import namespace
+from sparsemean._stats.selection import FamilyMember, radius, rule_of
+from sparsemean._util.checks import draw_seed
+from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean.errors import InputError
+
+RULES = ("fwer", "fdr", "fdr_by")
+"""The paper's rule needs walks, and so the data again: that is a fit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certified:
+    """Which features have a mean that is not zero, and how sure that is: (d,) arrays but for the support.
+
+    The arrays are those of an `Estimate` of the same data and seed, NumPy's or, where the data lie on a device, CuPy's.
+    Only the support may be larger: columns that hold one value only are not looked for.
+
+    Attributes
+    ----------
+    support : array of int
+        The selected features, sorted.
+    p_values : array of shape (d,)
+        Valid against any replacement of ⌈εn⌉ rows, not adjusted for the number of features.
+    p_adjusted : array of shape (d,)
+        Holm-adjusted p-values.
+    q_values : array of shape (d,)
+        Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``).
+    radius : array of int of shape (d,)
+        Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
+    max_contamination : array of shape (d,)
+        Largest share of bad rows at which a feature is still selected; NaN if it never is.
+    beta : array of shape (d,)
+        β₀ = (N₊ − N₋)/J at the best bucket size.
+    bucket_size : array of int of shape (d,)
+        The bucket size with the smallest p-value.
+    feature_names : ndarray of str or None
+        Names of the features, where the input has any.
+    plan : Plan
+        Settings and shapes.
+    seed : int
+        The seed that assigned rows to buckets.
+    """
+
+    support: IntArray
+    p_values: FloatArray
+    p_adjusted: FloatArray
+    q_values: FloatArray
+    radius: IntArray
+    max_contamination: FloatArray
+    beta: FloatArray
+    bucket_size: IntArray
+    feature_names: npt.NDArray[np.object_] | None
+    plan: Plan
+    seed: int
+
+    def __repr__(self) -> str:
+        n, d = self.plan.n_rows, self.plan.n_features
+        return f"<Certified: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
+
+
+def certify(
+    X: Any,
+    y: Any = None,
+    *,
+    contamination: Any = 0.05,
+    selection: Any = "fwer",
+    level: Any = 0.05,
+    noise: Any = "symmetric",
+    bucket_sizes: Any = "auto",
+    null: Any = 0.0,
+    missing: Any = "raise",
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    device: Any = None,
+    feature_names: Any = None,
+    **of_groups: Any,
+) -> Certified | dict[Any, Certified]:
+    """Find the features whose mean is not zero, or which differ between groups, and say how sure that is.
+
+    One pass, and no estimates.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, d)
+        Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
+    y : sequence of n labels, optional
+        The group of each row: groups are compared, as by `SparseMeanDifference`.
+    contamination : float in [0, 0.5), default=0.05
+        Share ε of rows that may be arbitrary; of each group, where groups are compared.
+    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
+        As in `SparseMean`; the paper's rule needs a fit.
+    level : float in (0, 1), default=0.05
+        Error rate of the selection.
+    noise, bucket_sizes, null, missing, random_state, n_jobs, device
+        As in `SparseMean`.
+    feature_names : sequence of d names, optional
+        Defaults to the column names of a data frame, else the features are numbered.
+    **of_groups
+        ``reference``, ``alternative``, ``min_effect``, ``groups`` and ``strata`` of `SparseMeanDifference`.
+
+    Returns
+    -------
+    Certified
+        Support, p-values, radius and ``max_contamination``; of several tests a dict of them, by label.
+
+    Examples
+    --------
+    >>> from sparsemean import certify, simulate
+    >>> data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], random_state=0)
+    >>> found = certify(data.X, contamination=0.1, random_state=0)
+    >>> found.support
+    array([0, 1, 2, 3])
+    >>> int(found.radius[found.support].min())
+    128
+    """
+    rule = planning.one_of(selection, RULES, argument="selection")
+    table = as_table(X, feature_names)
+    shared = {"contamination": contamination, "level": level, "missing": missing}
+    if y is not None:
+        return _of_groups(
+            table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, **shared, **of_groups
+        )
+    if of_groups:
+        raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
+    data, _ = prepare(
+        table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule, noise=noise,
+        bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
+    )  # fmt: skip
+    with where_it_lies(data.table):
+        return decide(data)
+
+
+def _of_groups(
+    table: Table,
+    y: Any,
+    *,
+    seed: int,
+    n_jobs: int | None,
+    reference: Any = None,
+    alternative: Any = "two-sided",
+    min_effect: Any = 0.0,
+    groups: Any = None,
+    strata: Any = None,
+    **asked: Any,
+) -> Certified | dict[Any, Certified]:
+    """Count and select, of every test."""
+    from sparsemean._fit import designs, two_sample  # numba, which one sample on a device has no need of
+
+    request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
+    classes, codes = designs.classes_of(y, table.shape[0])
+    design = two_sample.design_of(
+        table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
+    )
+    contrasts = two_sample.contrasts_of(classes, design.sizes, reference)
+    family = two_sample.decide(design, contrasts, request, n_jobs=n_jobs)
+    found, d = {}, table.shape[1]
+    for k, key in enumerate(two_sample.keys_of(classes, contrasts)):
+        member, test = FamilyMember(family, slice(k * d, (k + 1) * d)), family.evidence.tests[k]
+        chosen = member.selection
+        assert chosen.last_share is not None
+        found[key] = Certified(
+            support=chosen.support, p_values=chosen.p_values, p_adjusted=chosen.p_adjusted, q_values=chosen.q_values,
+            radius=member.radius, max_contamination=chosen.last_share, beta=test.delta,
+            bucket_size=np.ones(d, dtype=np.intp), feature_names=table.feature_names,
+            plan=two_sample.plan_of(design, family.evidence, test, request), seed=seed,
+        )  # fmt: skip
+    return next(iter(found.values())) if len(found) == 1 else found
+
+
+def decide(data: FitData) -> Certified:
+    """Count, select and say how far each feature is from the other side."""
+    plan, counts = data.plan, data.count()
+    inference = settle(data, counts, infer(plan, counts))
+    selection = inference.selection
+    rule = rule_of(plan.selection, plan.level, plan.n_features)
+    beta, bucket_size = best_beta(plan, counts, selection)
+    slack = selection.last_slack
+    return Certified(
+        support=selection.support,
+        p_values=selection.p_values,
+        p_adjusted=selection.p_adjusted,
+        q_values=selection.q_values,
+        radius=radius(inference.evidence, selection, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units),
+        max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
+        beta=beta,
+        bucket_size=bucket_size,
+        feature_names=data.table.feature_names,
+        plan=plan,
+        seed=data.seed,
+    )
