@@ -31,6 +31,8 @@ SCANNED_AT_ONCE = 4_000_000
 """Values that are looked through at once for one that is not finite."""
 TAKEN_AT_ONCE = 32_000_000
 """Values of chosen columns that are held at once: 256 MB."""
+TAKEN_OF_MEMORY = 2_000_000
+"""The same of what lies in memory, where a second look costs nothing: 16 MB."""
 
 
 class Source(ABC):
@@ -91,7 +93,8 @@ class Source(ABC):
 
     def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield rising ``columns`` a good many at a time: each piece may cost a read of everything."""
-        for part in cut(columns.size, max(1, TAKEN_AT_ONCE // self.shape[0]), 1):
+        values = TAKEN_OF_MEMORY if self.in_memory else TAKEN_AT_ONCE
+        for part in cut(columns.size, max(1, values // self.shape[0]), 1):
             yield columns[part], self.take(columns[part])
 
     def select(self, columns: IntArray) -> Any:

@@ -35,7 +35,7 @@ REPEAT_SHARE = 10
 """Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
-MOST_LOOKS = 2000
+MOST_LOOKS = 64
 """Bad rows for which every A is looked at, at most."""
 
 

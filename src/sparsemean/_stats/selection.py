@@ -363,7 +363,7 @@ def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     values[:, alive] = np.stack((p[alive], *_adjust(p[alive], n, by=selection == "fdr_by")))
     grid = evidence.grid()
     clean = p if not any(evidence.shares) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
-    candidates = np.flatnonzero(clean <= rule.level)
+    candidates = np.flatnonzero(rule(clean[:, np.newaxis], n, 0)[:, 0])  # with more bad rows there are no others
     steps = _last_steps(evidence, rule, [evidence.at_share((share, share)) for share in grid], candidates)
     share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
     reached = steps >= 0
