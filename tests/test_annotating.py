@@ -110,7 +110,7 @@ def test_genes_not_looked_at_and_an_earlier_run(path: Path) -> None:
 
 def test_two_groups_subjects_and_fits_without_names(path: Path) -> None:
     table = open_file(path, ReadOptions(group="sex"))
-    estimate, _ = compare(table, table.groups)
+    (estimate,) = compare(table, table.groups).results.values()
     write_h5ad(estimate, path, path.with_name("out.h5ad"), key="by_sex")
     adata = anndata.read_h5ad(path.with_name("out.h5ad"))
     np.testing.assert_array_equal(adata.var["by_sex_p_value"], estimate.p_values)

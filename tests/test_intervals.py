@@ -7,13 +7,13 @@ means and differences that are formed here. A wrong level moves a rank, and with
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from math import comb
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from arranged import arrangements
 from scipy import stats
 
 from sparsemean import Estimate, simulate, sparse_mean
@@ -114,19 +114,6 @@ def test_sizes_that_contradict_each_other_give_their_hull() -> None:
     np.testing.assert_array_equal(found, [ends[0][0], ends[1][1]])
 
 
-@cache
-def arrangements(n1: int, n2: int) -> tuple[int, ...]:
-    """How many of the orders of n₁ + n₂ different values have U = 0, 1, …: whole numbers, by the largest value."""
-    if n1 == 0 or n2 == 0:
-        return (1,)
-    counts = [0] * (n1 * n2 + 1)
-    for u, ways in enumerate(arrangements(n1 - 1, n2)):
-        counts[u + n2] += ways
-    for u, ways in enumerate(arrangements(n1, n2 - 1)):
-        counts[u] += ways
-    return tuple(counts)
-
-
 def rank_of_differences(n1: int, n2: int, error: float) -> int:
     """The largest l with P(U ≤ l − 1) ≤ error/2."""
     counts, total, below, rank = arrangements(n1, n2), comb(n1 + n2, n1), 0, 0
@@ -139,22 +126,26 @@ def rank_of_differences(n1: int, n2: int, error: float) -> int:
 @pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.05])
 @pytest.mark.parametrize("missing", ["raise", "omit"])
 def test_ends_between_groups_are_ordered_differences_second_less_first(epsilon: float, missing: str) -> None:
-    """[D_(l−s), D_(N+1−l+s)] with s = m·max(n₁, n₂), of all differences, at the error level·R/d."""
+    """[D_(l−s), D_(N+1−l+s)] of all differences, at the error level·R/d; s is what m_g bad rows of each can do."""
     rng = np.random.default_rng(6)
     y = np.array(["a"] * 24 + ["b"] * 37)
     data = rng.standard_t(3, (61, 30))
     data[y == "b", :3] += (6.0, -5.0, 7.0)
     if missing == "omit":
         data[rng.random(data.shape) < 0.08] = np.nan
-    result, _ = compare(as_table(data), y, contamination=epsilon, level=0.1, missing=missing)
-    m = -int(-61 * epsilon // 1)
-    assert result.plan.bad_rows == m
+    result = compare(as_table(data), y, contamination=epsilon, level=0.1, missing=missing).results["b"]
+    bad = [-int(-size * epsilon // 1) for size in (24, 37)]
+    assert result.plan.bad_by_group == tuple(bad)
     np.testing.assert_array_equal(result.support, [0, 1, 2])
 
     def expected(feature: int, error: float) -> list[float]:
         first, second = (data[y == g, feature][~np.isnan(data[y == g, feature])] for g in ("a", "b"))
         differences = np.sort(np.subtract.outer(second, first).ravel())
-        l = rank_of_differences(first.size, second.size, error) - m * max(first.size, second.size)  # noqa: E741
+        if missing == "omit":  # a bad row may have been hidden, or put where there was none
+            moved = bad[1] * (first.size + bad[0]) + bad[0] * second.size
+        else:
+            moved = 24 * 37 - (24 - bad[0]) * (37 - bad[1])
+        l = rank_of_differences(first.size, second.size, error) - moved  # noqa: E741
         ends = (differences[l - 1], differences[-l]) if l >= 1 else (-np.inf, np.inf)
         return [np.median(differences), *ends]
 

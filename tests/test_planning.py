@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
+from arranged import arrangements
 from scipy import stats
 
 import sparsemean as sm
@@ -130,7 +130,9 @@ def test_bad_rows_are_the_share_rounded_up(n: int, share: str) -> None:
     by_subject = sm.sparse_mean(np.repeat(X, 3, axis=0), contamination=epsilon, groups=groups, random_state=0)
     assert (by_subject.plan.n_rows, by_subject.plan.bad_rows) == (3 * n, m)
     two = sm.SparseMeanDifference(contamination=epsilon, level=0.9).fit(X, np.arange(n) % 2).result_
-    assert two.plan.bad_rows == m
+    each = tuple(math.ceil(Fraction(share) * size) for size in (n - n // 2, n // 2))
+    assert two.plan.bad_by_group == each  # a share of each group
+    assert two.plan.bad_rows == sum(each)
     paper = sm.sparse_mean(X, contamination=epsilon, selection="paper", random_state=0).plan
     assert paper.n_buckets == min(math.floor(1.5 * paper.bad_rows + 150), n // 2)
     assert paper.bad_rows in (m, m + 1)  # as published, ⌈·⌉ is that of the binary number
@@ -150,12 +152,7 @@ def test_a_share_that_is_no_whole_row_costs_a_whole_row() -> None:
     np.testing.assert_allclose(
         subjects.p_values, [2 * stats.binom.sf(k - 2 - 1, 25, 0.5) for k in (18, 25)], rtol=1e-12
     )
-    values, y = np.arange(16.0)[:, np.newaxis], np.repeat([0, 1], 8)
-    two = sm.SparseMeanDifference(contamination=0.1, level=0.5).fit(values, y).result_  # 1.6 rows: 2 · 8 pairs
-    expected = 2 * np.mean([u >= 64 - 16 for u in _every_u(8)])
-    assert two.p_values[0] == pytest.approx(expected, rel=1e-12)
-
-
-def _every_u(n: int) -> list[int]:
-    """U of all orders of n and n values."""
-    return [sum(place - i for i, place in enumerate(places)) for places in combinations(range(2 * n), n)]
+    values, y = np.arange(42.0)[:, np.newaxis] - 20.5, np.repeat([0, 1], 21)
+    two = sm.SparseMeanDifference(contamination=0.04, level=0.5).fit(values, y).result_  # 0.84 rows of each group: 1
+    expected = 2 * math.comb(42, 21) ** -1 * sum(arrangements(21, 21)[20 * 20 :])
+    assert expected <= two.p_values[0] <= expected * (1 + 2e-6)

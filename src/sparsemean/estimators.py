@@ -14,14 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsemean._counts.merging import append_rows
-from sparsemean._counts.sketch import Sketch, sizes_for, sketch_table
+from sparsemean._counts.sketch import Sketch, check_unchanged, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import lies_on_device, like, sent
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats import planning
 from sparsemean._stats.planning import MIN_ROWS
-from sparsemean._util.checks import draw_seed, one_number_each
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
@@ -35,6 +34,8 @@ def _is_foreign(X: Any) -> bool:
 
 MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
 """What `SparseMean.partial_fit` leaves to be computed when it is asked for."""
+COUNTING = ("random_state", "bucket_sizes", "noise", "null", "missing")
+"""Parameters that the counts of its rows depend on."""
 
 
 class _Selector(SelectorMixin, BaseEstimator):
@@ -305,13 +306,10 @@ class SparseMean(_Selector):
         """
         table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
-            sketch = sketch_table(
-                table, random_state=self.random_state, bucket_sizes=self.bucket_sizes, noise=self.noise,
-                null=self.null, missing=self.missing, n_jobs=self.n_jobs,
-            )  # fmt: skip
+            sketch = sketch_table(table, n_jobs=self.n_jobs, **{name: getattr(self, name) for name in COUNTING})
             self._name(X, table.feature_names)
         else:
-            self._check_unchanged(self.sketch_)
+            check_unchanged(self.sketch_, **{name: getattr(self, name) for name in COUNTING})
             if not _is_foreign(X):
                 validate_data(self, X, skip_check_array=True, reset=False)
             sketch = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
@@ -369,22 +367,6 @@ class SparseMean(_Selector):
         counting = ("random_state", "null", "missing", "n_buckets", "n_jobs", "device")
         return {name: value for name, value in self.get_params(deep=False).items() if name not in counting}
 
-    def _check_unchanged(self, sketch: Sketch) -> None:
-        """Refuse parameters that would assign or count the rows to come in another way."""
-        null = one_number_each(self.null, sketch.n_features, argument="null")
-        known = np.broadcast_to(sketch.null, sketch.n_features)
-        drawn = isinstance(self.random_state, (int, np.integer))
-        sizes = sizes_for(self.bucket_sizes, self.noise, self.missing)
-        changed = {
-            "random_state": drawn and draw_seed(self.random_state) != sketch.seed,
-            "bucket_sizes": sizes != sketch.bucket_sizes,
-            "missing": self.missing != sketch.missing,
-            "null": not np.array_equal(np.zeros(sketch.n_features) if null is None else null, known),
-        }
-        for name in (name for name, differs in changed.items() if differs):
-            value = sizes if name == "bucket_sizes" else getattr(self, name)
-            raise InputError(name, "stay as it was when the first rows were counted", repr(value), "fit starts afresh")
-
     def _forget(self, *names: str) -> None:
         for name in names:
             self.__dict__.pop(name, None)
@@ -435,8 +417,7 @@ class SparseMeanDifference(_Selector):
     support_ : ndarray of int
         Features that are selected, in any test, sorted.
     row_scores_ : ndarray of shape (n,)
-        How much each row looks like another group than its own on the features that differ; larger is worse. The
-        largest of all tests. With ``groups`` there is one for each subject.
+        How much each row, or subject, looks like another group than its own on features that differ, in any test.
     row_weights_ : ndarray of shape (n,)
         0 for suspects, 1 for all others.
     suspects_ : ndarray of int

@@ -36,11 +36,11 @@ def meaning(estimate: Estimate) -> str:
     """Say what was found, against what is known from outside the data."""
     found = set(estimate.names(estimate.support))
     known = sum(probe in found for probe in SEX_LINKED)
-    least = int(estimate.selection.last_slack[estimate.support].min())
+    (women, men), (bad_women, bad_men) = estimate.plan.sizes, estimate.plan.bad_by_group
     return (
         f"In words: {len(found)} of {estimate.plan.n_features:,} probes differ between men and women even if any "
-        f"{least} of the {estimate.plan.n_rows} samples are wrong, among them {known} of the {len(SEX_LINKED)} known "
-        "to lie on the Y chromosome or in XIST."
+        f"{bad_men} samples of the {men} men and {bad_women} of the {women} women are wrong, among them {known} of the "
+        f"{len(SEX_LINKED)} known to lie on the Y chromosome or in XIST."
     )
 
 

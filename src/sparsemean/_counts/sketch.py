@@ -280,6 +280,25 @@ def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
     return plan_fit(MIN_ROWS, 1, bucket_sizes=bucket_sizes).bucket_sizes
 
 
+def check_unchanged(
+    sketch: Sketch, *, random_state: Any, bucket_sizes: Any, noise: Any, null: Any, missing: Any
+) -> None:
+    """Refuse arguments that would assign or count rows to come in another way than those of a sketch."""
+    means = one_number_each(null, sketch.n_features, argument="null")
+    known = np.broadcast_to(sketch.null, sketch.n_features)
+    sizes = sizes_for(bucket_sizes, noise, missing)
+    drawn = isinstance(random_state, (int, np.integer))
+    changed = {
+        "random_state": (random_state, drawn and draw_seed(random_state) != sketch.seed),
+        "bucket_sizes": (sizes, sizes != sketch.bucket_sizes),
+        "missing": (missing, missing != sketch.missing),
+        "null": (null, not np.array_equal(np.zeros(sketch.n_features) if means is None else means, known)),
+    }
+    for name, (value, differs) in changed.items():
+        if differs:
+            raise InputError(name, "stay as it was when the first rows were counted", repr(value), "fit starts afresh")
+
+
 def _null(null: Any, table: Table) -> FloatArray | float:
     means = one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null")
     return 0.0 if means is None else means

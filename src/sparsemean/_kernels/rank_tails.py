@@ -412,7 +412,8 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
         out[f] = 0.0 if w[f] <= most else -np.inf
         if w[f] <= mean or w[f] > most:
             continue
-        near = strata == 1 and rows >= ENOUGH and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
+        near = strata == 1 and A[f, 0] < rows and rows >= ENOUGH
+        near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
         many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         for look in range(3 if bound else 1):
