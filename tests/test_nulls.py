@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from math import comb
+from math import comb, log
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._stats.nulls import Gaussian, MannWhitneyNulls, SignTestNull, mann_whitney, mann_whitney_of, sign_test
+from sparsemean._kernels import rank_tails
+from sparsemean._stats.nulls import Gaussian, SignTestNull, sign_test
+from sparsemean._stats.rank_evidence import critical_rank, log_tails
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 2001])
@@ -31,57 +33,165 @@ def test_sign_test_is_exact_at_its_smallest() -> None:
     assert sign_test(np.array([60]), np.array([60]))[0] == pytest.approx(2.0**-59, rel=1e-14)
 
 
-@pytest.mark.parametrize(("n1", "n2"), [(1, 1), (2, 5), (5, 4), (6, 6)])
-def test_mann_whitney_by_counting_every_arrangement(n1: int, n2: int) -> None:
-    u = [sum(x - i for i, x in enumerate(c)) for c in combinations(range(n1 + n2), n1)]
-    expected = [np.mean(np.array(u) >= value) for value in range(n1 * n2 + 2)]
-    np.testing.assert_allclose(mann_whitney(n1, n2).upper_tail(np.arange(n1 * n2 + 2.0)), expected, rtol=1e-13)
+SIZES = [(1, 1), (2, 5), (5, 4), (6, 6)]
+EXACT = 2e-6
+"""What a tail may be too large by, as a share: a millionth is added so that it is never too small."""
 
 
-def test_mann_whitney_keeps_its_digits_far_out() -> None:
-    tail = mann_whitney(42, 83).upper_tail(np.array([42.0 * 83]))[0]
-    assert tail == pytest.approx(1 / float(stats.binom(125, 0.5).pmf(42) * 2.0**125), rel=1e-10)
+def tails(n1: int, n2: int, doubled: object, *, A: int | None = None, bound: bool = False) -> np.ndarray:
+    """Logarithms of P(2U ≥ w) for some w."""
+    w = np.atleast_1d(np.asarray(doubled, dtype=np.int64))
+    first, second, nonzero = (np.full((w.size, 1), size) for size in (n1, n2, n1 + n2 if A is None else A))
+    return log_tails(first, second, nonzero, w, bound=bound, halves=False)
 
 
-@pytest.mark.parametrize(("n1", "n2"), [(150, 150), (90, 300)])
-def test_normal_tail_is_close_and_too_large_far_out(n1: int, n2: int) -> None:
-    """The stated error: within 10 % down to p = 1e-4, and never too small beyond."""
-    normal = mann_whitney(n1, n2)
-    assert normal.table is None
-    rng = np.random.default_rng(0)
-    ranks = np.argsort(rng.random((20_000, n1 + n2)), axis=1)[:, :n1].sum(axis=1) - n1 * (n1 - 1) / 2
-    for share in (0.05, 0.01):
-        u = normal.critical(2 * share)
-        seen = np.mean(ranks >= u)
-        assert abs(seen - share) < 5 * np.sqrt(share / 20_000) + 0.02 * share
-    exact = mann_whitney(100, 100)
-    sd = np.sqrt(100 * 100 * 201 / 12)
-    u = np.ceil(5000 + sd * np.array([3.7, 5.0, 6.5]))
-    assert (stats.norm.sf((u - 5000.5) / sd) >= exact.upper_tail(u)).all()
+def doubled_u(values: tuple[int, ...], n1: int) -> np.ndarray:
+    """2U of the first group, half a tie, over all ways to deal ``values`` to n₁ rows and the others."""
+    x = np.array(values)
+    deals = np.array(list(combinations(range(x.size), n1)))
+    first = np.zeros((len(deals), x.size), dtype=bool)
+    np.put_along_axis(first, deals, values=True, axis=1)
+    signs = 1 + np.sign(x[:, np.newaxis] - x)
+    return np.einsum("ki,ij,kj->k", first.astype(int), signs, (~first).astype(int))
 
 
-def test_critical_values_are_the_smallest_that_pass() -> None:
-    ranks = mann_whitney(12, 17)
-    u = ranks.critical(0.01)
-    p = 2 * ranks.upper_tail(np.array([u - 1.0, u]))
-    assert p[0] > 0.01 >= p[1]
-    assert mann_whitney(2, 2).critical(1e-6) == 5
+@pytest.mark.parametrize(("n1", "n2"), SIZES)
+def test_ranks_by_counting_every_arrangement(n1: int, n2: int) -> None:
+    """Without zeros and with any number of them: above the middle the tail is exact, up to it 1."""
+    for zeros in range(n1 + n2):
+        u = doubled_u((*[0] * zeros, *range(1, n1 + n2 - zeros + 1)), n1)
+        w = np.arange(n1 * n2 + 1, u.max() + 2)
+        found, expected = tails(n1, n2, w, A=n1 + n2 - zeros), np.log([np.mean(u >= value) or 1e-320 for value in w])
+        assert found[-1] == -np.inf
+        assert (np.abs(found[:-1] - expected[:-1]) <= EXACT).all()
+        assert (found[:-1] >= expected[:-1] - 1e-12).all()
+        np.testing.assert_array_equal(tails(n1, n2, np.arange(n1 * n2 + 1), A=n1 + n2 - zeros), 0.0)
+
+
+@pytest.mark.parametrize(("n1", "n2"), SIZES)
+def test_the_bound_holds_for_every_smaller_number_of_values(n1: int, n2: int) -> None:
+    for most in range(1, n1 + n2 + 1):
+        w = np.arange(n1 * n2 + 1, 2 * n1 * n2 + 1)
+        bound = tails(n1, n2, w, A=most, bound=True)
+        for A in range(most + 1):
+            assert (tails(n1, n2, w, A=A) <= bound + EXACT).all()
+
+
+@pytest.mark.parametrize(("n1", "n2"), [(42, 83), (20, 1100), (8, 2600), (1100, 20)])
+def test_ranks_keep_their_digits_far_out(n1: int, n2: int) -> None:
+    """The last places have as many orders as there are partitions of what is missing: 1, 2, 4, 7, 12 in all."""
+    found = tails(n1, n2, 2 * (n1 * n2 - np.arange(5)))
+    expected = [log(ways) - log(comb(n1 + n2, n1)) for ways in (1, 2, 4, 7, 12)]
+    assert (np.abs(found - expected) <= EXACT).all()
+    assert (found >= expected).all()
+
+
+@pytest.mark.parametrize(("n1", "n2"), [(20, 1100), (8, 2600)])
+def test_unequal_groups_have_exact_tails(n1: int, n2: int) -> None:
+    """All the way out, against coefficients of the Gaussian binomial in whole numbers."""
+    total = comb(n1 + n2, n1)
+    ways = [1] + [0] * (n1 * n2 // 2)  # orders with U = 0, 1, …: ∏ (1 − q^(n₂+i))/(1 − q^i)
+    for i in range(1, n1 + 1):
+        for u in range(len(ways) - 1, n2 + i - 1, -1):
+            ways[u] -= ways[u - n2 - i]
+        for u in range(i, len(ways)):
+            ways[u] += ways[u - i]
+    below, at = 0, {}
+    for u, count in enumerate(ways):
+        below += count
+        at[u] = log(below) - log(total)
+    places = np.unique(np.linspace(0, n1 * n2 // 2 - 1, 60).astype(int))
+    found, expected = tails(n1, n2, 2 * (n1 * n2 - places)), np.array([at[int(u)] for u in places])
+    assert (np.abs(found - expected) <= EXACT).all()
+    assert (found >= expected - 1e-12).all()
+
+
+def test_tails_far_beyond_the_smallest_number() -> None:
+    assert tails(5000, 5000, 2 * 5000 * 5000)[0] >= -log(comb(10_000, 5000))
+    assert tails(255, 3000, 2 * 255 * 3000)[0] == pytest.approx(-log(comb(3255, 255)), rel=1e-8)
+
+
+@pytest.mark.parametrize(("n1", "n2"), [(256, 256), (256, 700), (400, 300)])
+def test_normal_tails_are_never_too_small(n1: int, n2: int) -> None:
+    """Large groups are taken as normal: against the transform, from the middle to where it ends."""
+    sd = float(np.sqrt(n1 * n2 * (n1 + n2 + 1) / 3))
+    w = np.unique(np.ceil(n1 * n2 + sd * np.array([0.01, 0.3, 1, 1.7, 2.5, 3.5, 5, 7, 10, 15])).astype(np.int64))
+    w = w[w <= 2 * n1 * n2]
+    normal = tails(n1, n2, w)
+    scratch, lanes = np.empty((5, n1 + n2)), np.empty((20, rank_tails.LANES))
+    sizes = [np.array([size]) for size in (n1, n2, n1 + n2)]
+    exact = np.array([rank_tails.log_transformed(*sizes, int(place), 1, scratch, lanes) for place in w])
+    assert (normal >= exact).all()
+    assert (normal[w < n1 * n2 + 4 * sd] <= exact[w < n1 * n2 + 4 * sd] + 0.1).all()
+
+
+@pytest.mark.parametrize(
+    ("n1", "n2", "A"), [(13, 687, 80), (60, 90, 100), (200, 200, 120), (40, 400, 300), (30, 30, 50)]
+)
+def test_normal_parts_of_lumps_are_never_too_small(n1: int, n2: int, A: int) -> None:
+    """Where many values are not zero their U is taken as normal: against the transform of all at once."""
+    sd = float(np.sqrt(rank_tails.spread(n1, n2, A)))
+    most = int(rank_tails.doubled_end(n1, n2, A, min(n1, A)))
+    w = np.unique(np.ceil(n1 * n2 + sd * np.array([0.01, 0.5, 1, 1.4, 1.6, 2.5, 4, 6, 8])).astype(np.int64))
+    w = w[w <= most]
+    scratch, lanes = np.empty((5, n1 + n2)), np.empty((20, rank_tails.LANES))
+    sizes = [np.array([size]) for size in (n1, n2, A)]
+    for power in (1, 2):
+        exact = [rank_tails.log_transformed(*sizes, int(place), power, scratch, lanes) for place in w]
+        parts = [
+            rank_tails.log_lumps(n1, n2, A, int(place), power, False, rank_tails.MANY, scratch, lanes) for place in w
+        ]
+        assert (np.array(parts) >= np.array(exact) - 1e-6).all()
+    found = tails(n1, n2, w, A=A)
+    exact = [rank_tails.log_transformed(*sizes, int(place), 1, scratch, lanes) for place in w]
+    assert (found >= exact).all()
+    near = w < n1 * n2 + 3 * sd
+    assert (found[near] <= np.array(exact)[near] + 0.15).all()
+
+
+def test_strata_are_sums_of_independent_ranks() -> None:
+    one, two = doubled_u((1, 2, 3, 4, 5, 6), 2), doubled_u((0, 0, 0, 1, 2), 3)
+    sums = np.add.outer(one, two).ravel()
+    w = np.arange(2 * 4 + 3 * 2 + 1, sums.max() + 1)
+    n1, n2, A = (np.tile(sizes, (w.size, 1)) for sizes in ((2, 3), (4, 2), (6, 2)))
+    found = log_tails(n1, n2, A, w, bound=False, halves=False)
+    np.testing.assert_allclose(found, np.log([np.mean(sums >= place) for place in w]), atol=EXACT)
+
+
+@pytest.mark.parametrize("values", [(1, 1, 2, 2, 3, 3, 3), (0, 0, 0, 1, 1, 2, 2), (0, 0, 0, 0, 5, 5, 5), (4,) * 7])
+def test_halves_of_ties_cost_a_factor_of_two_at_most(values: tuple[int, ...]) -> None:
+    for n1 in range(1, 7):
+        u, A = doubled_u(values, n1), 7 - values.count(0)
+        w = np.arange(n1 * (7 - n1) + 1, u.max() + 1)
+        sizes = (np.full((w.size, 1), size) for size in (n1, 7 - n1, A))
+        found = log_tails(*sizes, w, bound=False, halves=True)
+        assert (found >= np.log([np.mean(u >= place) for place in w]) - 1e-12).all()
+
+
+@pytest.mark.parametrize(("first", "second"), [((12,), (17,)), ((9, 4), (6, 11)), ((300,), (400,)), ((20,), (1100,))])
+@pytest.mark.parametrize("error", [0.3, 0.01, 1e-9])
+def test_critical_values_are_the_smallest_that_pass(
+    first: tuple[int, ...], second: tuple[int, ...], error: float
+) -> None:
+    u = critical_rank(first, second, error)
+    n1, n2 = np.array([first] * 2), np.array([second] * 2)
+    p = np.exp(log_tails(n1, n2, n1 + n2, 2 * np.array([u - 1, u]), bound=False, halves=False))
+    assert p[0] > error >= p[1]
+
+
+def test_no_rank_passes_where_all_are_too_likely() -> None:
+    assert critical_rank((2,), (2,), 1e-6) == 5
 
 
 @pytest.mark.parametrize("sizes", [1, 3])
 @pytest.mark.parametrize("error", [float(np.nextafter(1, 0)), 0.3, 0.01, 1e-9])
 def test_thresholds_divide_what_passes_from_what_does_not(error: float, sizes: int) -> None:
     """And so they do for all errors up to the next larger one that is named, which is the first to ask less."""
-    u = np.arange(101.0)
-    some = [(9, 11), (12, 8), (0, 4)]
-    each = MannWhitneyNulls(tuple(mann_whitney_of(some)), np.array([0, 1, 2]))
     for null, statistic in (
         (SignTestNull(np.array([40, 40], dtype=np.int32)), np.tile(np.arange(42.0), (2, 1))),
         (SignTestNull(np.array([40, 60, 0, 7], dtype=np.int32)), np.tile(np.arange(62.0), (4, 1))),
         (SignTestNull(np.arange(50, dtype=np.int32)), np.tile(np.arange(52.0), (50, 1))),
         (Gaussian(3.0, 2.0), np.arange(-20, 600)[np.newaxis] / 8),
-        (mann_whitney(9, 11), u[np.newaxis]),
-        (each, u / np.array([[11], [12], [4]])),
     ):
         p = sizes * null.p_values(statistic, slice(None))
         asked = null.threshold(error, sizes)
@@ -118,47 +228,3 @@ def test_slack_is_the_supremum_over_all_changes_zeros_and_gaps_included() -> Non
                     p = null.p_values(np.array([[float(max(above, below) - m)]]), slice(None))[0, 0]
                     largest = max(plain(a, b) for a, b, _ in changes((above, below, J - above - below), m))
                     assert p == pytest.approx(largest, rel=1e-12)
-
-
-def test_ranks_of_several_sizes_come_out_of_one_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [(3, 9), (9, 3), (12, 7), (0, 5), (1, 1)]
-    for ranks, (n1, n2) in zip(mann_whitney_of(sizes), sizes, strict=True):
-        assert (ranks.n1, ranks.n2) == (n1, n2)
-        if n1 and n2:
-            np.testing.assert_array_equal(ranks.table, mann_whitney(n1, n2).table)
-    monkeypatch.setattr("sparsemean._stats.nulls.EXACT_ENTRIES", 60)
-    assert [ranks.table is None for ranks in mann_whitney_of(sizes)] == [False, False, True, False, False]
-
-
-def test_slack_of_ranks_bounds_wrong_values_labels_and_gaps() -> None:
-    """Bad rows are x₁ + x₂ of those seen and y₁ + y₂ of the clean ones, in either group or missing in between."""
-    largest = 14
-    sizes = [(a, b) for a in range(largest + 3) for b in range(largest + 3)]
-    tails = {(ranks.n1, ranks.n2): ranks for ranks in mann_whitney_of(sizes)}
-
-    def tail(n1: int, n2: int, u: int) -> float:
-        return float(tails[n1, n2].upper_tail(np.array([float(u)]))[0])
-
-    for n1, n2, m in product(range(3, largest, 2), range(3, largest, 2), (1, 2, 3)):
-        null = MannWhitneyNulls((tails[n1, n2],), np.zeros(1, dtype=np.intp))
-        for u in range((n1 * n2) // 2, n1 * n2 + 1, 3):
-            p = null.p_values(np.array([[u / max(n1, n2) - m]]), slice(None))[0, 0]
-            if p == 1:
-                continue
-            for x1, y1 in product(range(m + 1), repeat=2):
-                for x2 in range(m + 1 - x1):
-                    seen = u - x1 * n2 - x2 * (n1 - x1)
-                    assert 2 * tail(n1 - x1 + y1, n2 - x2 + m - y1, seen) <= p * (1 + 1e-12)
-
-
-def test_each_feature_has_the_null_of_its_own_sizes() -> None:
-    sizes = [(12, 17), (9, 17), (0, 17), (10, 4)]
-    null = MannWhitneyNulls(tuple(mann_whitney_of(sizes)), np.array([0, 1, 2, 3, 1]))
-    u = np.array([150.0, 120.0, 0.0, 38.0, 140.0])
-    most = np.array([17, 17, 17, 10, 17])
-    p = null.p_values((u / most)[:, np.newaxis], slice(None))[:, 0]
-    for value, statistic, (n1, n2) in zip(p, u, [*sizes, sizes[1]], strict=True):
-        expected = mann_whitney(n1, n2).p_values(np.array([statistic]), slice(None))[0] if n1 else 1.0
-        assert value == expected
-    for level in (0.3, 0.01):
-        np.testing.assert_array_equal(u / most >= null.threshold(level).statistic, p <= level)

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparsemean._counts import ranks
+from sparsemean._data import as_table
 from sparsemean._stats import selection
-from sparsemean._stats.nulls import MannWhitneyNulls, mann_whitney, mann_whitney_of, of_contrasts, of_signs
+from sparsemean._stats.nulls import of_contrasts, of_signs
+from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
 from sparsemean._util.records import Counts, Evidence
 
 
@@ -103,7 +106,7 @@ def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
         assert at(4 + step * int(radius[feature]))[feature] != now[feature]
 
 
-KINDS = ("complete", "few zeros", "zeros", "missing", "contrasts", "ranks", "ranks of each", "dense", "constant")
+KINDS = ("complete", "few zeros", "zeros", "missing", "contrasts", "dense", "constant")
 
 
 def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
@@ -113,18 +116,6 @@ def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
     share = np.where(rng.random(d) < rng.choice([0.05, 0.5]), rng.uniform(0.5, 1, d), 0.5)
     if kind == "dense":
         share[:] = rng.uniform(0.85, 1, d)
-    if kind.startswith("ranks"):
-        n1, n2 = int(rng.integers(2, 12)), int(rng.integers(2, 30))
-        pairs = [(n1, n2), (max(n1 - 2, 0), n2), (n1, n2 - 1)] if kind == "ranks of each" else [(n1, n2)]
-        which = rng.integers(0, len(pairs), d)
-        u = np.array([rng.binomial(a * b, s) for (a, b), s in zip((pairs[i] for i in which), share, strict=True)])
-        u = np.maximum(u, np.array([np.prod(pairs[i]) for i in which]) - u).astype(float)
-        if kind == "ranks":
-            return Evidence(u[np.newaxis], (mann_whitney(n1, n2),), (float(max(n1, n2)),), (1,)), n1 + n2
-        larger = np.array([max(pairs[i]) for i in which])
-        return Evidence(
-            (u / larger)[np.newaxis], (MannWhitneyNulls(tuple(mann_whitney_of(pairs)), which),), (1.0,), (1,)
-        ), n
     zeros = {"few zeros": 0.01, "zeros": 0.4, "missing": 0.1}.get(kind, 0.0)
     buckets = tuple(max(1, n // size) for size in (1, 2, 4, 8, 16))
     nonzero = [rng.binomial(J, 1 - zeros, d) for J in buckets]
@@ -287,3 +278,53 @@ def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(s
                 side = i in rejected[bad_rows]
                 away = [abs(s - bad_rows) for s in p if s <= n // 2 and (i in rejected[s]) != side]
                 assert radius[i] == min(away, default=n // 2 + 1 - bad_rows)
+
+
+def ranks_of(seed: int, shares: tuple[float, float]) -> RankEvidence:
+    """Three labels, each against the rest: normal features, counts with many zeros, and constants."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat([0, 1, 2], [11, 25, 40]))
+    X = np.concatenate((rng.standard_normal((76, 12)), rng.poisson(0.4, (76, 12)), np.ones((76, 1))), axis=1)
+    X[labels == 1, :6] += rng.uniform(0, 4, 6)
+    X[labels == 2, 12:18] += rng.poisson(rng.uniform(0, 4, 6), (40, 6))
+    contrasts = [Contrast(label, REST, (11, 25, 40)) for label in range(3)]
+    return RankEvidence(tuple(ranks.count(as_table(X), labels, contrasts)), shares)
+
+
+@pytest.mark.parametrize("rule", ["fwer", "fdr", "fdr_by"])
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (0.02, 0.05)])
+@pytest.mark.parametrize("seed", range(2))
+def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: tuple[float, float], seed: int) -> None:
+    """One family over all tests; what survives a share of bad rows, or so many more of them, by asking again."""
+    evidence = ranks_of(seed, shares)
+    n, chosen = evidence.n_features, selection.rule_of(rule, 0.05, 75)
+    assert n == 3 * 25
+
+    def selected(bads: list[tuple[int, int]]) -> np.ndarray:
+        return chosen(probabilities(evidence.log_p(bads))[:, np.newaxis], n, 0)[:, 0]
+
+    found = selection.select_ranks(evidence, selection=rule)
+    allowed = evidence.at_share(shares)
+    assert found.support.size > 4
+    np.testing.assert_array_equal(found.support, np.flatnonzero(selected(allowed)))
+    np.testing.assert_array_equal(found.p_values, probabilities(evidence.log_p(allowed)))
+    share = np.full(n, np.nan)
+    for step in evidence.grid():
+        share[selected(evidence.at_share((step, step)))] = step
+    np.testing.assert_array_equal(found.last_share, share)
+    radius = np.ones(n, dtype=int)
+    for more in range(76 // 2 + 1):
+        added = [test.contrast.add(bad, more) for test, bad in zip(evidence.tests, allowed, strict=True)]
+        radius[selected(added)] = more + 1
+    radius[~selected(allowed)] = 1
+    np.testing.assert_array_equal(selection.radius_of_ranks(evidence, found, selection=rule), radius)
+
+
+def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:
+    evidence = ranks_of(0, (0.0, 0.0))
+    for test in evidence.tests:
+        n1, n2 = test.contrast.rows
+        for first in range(0, n1, 3):
+            some = [test.log_p((first, second)) for second in range(0, n2, 5)]
+            assert (np.diff(some, axis=0) >= -1e-9).all()
+            assert (test.log_p((first + 1, 0)) >= some[0] - 1e-9).all()
