@@ -1,0 +1,273 @@
+"""p-values of two groups, plain and slow: the formulas of docs/guarantees.md one by one, and all small data there are.
+
+A *state* is a set of labelled values up to what ranks and signs can see: the blocks of equal values below zero, rising,
+the zeros, and the blocks above, each as (rows of the label, rows of the reference). All states of a few rows can be
+listed, each has a known chance when labels are dealt at random, and every replaced row or wrong label leads from one
+state to another: so validity is checked against all data and all attacks there are, not a sample of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import product
+from math import ceil, comb, prod
+
+import numpy as np
+import numpy.typing as npt
+
+Values = tuple[float, ...]
+Block = tuple[int, int]
+Blocks = tuple[Block, ...]
+State = tuple[Blocks, Block, Blocks]
+Pattern = tuple[tuple[int, ...], int, tuple[int, ...]]
+
+# Null distributions.
+
+
+@cache
+def orders(n1: int, n2: int) -> tuple[int, ...]:
+    """How many of the C(n₁+n₂, n₁) orders of distinct values have U = 0, 1, …, n₁n₂; the largest is of either group."""
+    if n1 == 0 or n2 == 0:
+        return (1,)
+    counts = [0] * (n1 * n2 + 1)
+    for u, number in enumerate(orders(n1 - 1, n2)):
+        counts[u + n2] += number
+    for u, number in enumerate(orders(n1, n2 - 1)):
+        counts[u] += number
+    return tuple(counts)
+
+
+@cache
+def tail(u: float, n1: int, n2: int) -> float:
+    """P(U ≥ u) where no values are equal."""
+    return sum(orders(n1, n2)[max(0, ceil(u)) :]) / comb(n1 + n2, n1)
+
+
+@cache
+def block_tail(u: float, nonzero: int, sizes: Block, *, factor: int = 1, inner: bool = True) -> float:
+    """P(U ≥ u) given the number A of values above zero, the others being equal; times ``factor``, inside or outside."""
+    n1, n2 = sizes
+    total = 0.0
+    for a in range(max(0, nonzero - n2), min(n1, nonzero) + 1):
+        chance = comb(nonzero, a) * comb(n1 + n2 - nonzero, n1 - a) / comb(n1 + n2, n1)
+        z1, z2 = n1 - a, n2 - (nonzero - a)
+        above = tail(u - a * z2 - z1 * z2 / 2, a, nonzero - a)
+        total += chance * (min(1.0, factor * above) if inner else above)
+    return min(1.0, total if inner else factor * total)
+
+
+@cache
+def block_law(nonzero: int, sizes: Block) -> tuple[tuple[float, float], ...]:
+    """The values of U with their chances, given the number of values above zero."""
+    law: dict[float, float] = defaultdict(float)
+    n1, n2 = sizes
+    for a in range(max(0, nonzero - n2), min(n1, nonzero) + 1):
+        z1, z2 = n1 - a, n2 - (nonzero - a)
+        for u, number in enumerate(orders(a, nonzero - a)):
+            law[u + a * z2 + z1 * z2 / 2] += number * comb(n1 + n2 - nonzero, z1) / comb(n1 + n2, n1)
+    return tuple(sorted(law.items()))
+
+
+def stop_loss(u: float, nonzero: int, sizes: Block) -> float:
+    """The smallest E(U − c)₊/(u − c), c < u, at most 1: it falls and rises between values of U, so c is one of them."""
+    law = block_law(nonzero, sizes)
+    bounds = (sum(p * (v - c) for v, p in law if v > c) / (u - c) for c, _ in law if c < u)
+    return min(1.0, min(bounds, default=1.0))
+
+
+# One p-value.
+
+
+def wins(first: Values, second: Values, *, tie: float, zero_tie: float) -> float:
+    """Pairs in which the first value is the larger one, and so much for each pair of equal ones."""
+    score = 0.0
+    for x, y in product(first, second):
+        score += (x > y) + (x == y) * (zero_tie if x == 0 else tie)
+    return score
+
+
+def repeats(values: Iterable[float]) -> int:
+    """Rows less distinct values."""
+    values = list(values)
+    return len(values) - len(set(values))
+
+
+def above(first: Values, second: Values, bad: Block, *, block: bool, cut: bool, inner: bool) -> float:
+    """One side: the largest tail of U less slack over all ways to count ties and all A that m rows can bring about.
+
+    With ``block`` zeros are many, and values are not negative; otherwise the null is that of distinct values. With
+    ``cut`` p is 1 where U less slack does not lie above n₁n₂/2.
+    """
+    n1, n2, m = len(first), len(second), sum(bad)
+    counted = [x for x in first + second if x != 0 or not block]
+    A, e = len(counted), repeats(counted)
+    slack = n1 * n2 - (n1 - bad[0]) * (n2 - bad[1])
+    p = []
+    for reachable, tie, factor in ((e - m < (n1 + n2) / 10, 0.0, 1), (e + m >= (n1 + n2) / 10, 0.5, 2)):
+        u = wins(first, second, tie=tie, zero_tie=0.5 if block else tie) - slack
+        if reachable and cut and 2 * u <= n1 * n2:
+            p.append(1.0)
+        elif reachable and block:
+            numbers = range(max(0, A - m), min(n1 + n2, A + m) + 1)
+            p.append(max(block_tail(u, number, (n1, n2), factor=factor, inner=inner) for number in numbers))
+        elif reachable:
+            p.append(min(1.0, factor * tail(u, n1, n2)))
+    return max(p)
+
+
+def rules(first: Values, second: Values, bad: Block) -> set[str]:
+    """The rules that apply to some numbers of negative and of positive values that m rows can bring about."""
+    values, m = first + second, sum(bad)
+    K = [sum(x < 0 for x in values), sum(x > 0 for x in values)]
+    few = [{4 * max(0, k - m) < len(values), 4 * min(len(values), k + m) < len(values)} for k in K]
+    names = {(True, True): "both", (True, False): "upper", (False, True): "lower", (False, False): "raw"}
+    return {names[pair] for pair in product(*few)}
+
+
+def p_value(
+    first: Values, second: Values, bad: Block = (0, 0), *, alternative: str = "two-sided", inner: bool = True
+) -> float:
+    """The p-value of first over second that allows for ``bad`` rows in each: the largest over every reachable rule."""
+    sided = alternative != "two-sided"
+    how = {"cut": not sided, "inner": inner}
+
+    def upper(x: Values, y: Values, m: Block) -> float:
+        return above(cut_below(x), cut_below(y), m, block=True, **how)
+
+    def lower(x: Values, y: Values, m: Block) -> float:
+        """min(x, 0) turned about: what lay above lies below."""
+        x, y = (tuple(-v for v in group) for group in (x, y))
+        return above(cut_below(y), cut_below(x), m[::-1], block=True, **how)
+
+    def raw(x: Values, y: Values, m: Block) -> float:
+        return above(x, y, m, block=False, **how)
+
+    def p(test: Callable[[Values, Values, Block], float]) -> float:
+        one = test(first, second, bad) if alternative != "less" else 1.0
+        other = test(second, first, bad[::-1]) if alternative != "greater" else 1.0
+        return min(1.0, (1 if sided else 2) * min(one, other))
+
+    tests = {"upper": lambda: p(upper), "lower": lambda: p(lower), "raw": lambda: p(raw)}
+    tests["both"] = lambda: min(1.0, 2 * min(p(upper), p(lower)))
+    return max(tests[rule]() for rule in rules(first, second, bad))
+
+
+def cut_below(values: Values) -> Values:
+    """max(x, 0)."""
+    return tuple(max(x, 0.0) for x in values)
+
+
+# All small data.
+
+
+def block_sequences(n1: int, n2: int) -> Iterator[Blocks]:
+    """All sequences of blocks with so many rows of the label and of the reference in all."""
+    if n1 == n2 == 0:
+        yield ()
+    for one in product(range(n1 + 1), range(n2 + 1)):
+        if one != (0, 0):
+            yield from ((one, *rest) for rest in block_sequences(n1 - one[0], n2 - one[1]))
+
+
+def states(n1: int, n2: int) -> Iterator[State]:
+    """All states of n₁ + n₂ rows."""
+    for zeros in product(range(n1 + 1), range(n2 + 1)):
+        for low in product(range(n1 - zeros[0] + 1), range(n2 - zeros[1] + 1)):
+            for negative in block_sequences(*low):
+                for positive in block_sequences(n1 - zeros[0] - low[0], n2 - zeros[1] - low[1]):
+                    yield negative, zeros, positive
+
+
+def groups(state: State) -> tuple[Values, Values]:
+    """Values that look like this: …, −2, −1, 0, 1, 2, …"""
+    negative, zeros, positive = state
+    blocks = (*negative, zeros, *positive)
+    first, second = ([float(i - len(negative)) for i, b in enumerate(blocks) for _ in range(b[g])] for g in (0, 1))
+    return tuple(first), tuple(second)
+
+
+def columns(listed: list[State]) -> npt.NDArray[np.float64]:
+    """A matrix with a column for each state, the rows of the label first."""
+    return np.array([first + second for first, second in map(groups, listed)]).T
+
+
+def pattern(state: State) -> Pattern:
+    """What is left of a state without its labels."""
+    negative, zeros, positive = state
+    return tuple(map(sum, negative)), sum(zeros), tuple(map(sum, positive))
+
+
+def chance(state: State) -> float:
+    """The chance of the state given its pattern and the group sizes, when labels are dealt at random."""
+    blocks = (*state[0], state[1], *state[2])
+    n1, n2 = (sum(block[g] for block in blocks) for g in (0, 1))
+    return prod(comb(sum(block), block[0]) for block in blocks) / comb(n1 + n2, n1)
+
+
+def replaced(state: State, group: int) -> set[State]:
+    """All states that one row of a group leads to when its value becomes any other, or stays."""
+    return {with_row for without in taken(state, group) for with_row in put(without, group)}
+
+
+def taken(state: State, group: int) -> Iterator[State]:
+    """The states with one row of the group less."""
+    one = (1 - group, group)
+    for side, at, block in places(state):
+        if block[group]:
+            yield changed(state, side, at, (block[0] - one[0], block[1] - one[1]))
+
+
+def put(state: State, group: int) -> Iterator[State]:
+    """The states with one more row of the group: in a block that is there, or in one of its own between two."""
+    one = (1 - group, group)
+    for side, at, block in places(state):
+        yield changed(state, side, at, (block[0] + one[0], block[1] + one[1]))
+    negative, zeros, positive = state
+    yield from (((*negative[:at], one, *negative[at:]), zeros, positive) for at in range(len(negative) + 1))
+    yield from ((negative, zeros, (*positive[:at], one, *positive[at:])) for at in range(len(positive) + 1))
+
+
+def relabelled(state: State, group: int) -> set[State]:
+    """All states that one row of a group leads to when it is listed in the other."""
+    step = 1 if group else -1
+    return {
+        changed(state, side, at, (block[0] + step, block[1] - step))
+        for side, at, block in places(state)
+        if block[group]
+    }
+
+
+def places(state: State) -> Iterator[tuple[int, int, Block]]:
+    """The blocks with where they are; the zeros are the block 0 of side 1."""
+    for side, blocks in enumerate((state[0], (state[1],), state[2])):
+        for at, block in enumerate(blocks):
+            yield side, at, block
+
+
+def changed(state: State, side: int, at: int, block: Block) -> State:
+    """The state with another block at a place; one without rows is gone, but for the zeros."""
+    sides = [state[0], (state[1],), state[2]]
+    keep = () if block == (0, 0) and side != 1 else (block,)
+    sides[side] = (*sides[side][:at], *keep, *sides[side][at + 1 :])
+    return sides[0], sides[1][0], sides[2]
+
+
+def excess(p: dict[State, float]) -> tuple[float, Pattern | None]:
+    """The largest P(p ≤ t)/t over every pattern and every t < 1, and the pattern that has it.
+
+    ``p`` holds all states of two group sizes. P-values that differ by rounding alone count as equal.
+    """
+    of_pattern = defaultdict(list)
+    for state, value in p.items():
+        of_pattern[pattern(state)].append((value, chance(state)))
+    worst, where = 0.0, None
+    for key, pairs in of_pattern.items():
+        pairs.sort()
+        values, sums = np.array(pairs)[:, 0], np.cumsum(np.array(pairs)[:, 1])
+        reached = sums[np.searchsorted(values, values * (1 + 1e-9), side="right") - 1]
+        ratio = float(np.max(np.where(values < 1, reached / values, 0.0)))
+        if ratio > worst:
+            worst, where = ratio, key
+    return worst, where
