@@ -180,6 +180,16 @@ def states(n1: int, n2: int) -> Iterator[State]:
                     yield negative, zeros, positive
 
 
+def labelled(unlabelled: Pattern, n1: int) -> Iterator[State]:
+    """All states of a pattern with n₁ rows of the label."""
+    negative, zeros, positive = unlabelled
+    sizes = (*negative, zeros, *positive)
+    for label in product(*(range(size + 1) for size in sizes)):
+        if sum(label) == n1:
+            blocks = tuple((a, size - a) for a, size in zip(label, sizes, strict=True))
+            yield blocks[: len(negative)], blocks[len(negative)], blocks[len(negative) + 1 :]
+
+
 def groups(state: State) -> tuple[Values, Values]:
     """Values that look like this: …, −2, −1, 0, 1, 2, …"""
     negative, zeros, positive = state

@@ -1,0 +1,131 @@
+"""p-values of two groups where nothing differs, on data as people have them: never more often small than promised.
+
+Of D independent features at most as many may have p ≤ t as a binomial of D trials with chance t exceeds with
+probability 1e-4. With bad rows every column is attacked by itself, in its own best direction, so that all D stay
+independent; each cell asks at three t. About 100 cells of three t each are asked in all, so that a run of valid p-values
+fails with probability .03 at most; seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sparsemean import SparseMeanDifference
+
+from conftest import Claims
+
+FALSE_ALARM = 1e-4
+LEVELS = (0.05, 0.01, 0.001)
+Matrix = np.ndarray
+
+
+def most(number: int, level: float) -> int:
+    return int(stats.binom.isf(FALSE_ALARM, number, level))
+
+
+def sparse(share: float, signed: bool = False) -> object:
+    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Matrix:
+        X = rng.lognormal(size=shape) * (rng.random(shape) < share)
+        return X * rng.choice([-1.0, 1.0], shape) if signed else X
+
+    return draw
+
+
+LAWS = {f"{share:.0%} non-zeros": sparse(share) for share in (0.01, 0.05, 0.1, 0.25, 0.5)}
+LAWS |= {f"{share:.0%} non-zeros of either sign": sparse(share, True) for share in (0.1, 0.4, 0.6)}
+LAWS |= {
+    f"Poisson {rate:g}": lambda rng, shape, rate=rate: rng.poisson(rate, shape) * 1.0 for rate in (0.05, 0.3, 1, 5)
+}
+LAWS |= {
+    "ratings 1–5": lambda rng, shape: rng.choice([1.0, 2, 3, 4, 5], shape, p=[0.1, 0.1, 0.2, 0.35, 0.25]),
+    "ratings −2 to 2": lambda rng, shape: rng.choice([-2.0, -1, 0, 1, 2], shape, p=[0.2, 0.2, 0.2, 0.2, 0.2]),
+    "Gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "Gaussian, rounded": lambda rng, shape: np.round(rng.standard_normal(shape), 1),
+}
+SIZES = {"13 + 687": (13, 687), "60 + 60": (60, 60), "150 + 50": (150, 50)}
+
+
+def small(p: Matrix, cell: str, claims: Claims) -> None:
+    counts = [int(np.sum(p <= level)) for level in LEVELS]
+    bars = [most(p.size, level) for level in LEVELS]
+    measured = ", ".join(f"{count} ≤ {level:g}" for count, level in zip(counts, LEVELS, strict=True))
+    claims.add(f"two groups, {cell}", f"{measured} of {p.size}", f"{bars}", 50_000)
+    assert all(count <= bar for count, bar in zip(counts, bars, strict=True)), (cell, counts, bars)
+
+
+def attack(X: Matrix, n1: int, m: tuple[int, int], kind: str) -> None:
+    """Make the label, the first rows, look larger in every column.
+
+    "replaced": its smallest values become the largest, the largest of the reference the smallest. "wrong labels": the
+    smallest of the label are listed in the reference and the largest of that in the label.
+    """
+    label, reference = X[:n1], X[n1:]
+    label.sort(axis=0)
+    reference.sort(axis=0)
+    if kind == "replaced":
+        top, bottom = X.max(axis=0) + 1.0, np.minimum(X.min(axis=0), 0.0)
+        label[: m[0]] = top + np.arange(m[0])[:, np.newaxis]
+        reference[reference.shape[0] - m[1] :] = bottom
+    else:
+        wrong = min(m)
+        low, high = label[:wrong].copy(), reference[reference.shape[0] - wrong :].copy()
+        label[:wrong], reference[reference.shape[0] - wrong :] = high, low
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("law", LAWS)
+def test_nothing_differs(law: str, sizes: str, long_version: bool, claims: Claims) -> None:
+    n1, n2 = SIZES[sizes]
+    X = LAWS[law](np.random.default_rng(50_000), (n1 + n2, 20_000 if long_version else 2000))  # type: ignore[operator]
+    y = np.repeat([1, 0], [n1, n2])
+    for alternative in ("two-sided", "greater", "less"):
+        model = SparseMeanDifference(0.0, alternative=alternative, selection="fdr")
+        small(model.fit(X, y).result_.p_values, f"{law}, {sizes}, ε = 0, {alternative}", claims)
+
+
+@pytest.mark.parametrize("kind", ["replaced", "wrong labels"])
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("law", LAWS)
+def test_nothing_differs_under_attack(law: str, sizes: str, kind: str, long_version: bool, claims: Claims) -> None:
+    n1, n2 = SIZES[sizes]
+    m = int(np.ceil(0.05 * n1)), int(np.ceil(0.05 * n2))
+    X = LAWS[law](np.random.default_rng(50_001), (n1 + n2, 20_000 if long_version else 1000))  # type: ignore[operator]
+    attack(X, n1, m, kind)
+    for alternative in ("two-sided", "greater"):
+        model = SparseMeanDifference((0.05, 0.05), alternative=alternative, selection="fdr")
+        p = model.fit(X, np.repeat([1, 0], [n1, n2])).result_.p_values
+        small(p, f"{law}, {sizes}, ε = .05, {kind}, {alternative}", claims)
+
+
+@pytest.mark.parametrize("law", ["10% non-zeros", "Poisson 1", "Gaussian", "ratings 1–5"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_nothing_differs_within_strata(law: str, epsilon: float, long_version: bool, claims: Claims) -> None:
+    """Two batches with another level and 70:30 and 30:70 of the groups: without strata everything would be found."""
+    number = 20_000 if long_version else 1000
+    X = LAWS[law](np.random.default_rng(50_002), (200, number))  # type: ignore[operator]
+    X[100:] *= 3.0
+    X[100:] += law == "Gaussian"
+    y, strata = np.repeat([1, 0, 1, 0], [70, 30, 30, 70]), np.repeat([0, 1], 100)
+    model = SparseMeanDifference(epsilon, selection="fdr")
+    small(model.fit(X, y, strata=strata).result_.p_values, f"{law}, two strata, ε = {epsilon:g}", claims)
+    without = model.fit(X, y).result_.p_values
+    if epsilon == 0 and law == "Gaussian":
+        assert np.sum(without <= 0.05) > 3 * most(number, 0.05)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_gaps_that_know_the_group(epsilon: float, long_version: bool, claims: Claims) -> None:
+    """A third of the label and a tenth of the reference is missing; bad rows of the label lose their small values."""
+    n1, n2, number = 60, 90, 20_000 if long_version else 1000
+    rng = np.random.default_rng(50_003)
+    X = rng.poisson(0.8, (n1 + n2, number)).astype(float)
+    share = np.repeat([0.33, 0.1], [n1, n2])[:, np.newaxis]
+    X[rng.random(X.shape) < share] = np.nan
+    m = int(np.ceil(epsilon * n1))
+    X[:n1] = np.sort(X[:n1], axis=0)  # NaN is last
+    X[: m // 2] = np.nan
+    X[n1 - (m - m // 2) : n1] = 50.0
+    model = SparseMeanDifference(epsilon, selection="fdr", missing="omit")
+    small(model.fit(X, np.repeat([1, 0], [n1, n2])).result_.p_values, f"gaps, ε = {epsilon:g}", claims)
