@@ -13,8 +13,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-
-from sparsemean import SparseMeanDifference
 from validity.plain_ranks import (
     Block,
     Pattern,
@@ -38,11 +36,18 @@ from validity.plain_ranks import (
     wins,
 )
 
+from sparsemean import SparseMeanDifference
+
 from conftest import Claims
 
 ROUNDING = 1e-6
 Table = dict[State, float]
 Moves = Callable[[State], Iterable[State]]
+
+
+def group_sizes(fewest: int, most: int, *, least: int = 1) -> list[Block]:
+    """All sizes of two groups of so many rows together."""
+    return [(n1, N - n1) for N in range(fewest, most + 1) for n1 in range(least, N - least + 1)]
 
 
 def plain(listed: Iterable[State], bad: Block = (0, 0), alternative: str = "two-sided") -> Table:
@@ -98,11 +103,10 @@ def test_the_null_of_the_zero_block_is_that_of_all_splits(n1: int, n2: int) -> N
 
 def test_the_stop_loss_bound_covers_fewer_values_above_zero_and_any_ties(long_version: bool) -> None:
     """E(U − c)₊/(u − c) at A is no smaller than P(U ≥ u) at any A' ≤ A, and than that of any ties: no factor 2."""
-    for N, n1 in ((N, n1) for N in range(2, 13 if long_version else 9) for n1 in range(1, N)):
-        sizes = n1, N - n1
-        for A, twice in product(range(N + 1), range(2 * n1 * (N - n1) + 1)):
-            bound = stop_loss(twice / 2, A, sizes) * (1 + 1e-12)
-            assert all(block_tail(twice / 2, fewer, sizes) <= bound for fewer in range(A + 1))
+    for n1, n2 in group_sizes(2, 12 if long_version else 8):
+        for A, twice in product(range(n1 + n2 + 1), range(2 * n1 * n2 + 1)):
+            bound = stop_loss(twice / 2, A, (n1, n2)) * (1 + 1e-12)
+            assert all(block_tail(twice / 2, fewer, (n1, n2)) <= bound for fewer in range(A + 1))
     for n1, n2 in [(2, 3), (3, 3), (3, 4), *([(4, 4), (2, 6)] if long_version else [])]:
         laws: dict[Pattern, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for state in states(n1, n2):
@@ -121,8 +125,7 @@ def test_wrong_labels_may_change_the_group_sizes_after_a_look_at_the_values(long
     ones less n₁n₂ − (n₁−f₁−b₁)(n₂−f₂−b₂). The other way round is the same with the groups exchanged.
     """
     checked = 0
-    for N, n1 in ((N, n1) for N in range(4, 61 if long_version else 27) for n1 in range(1, N)):
-        n2 = N - n1
+    for n1, n2 in group_sizes(4, 60 if long_version else 26):
         for m1, m2 in product(range(1, n1), range(1, n2)):
             left = (n1 - m1) * (n2 - m2)
             for f1, f2 in product(range(1, min(m1, m2) + 1), range(min(m1, m2))):
@@ -138,8 +141,8 @@ def test_wrong_labels_may_change_the_group_sizes_after_a_look_at_the_values(long
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 def test_the_plain_p_values_are_valid(alternative: str, long_version: bool) -> None:
-    for N, n1 in ((N, n1) for N in range(2, 9 if long_version else 7) for n1 in range(1, N)):
-        assert excess(plain(states(n1, N - n1), alternative=alternative))[0] <= 1 + ROUNDING
+    for n1, n2 in group_sizes(2, 8 if long_version else 6):
+        assert excess(plain(states(n1, n2), alternative=alternative))[0] <= 1 + ROUNDING
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
@@ -163,14 +166,10 @@ def as_plain(p: Table, bad: Block, alternative: str) -> None:
             assert value <= most * (1 + ROUNDING), (state, value, most)
 
 
-def few_rows(long_version: bool) -> list[tuple[int, int]]:
-    return [(n1, N - n1) for N in range(4, 10 if long_version else 7) for n1 in range(2, N - 1)]
-
-
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_all_data_without_bad_rows(alternative: str, long_version: bool, claims: Claims) -> None:
     worst, number = 0.0, 0
-    for sizes in few_rows(long_version):
+    for sizes in group_sizes(4, 9 if long_version else 6, least=2):
         p = fitted(states(*sizes), alternative=alternative)
         worst, number = max(worst, excess(p)[0]), number + len(p)
         if sum(sizes) <= 7:
