@@ -94,11 +94,11 @@ def repeats(values: Iterable[float]) -> int:
     return len(values) - len(set(values))
 
 
-def above(first: Values, second: Values, bad: Block, *, block: bool, cut: bool, inner: bool) -> float:
+def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool) -> float:
     """One side: the largest tail of U less slack over all ways to count ties and all A that m rows can bring about.
 
-    With ``block`` zeros are many, and values are not negative; otherwise the null is that of distinct values. With
-    ``cut`` p is 1 where U less slack does not lie above n₁n₂/2.
+    With ``block`` zeros are many, and values are not negative; otherwise the null is that of distinct values. p is 1
+    where U less slack does not lie above n₁n₂/2.
     """
     n1, n2, m = len(first), len(second), sum(bad)
     counted = [x for x in first + second if x != 0 or not block]
@@ -107,7 +107,7 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, cut: bool, 
     p = []
     for reachable, tie, factor in ((e - m < (n1 + n2) / 10, 0.0, 1), (e + m >= (n1 + n2) / 10, 0.5, 2)):
         u = wins(first, second, tie=tie, zero_tie=0.5 if block else tie) - slack
-        if reachable and cut and 2 * u <= n1 * n2:
+        if reachable and 2 * u <= n1 * n2:
             p.append(1.0)
         elif reachable and block:
             numbers = range(max(0, A - m), min(n1 + n2, A + m) + 1)
@@ -131,18 +131,17 @@ def p_value(
 ) -> float:
     """The p-value of first over second that allows for ``bad`` rows in each: the largest over every reachable rule."""
     sided = alternative != "two-sided"
-    how = {"cut": not sided, "inner": inner}
 
     def upper(x: Values, y: Values, m: Block) -> float:
-        return above(cut_below(x), cut_below(y), m, block=True, **how)
+        return above(cut_below(x), cut_below(y), m, block=True, inner=inner)
 
     def lower(x: Values, y: Values, m: Block) -> float:
         """min(x, 0) turned about: what lay above lies below."""
         x, y = (tuple(-v for v in group) for group in (x, y))
-        return above(cut_below(y), cut_below(x), m[::-1], block=True, **how)
+        return above(cut_below(y), cut_below(x), m[::-1], block=True, inner=inner)
 
     def raw(x: Values, y: Values, m: Block) -> float:
-        return above(x, y, m, block=False, **how)
+        return above(x, y, m, block=False, inner=inner)
 
     def p(test: Callable[[Values, Values, Block], float]) -> float:
         one = test(first, second, bad) if alternative != "less" else 1.0

@@ -8,7 +8,11 @@ most; seeds are fixed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 
@@ -18,15 +22,17 @@ from conftest import Claims
 
 FALSE_ALARM = 1e-5
 LEVELS = (0.05, 0.01, 0.001)
-Matrix = np.ndarray
+Matrix = npt.NDArray[np.float64]
+Shape = tuple[int, int]
+Law = Callable[[np.random.Generator, Shape], Matrix]
 
 
 def most(number: int, level: float) -> int:
     return int(stats.binom.isf(FALSE_ALARM, number, level))
 
 
-def sparse(share: float, signed: bool = False) -> object:
-    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Matrix:
+def sparse(share: float, signed: bool = False) -> Law:
+    def draw(rng: np.random.Generator, shape: Shape) -> Matrix:
         X = rng.lognormal(size=shape) * (rng.random(shape) < share)
         return X * rng.choice([-1.0, 1.0], shape) if signed else X
 
@@ -45,6 +51,16 @@ LAWS |= {
     "Gaussian, rounded": lambda rng, shape: np.round(rng.standard_normal(shape), 1),
 }
 SIZES = {"13 + 687": (13, 687), "60 + 60": (60, 60), "150 + 50": (150, 50)}
+
+
+SHORT = [(law, "13 + 687") for law in ("10% non-zeros", "50% non-zeros", "Poisson 0.3")]
+SHORT += [(law, "150 + 50") for law in ("40% non-zeros of either sign", "ratings 1–5")]
+SHORT += [(law, "60 + 60") for law in ("Poisson 5", "Gaussian")]
+
+
+def cells(long_version: bool) -> tuple[list[tuple[str, str]], int]:
+    """Laws with group sizes, and how many features each has."""
+    return (list(product(LAWS, SIZES)), 5000) if long_version else (SHORT, 400)
 
 
 def small(p: Matrix, cell: str, claims: Claims) -> None:
@@ -74,26 +90,25 @@ def attack(X: Matrix, n1: int, m: tuple[int, int], kind: str) -> None:
         label[:wrong], reference[reference.shape[0] - wrong :] = high, low
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("law", LAWS)
-def test_nothing_differs(law: str, sizes: str, long_version: bool, claims: Claims) -> None:
-    n1, n2 = SIZES[sizes]
-    X = LAWS[law](np.random.default_rng(50_000), (n1 + n2, 20_000 if long_version else 2000))  # type: ignore[operator]
-    y = np.repeat([1, 0], [n1, n2])
-    for alternative in ("two-sided", "greater", "less"):
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_nothing_differs(alternative: str, long_version: bool, claims: Claims) -> None:
+    drawn, number = cells(long_version)
+    for law, sizes in drawn:
+        n1, n2 = SIZES[sizes]
+        X = LAWS[law](np.random.default_rng(50_000), (n1 + n2, number))
         model = SparseMeanDifference(0.0, alternative=alternative, selection="fdr")
-        small(model.fit(X, y).result_.p_values, f"{law}, {sizes}, ε = 0, {alternative}", claims)
+        p = model.fit(X, np.repeat([1, 0], [n1, n2])).result_.p_values
+        small(p, f"{law}, {sizes}, ε = 0, {alternative}", claims)
 
 
 @pytest.mark.parametrize("kind", ["replaced", "wrong labels"])
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("law", LAWS)
-def test_nothing_differs_under_attack(law: str, sizes: str, kind: str, long_version: bool, claims: Claims) -> None:
-    n1, n2 = SIZES[sizes]
-    m = int(np.ceil(0.05 * n1)), int(np.ceil(0.05 * n2))
-    X = LAWS[law](np.random.default_rng(50_001), (n1 + n2, 20_000 if long_version else 1000))  # type: ignore[operator]
-    attack(X, n1, m, kind)
-    for alternative in ("two-sided", "greater"):
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_nothing_differs_under_attack(kind: str, alternative: str, long_version: bool, claims: Claims) -> None:
+    drawn, number = cells(long_version)
+    for law, sizes in drawn:
+        n1, n2 = SIZES[sizes]
+        X = LAWS[law](np.random.default_rng(50_001), (n1 + n2, number))
+        attack(X, n1, (int(np.ceil(0.05 * n1)), int(np.ceil(0.05 * n2))), kind)
         model = SparseMeanDifference((0.05, 0.05), alternative=alternative, selection="fdr")
         p = model.fit(X, np.repeat([1, 0], [n1, n2])).result_.p_values
         small(p, f"{law}, {sizes}, ε = .05, {kind}, {alternative}", claims)
@@ -103,8 +118,8 @@ def test_nothing_differs_under_attack(law: str, sizes: str, kind: str, long_vers
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_nothing_differs_within_strata(law: str, epsilon: float, long_version: bool, claims: Claims) -> None:
     """Two batches with another level and 70:30 and 30:70 of the groups: without strata everything would be found."""
-    number = 20_000 if long_version else 1000
-    X = LAWS[law](np.random.default_rng(50_002), (200, number))  # type: ignore[operator]
+    number = 5000 if long_version else 400
+    X = LAWS[law](np.random.default_rng(50_002), (200, number))
     X[100:] *= 3.0
     X[100:] += law == "Gaussian"
     y, strata = np.repeat([1, 0, 1, 0], [70, 30, 30, 70]), np.repeat([0, 1], 100)
@@ -112,13 +127,13 @@ def test_nothing_differs_within_strata(law: str, epsilon: float, long_version: b
     small(model.fit(X, y, strata=strata).result_.p_values, f"{law}, two strata, ε = {epsilon:g}", claims)
     without = model.fit(X, y).result_.p_values
     if epsilon == 0 and law == "Gaussian":
-        assert np.sum(without <= 0.05) > 3 * most(number, 0.05)
+        assert np.sum(without <= 0.05) > 2 * most(number, 0.05)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_gaps_that_know_the_group(epsilon: float, long_version: bool, claims: Claims) -> None:
     """A third of the label and a tenth of the reference is missing; bad rows of the label lose their small values."""
-    n1, n2, number = 60, 90, 20_000 if long_version else 1000
+    n1, n2, number = 60, 90, 5000 if long_version else 400
     rng = np.random.default_rng(50_003)
     X = rng.poisson(0.8, (n1 + n2, number)).astype(float)
     share = np.repeat([0.33, 0.1], [n1, n2])[:, np.newaxis]
