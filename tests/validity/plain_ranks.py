@@ -45,6 +45,16 @@ def tail(u: float, n1: int, n2: int) -> float:
     return sum(orders(n1, n2)[max(0, ceil(u)) :]) / comb(n1 + n2, n1)
 
 
+def tails(n1: int, n2: int) -> npt.NDArray[np.float64]:
+    """P(U ≥ u) for u = 0, 1, …, n₁n₂ in floats, for more rows: sums of positive numbers, which keep their digits."""
+    rows = [np.eye(1, n1 * n2 + 1)[0] for _ in range(n1 + 1)]
+    for j in range(1, n2 + 1):
+        for i in range(1, n1 + 1):
+            rows[i] *= j / (i + j)
+            rows[i][j:] += i / (i + j) * rows[i - 1][:-j]
+    return np.cumsum(rows[n1][::-1])[::-1]
+
+
 @cache
 def block_tail(u: float, nonzero: int, sizes: Block, *, factor: int = 1, inner: bool = True) -> float:
     """P(U ≥ u) given the number A of values above zero, the others being equal; times ``factor``, inside or outside."""

@@ -32,6 +32,7 @@ from validity.plain_ranks import (
     states,
     stop_loss,
     tail,
+    tails,
     taken,
     wins,
 )
@@ -310,12 +311,28 @@ def test_tails_of_more_rows(sizes: Block, dealt: Pattern) -> None:
         order = np.argsort(push * np.argsort(np.argsort(values)) / values.size + rng.logistic(size=values.size))
         listed.append((tuple(values[order[sizes[1] :]]), tuple(values[order[: sizes[1]]])))
     X = np.array([first + second for first, second in listed]).T
-    for bad, most in (((0, 0), 20.0), ((1, 1), 10.0)):
+    for bad, most in (((0, 0), 20.0), ((1, 1), 20.0)):
         model = SparseMeanDifference((bad[1] / sizes[1], bad[0] / sizes[0]), alternative="greater", selection="fdr")
         p = model.fit(X, np.repeat([1, 0], sizes)).result_.p_values
         plain_p = np.array([p_value(x, y, bad, alternative="greater") for x, y in listed])
         assert (p >= plain_p * (1 - ROUNDING)).all(), float((p / plain_p).min())
         assert (p[plain_p > 1e-12] <= most * plain_p[plain_p > 1e-12]).all(), float((p / plain_p).max())
+
+
+def test_tails_where_they_are_taken_as_normal(long_version: bool) -> None:
+    """256 rows in each group: no p below the exact one, nor above 2.1 times as much down to 1e-12."""
+    n = 256 if long_version else 40
+    exact = tails(n, n)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2 * n, 200))
+    X[:n] += np.linspace(0, 7 / np.sqrt(n / 2), 200)
+    X -= np.median(X, axis=0)  # as many below zero as above: the test is on x itself
+    u = np.sum(X[:n, np.newaxis] > X[np.newaxis, n:], axis=(0, 1))
+    p = SparseMeanDifference(0.0, alternative="greater", selection="fdr").fit(X, np.repeat([1, 0], n)).result_.p_values
+    above = 2 * u > n * n
+    ratio = p[above] / exact[u[above]]
+    assert ratio.min() >= 1 - ROUNDING
+    assert ratio[exact[u[above]] > 1e-12].max() <= 2.1
 
 
 # Strata, the rest, a least effect.
