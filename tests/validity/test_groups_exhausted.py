@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,10 +39,13 @@ from validity.plain_ranks import (
 )
 
 from sparsemean import SparseMeanDifference
+from sparsemean._stats.rank_evidence import RankTest
 
 from conftest import Claims
 
-ROUNDING = 1e-6
+ROUNDING = 1e-9
+SURPLUS = 3e-6
+"""What is added to p so that no rounding makes it too small."""
 Table = dict[State, float]
 Moves = Callable[[State], Iterable[State]]
 
@@ -59,9 +63,25 @@ def fitted(listed: Iterable[State], bad: Block = (0, 0), alternative: str = "two
     """The p-values of a fit that has a column for each state; all have the same group sizes."""
     listed = list(listed)
     n1, n2 = map(len, groups(listed[0]))
-    model = SparseMeanDifference((bad[1] / n2, bad[0] / n1), alternative=alternative, selection="fdr")
+    model = SparseMeanDifference((bad[1] / n2, bad[0] / n1), alternative=alternative, selection="fdr", level=0.99)
     p = model.fit(columns(listed), np.repeat([1, 0], [n1, n2])).result_.p_values
     return dict(zip(listed, p.tolist(), strict=True))
+
+
+GOALS = (0.4, 0.1)
+"""The smallest p that a selection asks for. A bound that misses it is followed by a closer look: p depends on it."""
+
+
+@pytest.fixture(params=GOALS)
+def goal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Put the goal where these small data have p-values; it is level/d otherwise, and there are very many columns."""
+    original = RankTest.log_p
+
+    def log_p(test: RankTest, bad: Block, **options: Any) -> Any:
+        return original(test, bad, **options | {"goal": float(np.log(request.param))})
+
+    monkeypatch.setattr(RankTest, "log_p", log_p)
+    return float(request.param)
 
 
 def smallest(p: Table, moves: Iterable[Moves]) -> Table:
@@ -140,6 +160,20 @@ def test_wrong_labels_may_change_the_group_sizes_after_a_look_at_the_values(long
     assert checked > 1000
 
 
+def test_wrong_labels_may_change_the_group_sizes_where_zeros_are_many(long_version: bool) -> None:
+    """The same given A values above zero, no other row being bad: the largest tail of every A ± m."""
+    for n1, n2 in group_sizes(6, 16 if long_version else 11, least=2):
+        for f1, f2 in product(range(1, min(n1, n2) // 2), range(min(n1, n2) // 2)):
+            left, most = (n1 - f1) * (n2 - f1), (n1 - f1) * (n2 - f2)
+            if f2 >= f1 or 2 * left <= n1 * n2:
+                continue
+            for A, twice in product(range(n1 + n2 + 1), range(n1 * n2 + 1, 2 * left + 1)):
+                near = range(max(0, A - 2 * f1), min(n1 + n2, A + 2 * f1) + 1)
+                largest = max(block_tail(twice / 2, other, (n1, n2)) for other in near)
+                true = block_tail(twice / 2 + most - left, A, (n1 - f1 + f2, n2 + f1 - f2))
+                assert true <= largest * (1 + 1e-9), (n1, n2, f1, f2, A, twice / 2)
+
+
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 def test_the_plain_p_values_are_valid(alternative: str, long_version: bool) -> None:
     for n1, n2 in group_sizes(2, 8 if long_version else 6):
@@ -164,7 +198,7 @@ def as_plain(p: Table, bad: Block, alternative: str) -> None:
         assert value >= least * (1 - ROUNDING), (state, value, least)
         if bad == (0, 0):
             most = p_value(x, y, alternative=alternative, inner=False)
-            assert value <= most * (1 + ROUNDING), (state, value, most)
+            assert value <= most * (1 + SURPLUS), (state, value, most)
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -209,7 +243,7 @@ MORE_REPLACED = [((2, 8), (0, 1)), ((2, 8), (0, 2)), ((3, 6), (0, 1)), ((5, 4), 
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
-def test_any_values_in_place_of_bad_rows(alternative: str, long_version: bool, claims: Claims) -> None:
+def test_any_values_in_place_of_bad_rows(alternative: str, goal: float, long_version: bool, claims: Claims) -> None:
     worst = {}
     for sizes, bad in REPLACED + MORE_REPLACED * long_version:
         p = fitted(states(*sizes), bad, alternative)
@@ -217,14 +251,16 @@ def test_any_values_in_place_of_bad_rows(alternative: str, long_version: bool, c
         if sum(sizes) <= 7:
             as_plain(p, bad, alternative)
     largest = max(ratio for ratio, _ in worst.values())
-    name = f"two groups, all data and all replaced values, {alternative}"
+    name = f"two groups, all data and all replaced values, {alternative}, a goal of {goal:g}"
     claims.add(name, f"P(p ≤ t) ≤ {largest:.3f}·t", "≤ t", "none")
     assert largest <= 1 + ROUNDING, worst
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 @pytest.mark.parametrize(("true", "wrong"), [((3, 4), 1), ((4, 4), 1), ((5, 3), 1)])
-def test_any_wrong_labels(true: Block, wrong: int, alternative: str, long_version: bool, claims: Claims) -> None:
+def test_any_wrong_labels(
+    true: Block, wrong: int, alternative: str, goal: float, long_version: bool, claims: Claims
+) -> None:
     """The adversary sees the values and lists up to so many rows of each group in the other, sizes changing."""
     if sum(true) > 7 and not long_version:
         pytest.skip("in the long version")
@@ -235,7 +271,7 @@ def test_any_wrong_labels(true: Block, wrong: int, alternative: str, long_versio
             listed |= fitted(states(*sizes), (wrong, wrong), alternative)
     p = {state: min(listed[other] for other in listings(state, wrong) if other in listed) for state in states(*true)}
     ratio, where = excess(p)
-    name = f"two groups of {true[0]} and {true[1]}, any {wrong} wrong label in each, {alternative}"
+    name = f"two groups of {true[0]} and {true[1]}, any {wrong} wrong label in each, {alternative}, a goal of {goal:g}"
     claims.add(name, f"P(p ≤ t) ≤ {ratio:.3f}·t", "≤ t", "none")
     assert ratio <= 1 + ROUNDING, where
 
@@ -252,7 +288,7 @@ TWELVE: list[Pattern] = [
 
 
 @pytest.mark.parametrize("dealt", TWELVE, ids=str)
-def test_twelve_rows_with_a_bad_one_or_wrong_labels(dealt: Pattern, long_version: bool) -> None:
+def test_twelve_rows_with_a_bad_one_or_wrong_labels(dealt: Pattern, goal: float, long_version: bool) -> None:
     """Where one bad row of each group leaves something to see: all splits of a few patterns, all attacks."""
     for alternative in ("two-sided", "greater") if long_version else ("greater",):
         listed = {net: fitted(labelled(dealt, 6 + net), (1, 1), alternative) for net in (-1, 0, 1)}
@@ -266,7 +302,7 @@ def test_twelve_rows_with_a_bad_one_or_wrong_labels(dealt: Pattern, long_version
 
 
 @pytest.mark.parametrize(("full", "bad"), [((3, 4), (0, 1)), ((3, 4), (1, 0)), ((3, 6), (0, 1))])
-def test_bad_rows_that_hide_or_invent_values(full: Block, bad: Block, long_version: bool) -> None:
+def test_bad_rows_that_hide_or_invent_values(full: Block, bad: Block, goal: float, long_version: bool) -> None:
     """Each column has its own group sizes where values are missing, and a bad row changes them."""
     if sum(full) > 7 and not long_version:
         pytest.skip("in the long version")
@@ -277,7 +313,7 @@ def test_bad_rows_that_hide_or_invent_values(full: Block, bad: Block, long_versi
         values = columns(listed)
         X[:n1], X[full[0] : full[0] + n2] = values[:n1], values[n1:]
         model = SparseMeanDifference(
-            (bad[1] / full[1], bad[0] / full[0]), alternative="greater", selection="fdr", missing="omit"
+            (bad[1] / full[1], bad[0] / full[0]), alternative="greater", selection="fdr", level=0.99, missing="omit"
         )
         p = model.fit(X, np.repeat([1, 0], full)).result_.p_values
         seen |= dict(zip(listed, p.tolist(), strict=True))
@@ -312,7 +348,9 @@ def test_tails_of_more_rows(sizes: Block, dealt: Pattern) -> None:
         listed.append((tuple(values[order[sizes[1] :]]), tuple(values[order[: sizes[1]]])))
     X = np.array([first + second for first, second in listed]).T
     for bad, most in (((0, 0), 20.0), ((1, 1), 20.0)):
-        model = SparseMeanDifference((bad[1] / sizes[1], bad[0] / sizes[0]), alternative="greater", selection="fdr")
+        model = SparseMeanDifference(
+            (bad[1] / sizes[1], bad[0] / sizes[0]), alternative="greater", selection="fdr", level=0.99
+        )
         p = model.fit(X, np.repeat([1, 0], sizes)).result_.p_values
         plain_p = np.array([p_value(x, y, bad, alternative="greater") for x, y in listed])
         assert (p >= plain_p * (1 - ROUNDING)).all(), float((p / plain_p).min())
@@ -328,7 +366,11 @@ def test_tails_where_they_are_taken_as_normal(long_version: bool) -> None:
     X[:n] += np.linspace(0, 7 / np.sqrt(n / 2), 200)
     X -= np.median(X, axis=0)  # as many below zero as above: the test is on x itself
     u = np.sum(X[:n, np.newaxis] > X[np.newaxis, n:], axis=(0, 1))
-    p = SparseMeanDifference(0.0, alternative="greater", selection="fdr").fit(X, np.repeat([1, 0], n)).result_.p_values
+    p = (
+        SparseMeanDifference(0.0, alternative="greater", selection="fdr", level=0.99)
+        .fit(X, np.repeat([1, 0], n))
+        .result_.p_values
+    )
     above = 2 * u > n * n
     ratio = p[above] / exact[u[above]]
     assert ratio.min() >= 1 - ROUNDING
@@ -344,7 +386,7 @@ def in_strata(listed: list[tuple[State, State]], bad: Block = (0, 0)) -> list[fl
     X = np.vstack([columns([pair[h] for pair in listed]) for h in (0, 1)])
     y = np.concatenate([np.repeat([1, 0], sizes[h]) for h in (0, 1)])
     n1, n2 = (sizes[0][g] + sizes[1][g] for g in (0, 1))
-    model = SparseMeanDifference((bad[1] / n2, bad[0] / n1), alternative="greater", selection="fdr")
+    model = SparseMeanDifference((bad[1] / n2, bad[0] / n1), alternative="greater", selection="fdr", level=0.99)
     p: list[float] = model.fit(X, y, strata=np.repeat([0, 1], [sum(sizes[0]), sum(sizes[1])])).result_.p_values.tolist()
     return p
 
@@ -379,7 +421,7 @@ def test_p_values_of_strata_are_those_of_the_sum() -> None:
             u = sum(wins(*groups(state), tie=0.0, zero_tie=0.5) for state in pair)
             expected = sum(q for v, q in together if v >= u - 1e-9)
             if 2 * u > 9 + 12:
-                assert p == pytest.approx(expected, rel=ROUNDING)
+                assert expected * (1 - ROUNDING) <= p <= expected * (1 + SURPLUS)
             else:
                 assert p >= expected * (1 - ROUNDING)
 
@@ -402,15 +444,15 @@ def test_a_bad_row_in_any_stratum(long_version: bool) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_one_against_the_rest_is_a_test_of_two_groups(epsilon: float) -> None:
-    """Bad rows of the rest are those of its labels together: ⌈.05·n⌉ of each."""
+    """Bad rows of the rest are those of its labels together: ⌈.05·n⌉ of each. No p is near the level, see `GOALS`."""
     rng = np.random.default_rng(5)
     y = np.repeat(["a", "b", "c"], [18, 25, 40])
     X = rng.poisson(0.7, (83, 60)).astype(float) + (y == "a")[:, np.newaxis] * rng.poisson(1.0, (83, 60))
-    all_tests = SparseMeanDifference(epsilon, selection="fdr").fit(X, y).results_
+    all_tests = SparseMeanDifference(epsilon, selection="fdr", level=1e-9).fit(X, y).results_
     for label in "abc":
         here = y == label
         rest = sum(int(np.ceil(epsilon * np.sum(y == other))) for other in "abc" if other != label)
-        model = SparseMeanDifference((rest / np.sum(~here), epsilon), selection="fdr")
+        model = SparseMeanDifference((rest / np.sum(~here), epsilon), selection="fdr", level=1e-9)
         alone = model.fit(X, here.astype(int)).result_.p_values
         np.testing.assert_allclose(all_tests[label].p_values, alone, rtol=1e-9)
 
@@ -420,7 +462,7 @@ def test_a_least_effect_never_has_the_zero_block() -> None:
     delta = 1.5
     for n1, n2 in ((4, 4), (3, 5)):
         listed = [state for state in states(n1, n2) if not state[0]][::7]
-        model = SparseMeanDifference(0.0, alternative="greater", min_effect=delta, selection="fdr")
+        model = SparseMeanDifference(0.0, alternative="greater", min_effect=delta, selection="fdr", level=0.99)
         p = model.fit(columns(listed), np.repeat([1, 0], [n1, n2])).result_.p_values
         for state, value in zip(listed, p.tolist(), strict=True):
             x, y = groups(state)
