@@ -144,3 +144,22 @@ def test_gaps_that_know_the_group(epsilon: float, long_version: bool, claims: Cl
     X[n1 - (m - m // 2) : n1] = 50.0
     model = SparseMeanDifference(epsilon, selection="fdr", missing="omit")
     small(model.fit(X, np.repeat([1, 0], [n1, n2])).result_.p_values, f"gaps, ε = {epsilon:g}", claims)
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.1), (0.2, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("sizes", [(50, 52), (100, 100), (20, 150)])
+def test_no_fewer_rows_than_the_radius_undo_a_selection(sizes: tuple[int, int], shares: tuple[float, float]) -> None:
+    """The rows that say most for the label, or for the reference, are turned into the opposite."""
+    n1, n2 = sizes
+    y = np.repeat([1, 0], sizes)
+    model = SparseMeanDifference(shares)
+    for seed, shift in product(range(2), (2.0, 3.0, 6.0)):
+        X = np.random.default_rng(50_004 + seed).standard_normal((n1 + n2, 1))
+        X[:n1] += shift
+        X -= np.median(X)  # as many below zero as above: the test is on x itself
+        found = model.fit(X, y)
+        replaced = int(found.result_.radius[0]) - 1 if found.support_.size else 0
+        for rows, far in ((np.argsort(-X[:n1, 0]), -50.0), (n1 + np.argsort(X[n1:, 0]), 50.0)):
+            attacked = X.copy()
+            attacked[rows[:replaced], 0] = far + np.arange(min(replaced, rows.size)) / 1000
+            assert not replaced or model.fit(attacked, y).support_.size, (seed, shift, replaced)
