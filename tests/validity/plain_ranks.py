@@ -104,11 +104,12 @@ def repeats(values: Iterable[float]) -> int:
     return len(values) - len(set(values))
 
 
-def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool) -> float:
+def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool, doubled: bool) -> float:
     """One side: the largest tail of U less slack over all ways to count ties and all A that m rows can bring about.
 
     With ``block`` zeros are many, and values are not negative; otherwise the null is that of distinct values. p is 1
-    where U less slack does not lie above n₁n₂/2.
+    where U less slack does not lie above n₁n₂/2. Not ``doubled``, the tails of a block are those without ties: what a
+    bound of all of them, which needs no factor for ties, must not fall below.
     """
     n1, n2, m = len(first), len(second), sum(bad)
     counted = [x for x in first + second if x != 0 or not block]
@@ -121,7 +122,8 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool
             p.append(1.0)
         elif reachable and block:
             numbers = range(max(0, A - m), min(n1 + n2, A + m) + 1)
-            p.append(max(block_tail(u, number, (n1, n2), factor=factor, inner=inner) for number in numbers))
+            times = factor if doubled else 1
+            p.append(max(block_tail(u, number, (n1, n2), factor=times, inner=inner) for number in numbers))
         elif reachable:
             p.append(min(1.0, factor * tail(u, n1, n2)))
     return max(p)
@@ -137,21 +139,27 @@ def rules(first: Values, second: Values, bad: Block) -> set[str]:
 
 
 def p_value(
-    first: Values, second: Values, bad: Block = (0, 0), *, alternative: str = "two-sided", inner: bool = True
+    first: Values,
+    second: Values,
+    bad: Block = (0, 0),
+    *,
+    alternative: str = "two-sided",
+    inner: bool = True,
+    doubled: bool = True,
 ) -> float:
     """The p-value of first over second that allows for ``bad`` rows in each: the largest over every reachable rule."""
     sided = alternative != "two-sided"
 
     def upper(x: Values, y: Values, m: Block) -> float:
-        return above(cut_below(x), cut_below(y), m, block=True, inner=inner)
+        return above(cut_below(x), cut_below(y), m, block=True, inner=inner, doubled=doubled)
 
     def lower(x: Values, y: Values, m: Block) -> float:
         """min(x, 0) turned about: what lay above lies below."""
         x, y = (tuple(-v for v in group) for group in (x, y))
-        return above(cut_below(y), cut_below(x), m[::-1], block=True, inner=inner)
+        return above(cut_below(y), cut_below(x), m[::-1], block=True, inner=inner, doubled=doubled)
 
     def raw(x: Values, y: Values, m: Block) -> float:
-        return above(x, y, m, block=False, inner=inner)
+        return above(x, y, m, block=False, inner=inner, doubled=doubled)
 
     def p(test: Callable[[Values, Values, Block], float]) -> float:
         one = test(first, second, bad) if alternative != "less" else 1.0

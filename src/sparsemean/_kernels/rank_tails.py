@@ -32,12 +32,13 @@ NEGLIGIBLE = 1e-18
 SETTLED = 1e-8
 """The transform has died away where it is this small beside its value at 0."""
 MANY = 20
-"""Values of either group from which on the U of values that are not zero is taken as normal, beside a sum over a."""
+"""Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by the
+saddlepoint."""
 LARGE = 256
 """Rows of either group from which on the U of all rows is taken as normal."""
 ANGLES = 40_000
 """Angles that are worked on at most; beyond, Chernoff's bound stands for the tail."""
-SURPLUS = 0.01
+SURPLUS = 0.02
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
 """Less than so many deviations from the mean so many values are enough for that, and so much is added, where there are
@@ -300,7 +301,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
 def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> Any:
     """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
 
-    It is taken as normal where both have as ``many``.
+    It is approximated where both have as ``many``, by the normal law where they are `LARGE`.
     """
     b = A - a
     if place <= 0:
@@ -312,8 +313,9 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, l
         if power == 1:
             return math.log(above / float(A))
         return math.log(above * (a * float(b) + (a * b - above + 1.0) - place) / A)
-    if min(a, b) >= many:
-        return log_normal(a * float(b), a * float(b) * (A + 1.0) / 3.0, place, power)
+    if min(a, b) >= many and 2 * a * b - place > 4 * max(a, b):  # at the far end few arrangements are left: exactly
+        normal = log_normal(a * float(b), a * float(b) * (A + 1.0) / 3.0, place, power)
+        return normal if min(a, b) >= LARGE else min(0.0 if power == 1 else np.inf, normal + log_saddle(a, b, place))
     one = np.array([a, b, A])
     return log_transformed(one[0:1], one[1:2], one[2:3], place, power, scratch, lanes)
 
@@ -325,6 +327,52 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     if power == 1:
         return min(0.0, SURPLUS + log_normal_tail((place - 1.0 - mean) / deviation))
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
+
+
+@compiled
+def log_saddle(a: int, b: int, place: int) -> Any:
+    """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
+
+    By Lugannani and Rice, with Daniels' second correction for continuity (1980; Biometrika 1987, 74). E(2U − place)₊ is
+    about as much smaller than a normal one, or more.
+    """
+    small, large = min(a, b), max(a, b)
+    pairs = small * float(large)
+    variance = pairs * (a + b + 1.0) / 12.0
+    u = 0.5 * (place + (place & 1)) - 0.5
+    off = u - 0.5 * pairs
+    y = off / math.sqrt(variance)
+    if y < 2.0:  # nearer to the middle the normal tail is close
+        return 0.0
+    s = off / variance
+    bend = 0.0
+    for _ in range(12):
+        rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
+        slope, bend = pairs, 0.0
+        for i in range(1, small + 1):
+            power *= rho
+            k, high = large + i, top * power
+            up, down = k / (1.0 - high), i / (1.0 - power)
+            slope += high * up - power * down
+            bend += power * down * down - high * up * up
+        step = (u - slope) / bend
+        s += step
+        if abs(step) < 1e-5 * s:
+            break
+    rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
+    cumulant = s * pairs - log_choose(a + b, a)
+    for _ in range(1, small + 1):
+        power *= rho
+        product *= (1.0 - top * power) / (1.0 - power)
+        if product > 1e250:
+            cumulant += math.log(product)
+            product = 1.0
+    cumulant += math.log(product)
+    w = math.sqrt(max(2.0 * (s * u - cumulant), 1e-300))
+    v = 2.0 * math.sinh(0.5 * s) * math.sqrt(bend)
+    # Φ̄(w) + φ(w)(1/v − 1/w) over Φ̄(y)
+    ratio = 1.0 + math.exp(-0.5 * w * w - log_normal_tail(w)) * 0.3989422804014327 * (1.0 / v - 1.0 / w)
+    return log_normal_tail(w) + math.log(max(ratio, 1e-12)) - log_normal_tail(y)
 
 
 @compiled
@@ -393,7 +441,7 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
     """Write log P(W ≥ w), never too small, 0 where w is not above the mean; (items, strata) sizes and A, (items,) w.
 
     With ``bound`` also that of every smaller A; with ``halves`` that of values of which some are equal and their pairs
-    count ½ each, which is at most twice as large.
+    count ½ each. That is at most twice as large, and no larger than the bound, as U is then a mean of U without ties.
     """
     strata = n1.shape[1]
     longest = 64
@@ -416,10 +464,11 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
         near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
         many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
+        factor = LOG_2 if halves and not inside and not bound else 0.0
         for look in range(3 if bound else 1):
             below = max(1, int(BELOW[look] * variance / (w[f] - mean))) if bound else 0
             value = log_beyond(
                 n1[f], n2[f], A[f], w[f] - below, 2 if bound else 1, inside, many, scratch, lanes
             )  # fmt: skip
-            value += surplus + (LOG_2 if halves and not inside else 0.0) - (math.log(below) if bound else 0.0)
+            value += surplus + factor - (math.log(below) if bound else 0.0)
             out[f] = min(out[f], value)

@@ -27,6 +27,8 @@ MOST_SHARES = 400
 A_TASK = 1024
 """Hypotheses that a thread looks at in one go."""
 LOG_2 = float(np.log(2.0))
+ROUNDING = 1e-12
+"""Keeps exp of a goal below what it is the logarithm of."""
 UPPER, LOWER, RAW = 0, 1, 2
 """The test on max(x, 0), on min(x, 0), and on x itself."""
 BLOCK_SHARE = 4
@@ -66,11 +68,6 @@ class Contrast:
         return bad_rows(self.sizes[self.first], first), sum(
             bad_rows(self.sizes[label], second) for label in self.labels
         )
-
-    def add(self, bad: BadRows, more: int) -> BadRows:
-        """Return ``more`` bad rows where they do most: in the smaller group, each against all of the larger."""
-        first, second = self.rows
-        return (bad[0] + more, bad[1]) if first <= second else (bad[0], bad[1] + more)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,16 +123,17 @@ class RankTest:
         *,
         side: int = 0,
         missing: bool = False,
+        more: int = 0,
         goal: float = -np.inf,
         features: IntArray | None = None,
         n_threads: int = 1,
     ) -> FloatArray:
-        """Return log p of ``features``, all by default, for so many bad rows in each group.
+        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere.
 
-        It is bounded where that reaches ``goal`` and computed closely where the bound alone might miss it.
+        It is bounded; where the bound misses ``goal`` which the largest p-value reaches, it is the goal.
         """
         at = np.arange(self.n_features) if features is None else features
-        look = partial(self._look, bad=bad, missing=missing, goal=goal, features=at, n_threads=n_threads)
+        look = partial(self._look, bad=bad, more=more, missing=missing, goal=goal, features=at, n_threads=n_threads)
         if not self.shifted:
             return look(self, side=side)
         looks = [
@@ -172,24 +170,31 @@ class _Look:
     repeats: npt.NDArray[np.int64]
     rows: int
     bad: BadRows
+    more: int
     side: int
     missing: bool
     goal: float
 
+    @property
+    def reach(self) -> int:
+        """Rows that may have been replaced in all."""
+        return sum(self.bad) + self.more
+
     def log_p(self, *, only_raw: bool = False) -> FloatArray:
         """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
-        m = sum(self.bad)
+        m = self.reach
         values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
         few_below, many_below = BLOCK_SHARE * (below - m) < self.rows, BLOCK_SHARE * (below + m) >= self.rows
         few_above, many_above = BLOCK_SHARE * (above - m) < self.rows, BLOCK_SHARE * (above + m) >= self.rows
         zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
         there = values > 0
-        if only_raw:
-            return np.where(there, self._rule(RAW, alike, there), 0.0)
-        raw = self._rule(RAW, alike, there & many_below & many_above)
-        upper = self._rule(UPPER, self.repeats[:, 0], there & few_below)
-        lower = self._rule(LOWER, self.repeats[:, 1], there & few_above & (below + m > 0))
+        if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
+            return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.goal)), 0.0)
+        raw = self._rule(RAW, alike, there & many_below & many_above, np.full(there.size, self.goal))
+        goal = np.where(few_below & few_above, self.goal - LOG_2, self.goal)  # the better one of two is doubled
+        upper = self._rule(UPPER, self.repeats[:, 0], there & few_below, goal)
+        lower = self._rule(LOWER, self.repeats[:, 1], there & few_above & (below + m > 0), goal)
         lower[few_above & (below + m == 0)] = 0.0
         log_p = raw
         log_p = np.where(few_below & many_above, np.maximum(log_p, upper), log_p)
@@ -198,47 +203,49 @@ class _Look:
         log_p = np.where(few_below & few_above, np.maximum(log_p, both), log_p)
         return np.where(there, log_p, 0.0)
 
-    def _rule(self, kind: int, repeats: IntArray, wanted: npt.NDArray[np.bool_]) -> FloatArray:
+    def _rule(self, kind: int, repeats: IntArray, wanted: npt.NDArray[np.bool_], goal: FloatArray) -> FloatArray:
         """Return the larger log p of the two ways to count ties, where bad rows could have led to either."""
-        m, out = sum(self.bad), np.full(wanted.size, -np.inf)
+        m, out = self.reach, np.full(wanted.size, -np.inf)
         for halves, reached in (
             (False, REPEAT_SHARE * (repeats - m) < self.rows),
             (True, REPEAT_SHARE * (repeats + m) >= self.rows),
         ):
             at = np.flatnonzero(wanted & reached & (out < 0.0))
-            out[at] = np.maximum(out[at], self._block(kind, halves, self.counts[at]))
+            out[at] = np.maximum(out[at], self._block(kind, halves, self.counts[at], goal[at]))
         return out
 
-    def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64]) -> FloatArray:
-        """Return log p of one null."""
-        m = sum(self.bad)
+    def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64], goal: FloatArray) -> FloatArray:
+        """Return log p of one null; see `RankTest.log_p` for the goal."""
+        m = self.reach
         first = np.full(counts.shape[0], self.side >= 0)
         if self.side == 0:
             w, *_ = doubled_statistic(counts, kind, first, halves=True)
             first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
         w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
         moved = most_moved(counts[..., 0], counts[..., 1], self.bad, missing=self.missing)
+        moved = moved + self.more * counts[..., :2].max(axis=(1, 2))
         place, sides = w.sum(axis=1) - 2 * moved, LOG_2 if self.side == 0 else 0.0
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))
         if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS and not self.missing:
-            at = np.flatnonzero((log_p > self.goal) & (log_p < self.goal + CLOSE))
-            each_a = self._each_a(n1[at], n2[at], most[at], place[at], halves=halves) + sides
-            log_p[at] = np.minimum(log_p[at], each_a)
+            at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE))
+            reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at] - sides, halves=halves)]
+            log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
         return log_p
 
-    def _each_a(self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, halves: bool) -> FloatArray:
-        """Return the largest tail of every A from ``most`` down that bad rows could have left, 0 beyond the goal."""
-        m, out = sum(self.bad), np.full(w.size, -np.inf)
-        goal = self.goal - (LOG_2 if self.side == 0 else 0.0)
+    def _reached(
+        self, n1: IntArray, n2: IntArray, most: IntArray, w: IntArray, *, goal: FloatArray, halves: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Say where the tails of every A, from ``most`` down, that bad rows could have left reach the goal."""
+        m, out = self.reach, np.full(w.size, -np.inf)
         for fewer in range(2 * m + 1):
             at = np.flatnonzero((out <= goal) & (most[:, 0] >= fewer))
             if not at.size:
                 break
             tail = log_tails(n1[at], n2[at], most[at] - fewer, w[at], bound=False, halves=halves)
             out[at] = np.maximum(out[at], tail)
-        return np.where(out <= goal, out, 0.0)
+        return np.asarray(out <= goal)
 
 
 def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
@@ -313,10 +320,10 @@ class RankEvidence:
         """Number of hypotheses."""
         return sum(test.n_features for test in self.tests)
 
-    def log_p(self, bads: Sequence[BadRows], hypotheses: IntArray | None = None) -> FloatArray:
-        """Return log p of some hypotheses for so many bad rows in the groups of each test."""
+    def log_p(self, bads: Sequence[BadRows], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
+        """Return log p of some hypotheses for so many bad rows in the groups of each test, and ``more`` anywhere."""
         out, start = [], 0
-        n_threads, goal = count_threads(self.n_jobs), float(np.log(self.level / self.n_features))
+        n_threads, goal = count_threads(self.n_jobs), float(np.log(self.level / self.n_features)) - ROUNDING
         order = None if hypotheses is None else np.argsort(hypotheses, kind="stable")
         for test, bad in zip(self.tests, bads, strict=True):
             features = None
@@ -326,7 +333,15 @@ class RankEvidence:
                 features = rising[first:last] - start
             start += test.n_features
             out.append(
-                test.log_p(bad, side=self.side, missing=self.missing, goal=goal, features=features, n_threads=n_threads)
+                test.log_p(
+                    bad,
+                    side=self.side,
+                    missing=self.missing,
+                    more=more,
+                    goal=goal,
+                    features=features,
+                    n_threads=n_threads,
+                )
             )
         joined = np.concatenate(out)
         if order is None:

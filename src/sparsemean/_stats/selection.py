@@ -364,11 +364,12 @@ def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     grid = evidence.grid()
     clean = p if not any(evidence.shares) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
     candidates = np.flatnonzero(rule(clean[:, np.newaxis], n, 0)[:, 0])  # with more bad rows there are no others
-    steps = _last_steps(evidence, rule, [evidence.at_share((share, share)) for share in grid], candidates)
+    bads = [evidence.at_share((share, share)) for share in grid]
+    steps = _last_steps(lambda step, some: evidence.log_p(bads[step], some), rule, len(bads), candidates, n)
     share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
     reached = steps >= 0
     share[candidates[reached]] = grid[steps[reached]]
-    bad[candidates[reached]] = np.array([most_bad(evidence.at_share((s, s))) for s in grid])[steps[reached]]
+    bad[candidates[reached]] = np.array([most_bad(each) for each in bads])[steps[reached]]
     return Selection(
         support=np.flatnonzero(rule(p[:, np.newaxis], n, 0)[:, 0]),
         p_values=values[0],
@@ -426,19 +427,18 @@ def most_bad(bads: list[BadRows]) -> int:
     return max(first + second for first, second in bads)
 
 
-def _last_steps(evidence: RankEvidence, rule: Rule, steps: list[list[BadRows]], candidates: IntArray) -> IntArray:
-    """Return the last of ``steps``, of ever more bad rows in every test, at which each candidate is selected, else −1.
+def _last_steps(
+    log_p: Callable[[int, IntArray], FloatArray], rule: Rule, n_steps: int, candidates: IntArray, n_hypotheses: int
+) -> IntArray:
+    """Return the last step, of ever larger p-values, at which each candidate is selected, −1 where at none.
 
-    No other hypothesis is selected at any of them.
+    ``log_p(step, hypotheses)`` are their logarithms. No other hypothesis is selected at any step.
     """
 
-    def p(slacks: IntArray, group: IntArray) -> FloatArray:
-        looks = [evidence.log_p(steps[slack], candidates[group]) for slack in slacks.tolist()]
-        return probabilities(np.stack(looks, axis=1))
+    def p(steps: IntArray, group: IntArray) -> FloatArray:
+        return probabilities(np.stack([log_p(step, candidates[group]) for step in steps.tolist()], axis=1))
 
-    return halved(
-        p, rule, (0, len(steps) - 1), n_features=candidates.size, n_hypotheses=evidence.n_features, at_once=1
-    )  # fmt: skip
+    return halved(p, rule, (0, n_steps - 1), n_features=candidates.size, n_hypotheses=n_hypotheses, at_once=1)
 
 
 def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str) -> IntArray:
@@ -446,13 +446,14 @@ def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str
 
     Of others no more is promised than that one must.
     """
-    rule = rule_of(selection, evidence.level, evidence.n_features)
+    n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
     allowed = evidence.at_share(evidence.shares)
     most = max(sum(test.contrast.rows) for test in evidence.tests)
-    tests = [test.contrast for test in evidence.tests]
-    steps = [[test.add(bad, r) for test, bad in zip(tests, allowed, strict=True)] for r in range(most // 2 + 1)]
-    out = np.ones(evidence.n_features, dtype=np.intp)
-    out[chosen.support] = 1 + np.maximum(_last_steps(evidence, rule, steps, chosen.support), 0)
+    out = np.ones(n, dtype=np.intp)
+    steps = _last_steps(
+        lambda more, some: evidence.log_p(allowed, some, more=more), rule, most // 2 + 1, chosen.support, n
+    )  # fmt: skip
+    out[chosen.support] = 1 + np.maximum(steps, 0)
     return out
 
 
