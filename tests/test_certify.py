@@ -11,8 +11,8 @@ import pytest
 
 import sparsemean
 from sparsemean import InputError, simulate, sparse_mean
+from sparsemean._fit.certifying import Certified, certify
 from sparsemean._fit.data import FitData
-from sparsemean._fit.one_sample import Certified, certify
 from sparsemean._stats import arrays, nulls
 
 import fakecupy

@@ -141,7 +141,10 @@ def compare(
     design = design_of(table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing)
     contrasts = contrasts_of(classes, design.sizes, reference)
     family = decide(design, contrasts, request, n_jobs=n_jobs, progress=progress)
-    estimates = [_estimate(design, family, test, request, seed=seed, began=began) for test in range(len(contrasts))]
+    scale = _scale(design.table.source) if family.selection.support.size else None
+    estimates = [
+        _estimate(design, family, test, request, scale=scale, seed=seed, began=began) for test in range(len(contrasts))
+    ]
     return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
 
 
@@ -208,7 +211,9 @@ def _labels_of(design: Design, contrast: Contrast) -> IntArray:
     return np.where(design.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
-def _estimate(design: Design, family: Family, which: int, request: Request, *, seed: int, began: float) -> Estimate:
+def _estimate(
+    design: Design, family: Family, which: int, request: Request, *, scale: str | None, seed: int, began: float
+) -> Estimate:
     """Return the estimate of one test."""
     evidence, table = family.evidence, design.table
     test, d = evidence.tests[which], table.shape[1]
@@ -218,7 +223,7 @@ def _estimate(design: Design, family: Family, which: int, request: Request, *, s
     mean, intervals, effects, flat = np.zeros(d), np.full((d, 2), np.nan), None, support[:0]
     if support.size:
         error = error_after_selection(plan, family.selection.support.size)
-        mean[support], ends, effects = _values(design, labels, support, plan, error=error)
+        mean[support], ends, effects = _values(design, labels, support, plan, error=error, scale=scale)
         flat = support[(ends == 0).any(axis=1)]
         intervals[support] = ends
         intervals[flat] = np.nan
@@ -240,10 +245,10 @@ def _estimate(design: Design, family: Family, which: int, request: Request, *, s
 
 
 def _values(
-    design: Design, labels: IntArray, support: IntArray, plan: Plan, *, error: float
+    design: Design, labels: IntArray, support: IntArray, plan: Plan, *, error: float, scale: str | None
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    source, scale = design.table.source, _scale(design.table.source)
+    source = design.table.source
     reference, label = plan.bad_by_group
     strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))

@@ -1,0 +1,264 @@
+"""Directions, references, families of tests, strata, subjects and pairs: what can be asked of groups, and told."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from compared import fit
+from scipy import stats
+
+from sparsemean import SparseMeanDifference, load, sparse_mean
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
+from sparsemean.comparison import Comparison
+
+LABELS = np.array(["a"] * 20 + ["b"] * 35)
+X = np.random.default_rng(0).standard_normal((55, 30))
+X[LABELS == "b", :3] += 2.5
+THREE = np.repeat(["x", "y", "z"], [30, 40, 50])
+SPREAD = np.random.default_rng(3).standard_normal((120, 12))
+SPREAD[THREE == "z", 0] += 3.0
+SPREAD[THREE == "y", 1] -= 3.0
+
+
+def test_direction_is_label_minus_reference() -> None:
+    one, other = (SparseMeanDifference(0.02, reference=name).fit(X, LABELS) for name in ("a", "b"))
+    assert (one.mean_[:3] > 1).all()
+    np.testing.assert_allclose(other.mean_, -one.mean_)
+    np.testing.assert_allclose(other.result_.beta, -one.result_.beta)
+    np.testing.assert_allclose(other.result_.p_values, one.result_.p_values)
+    np.testing.assert_allclose(other.result_.intervals, -one.result_.intervals[:, ::-1])
+    assert [list(est.results_) for est in (one, other)] == [["b"], ["a"]]
+    assert "b minus a" in one.result_.summary()
+    assert "a minus b" in other.result_.summary()
+    table = other.result_.table().set_index("feature")
+    assert table["mean_1"][0] == pytest.approx(X[LABELS == "a", 0].mean())
+    assert table["difference"][0] == pytest.approx(table["mean_1"][0] - table["mean_0"][0])
+    assert table["auc"][0] == pytest.approx(np.mean(X[LABELS == "a", 0][:, np.newaxis] > X[LABELS == "b", 0]))
+
+
+@pytest.mark.parametrize(
+    ("reference", "keys"),
+    [
+        (None, ["x", "y", "z"]),
+        ("rest", ["x", "y", "z"]),
+        ("y", ["x", "z"]),
+        ("pairs", [("y", "x"), ("z", "x"), ("z", "y")]),
+    ],
+)
+def test_more_labels_are_one_family_of_tests(reference: str | None, keys: list[Any]) -> None:
+    """Keys, shifts and p-values of each test are those of a fit of its own; Holm goes over all of them at once."""
+    est = SparseMeanDifference(0.0, reference=reference).fit(SPREAD, THREE)
+    assert est.classes_.tolist() == ["x", "y", "z"]
+    assert list(est.results_) == keys
+    assert isinstance(est.result_, Comparison)
+    p = np.concatenate([estimate.p_values for estimate in est.results_.values()])
+    adjusted = np.concatenate([estimate.p_adjusted for estimate in est.results_.values()])
+    order = np.argsort(p)
+    holm = np.minimum(1, np.maximum.accumulate((p.size - np.arange(p.size)) * p[order]))
+    np.testing.assert_allclose(adjusted[order], holm, rtol=1e-12)
+    assert sum(estimate.support.size for estimate in est.results_.values()) == np.sum(adjusted <= 0.05)
+    for key, estimate in est.results_.items():
+        label, other = key if isinstance(key, tuple) else (key, reference)
+        rest = other in (None, "rest")
+        rows = np.ones(120, dtype=bool) if rest else np.isin(THREE, [label, other])
+        alone = fit(SPREAD[rows], THREE[rows] == label, contamination=0.0)
+        np.testing.assert_array_equal(alone.p_values, estimate.p_values)
+        both = np.intersect1d(alone.support, estimate.support)
+        np.testing.assert_allclose(alone.mean[both], estimate.mean[both])
+        assert estimate.class_names.tolist() == ["rest" if rest else other, label]  # type: ignore[union-attr]
+    assert est.support_.tolist() == [0, 1]
+
+
+def test_a_comparison_is_shown_as_one(tmp_path: Path) -> None:
+    found = SparseMeanDifference(0.01).fit(SPREAD, THREE).result_
+    table = found.table()
+    assert table.columns[:3].tolist() == ["group", "reference", "feature"]
+    assert set(zip(table["group"], table["feature"], strict=True)) >= {("z", 0), ("y", 1)}
+    assert (table["reference"] == "rest").all()
+    assert len(found.table(all=True)) == 3 * 12
+    assert "3 tests" in repr(found)
+    assert "rest" in found.summary()
+    found.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert all(name in page for name in ("x", "y", "z", "rest"))
+    assert found._repr_html_()
+    assert found.mean.shape == (3, 12)
+    assert found.rows.scores.shape == (120,)
+
+
+def test_each_group_has_its_own_share_of_bad_rows() -> None:
+    """Of the reference first, then of the label; of a rest it is that of each label in it."""
+    pair = fit(X, LABELS, contamination=(0.1, 0.02))
+    assert (pair.plan.sizes, pair.plan.bad_by_group) == ((20, 35), (2, 1))
+    swapped = fit(X, LABELS, contamination=(0.02, 0.1), reference="b")
+    assert (swapped.plan.sizes, swapped.plan.bad_by_group) == ((35, 20), (1, 2))
+    np.testing.assert_array_equal(pair.p_values, swapped.p_values)
+    rest = compare(as_table(SPREAD), THREE, contamination=(0.03, 0.0)).results["x"]
+    assert rest.plan.bad_by_group == (2 + 2, 0)
+    assert "one wrong label: it costs one row in each group" in pair.summary()
+
+
+def test_one_side_is_half_of_both() -> None:
+    both, more, less = (
+        fit(X, LABELS, contamination=0.0, alternative=side) for side in ("two-sided", "greater", "less")
+    )
+    np.testing.assert_array_equal(more.support, [0, 1, 2])
+    np.testing.assert_allclose(more.p_values[:3], both.p_values[:3] / 2, rtol=1e-9)
+    assert less.support.size == 0
+    assert (less.p_values[:3] == 1).all()
+    assert np.isinf(more.intervals[:3, 1]).all()
+    np.testing.assert_array_equal(fit(-X, LABELS, contamination=0.0, alternative="less").support, [0, 1, 2])
+
+
+def test_effects_that_do_not_matter_are_not_selected() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.repeat([0, 1], 200)
+    data = rng.standard_normal((400, 6))
+    data[labels == 1] += np.array([0.5, 2.0, -0.5, -2.0, 0.0, 0.8])
+    plain, none, least = (fit(data, labels, contamination=0.0, min_effect=effect) for effect in (0.0, 0.0, 1.0))
+    np.testing.assert_array_equal(plain.support, [0, 1, 2, 3, 5])
+    np.testing.assert_array_equal(none.p_values, plain.p_values)
+    np.testing.assert_array_equal(least.support, [1, 3])
+    assert (least.p_values >= plain.p_values).all()
+    for feature, sign in ((1, 1), (3, -1)):  # twice the smaller of two tests of one side, of the group moved back
+        moved = data[:, feature] - sign * labels
+        expected = stats.mannwhitneyu(moved[labels == 1], moved[labels == 0], method="exact").pvalue
+        assert expected * (1 - 1e-9) <= least.p_values[feature] <= 1.02 * expected
+    np.testing.assert_array_equal(fit(data, labels, min_effect=1.0, alternative="greater").support, [1])
+
+
+def batches(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A batch that shifts everything and holds 70 of 100 rows of one group, 30 of the other."""
+    labels = np.repeat([0, 1], n)
+    batch = np.concatenate((np.arange(n) < 0.3 * n, np.arange(n) < 0.7 * n)).astype(int)
+    data = np.random.default_rng(5).standard_normal((2 * n, 20)) + 2.0 * batch[:, np.newaxis]
+    data[labels == 1, 0] += 1.5
+    return data, labels, batch
+
+
+def test_a_batch_that_leans_to_one_group_is_compared_within() -> None:
+    data, labels, batch = batches(100)
+    assert fit(data, labels, contamination=0.0).support.size == 20
+    within = fit(data, labels, contamination=0.0, strata=batch)
+    np.testing.assert_array_equal(within.support, [0])
+    differences = [
+        np.subtract.outer(data[(labels == 1) & (batch == h), 0], data[(labels == 0) & (batch == h), 0]).ravel()
+        for h in (0, 1)
+    ]
+    assert within.mean[0] == pytest.approx(np.median(np.concatenate(differences)), rel=1e-12)
+    assert within.beta[0] == pytest.approx(np.mean(np.sign(np.concatenate(differences))))
+    assert within.plan.n_strata == 2
+    assert fit(data, labels, contamination=0.02, strata=batch).support.tolist() == [0]
+
+
+def test_subjects_count_once() -> None:
+    rng = np.random.default_rng(2)
+    subject = np.repeat(np.arange(24), 20)
+    labels = subject % 2
+    data = rng.standard_normal((480, 30)) + rng.standard_normal((24, 30))[subject]
+    data[labels == 1, 0] += 6.0
+    assert fit(data, labels, contamination=0.0).support.size > 5
+    found = fit(data, labels, contamination=0.0, groups=subject)
+    np.testing.assert_array_equal(found.support, [0])
+    assert found.plan.sizes == (12, 12)
+    means = np.array([data[subject == s].mean(axis=0) for s in range(24)])
+    np.testing.assert_allclose(found.p_values, fit(means, np.arange(24) % 2, contamination=0.0).p_values)
+    assert any("subjects are compared, not rows" in note for note in found.status.messages)
+
+
+def test_pairs_are_one_sample_of_differences() -> None:
+    rng = np.random.default_rng(4)
+    pair, labels = np.tile(np.arange(60), 2), np.repeat(["before", "after"], 60)
+    data = 5 * rng.standard_normal((60, 10))[pair] + rng.standard_normal((120, 10))
+    data[labels == "after", 0] += 2.0
+    assert fit(data, labels).support.size == 0
+    found = fit(data, labels, reference="before", pairs=pair, contamination=0.02)
+    np.testing.assert_array_equal(found.support, [0])
+    assert found.mean[0] == pytest.approx(2.0, abs=0.7)
+    expected = sparse_mean(data[60:] - data[:60], contamination=4 / 60, random_state=0)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    np.testing.assert_allclose(fit(data, labels, reference="after", pairs=pair).mean[0], -found.mean[0], atol=0.2)
+
+
+def test_p_is_never_0_and_its_logarithm_goes_on() -> None:
+    labels = np.repeat([0, 1], 3000)
+    data = np.stack((labels + np.linspace(0, 0.5, 6000), np.linspace(-1, 1, 6000) * (-1) ** np.arange(6000)), axis=1)
+    result = fit(data - 0.75, labels, contamination=0.0)
+    assert (result.p_values > 0).all()
+    log10 = result.table(all=True).set_index("feature")["log10_p"]
+    assert log10[0] < -400
+    assert np.log10(result.p_values[1]) == pytest.approx(log10[1])
+
+
+def test_features_off_the_support_have_no_estimate_in_the_table() -> None:
+    est = SparseMeanDifference(0.02).fit(X, LABELS)
+    table = est.result_.table(all=True).set_index("feature").sort_index()
+    np.testing.assert_array_equal(est.mean_[3:], 0.0)
+    for column in ("estimate", "ci_low", "mean_0", "median_1", "difference"):
+        assert table[column][:3].notna().all()
+        assert table[column][3:].isna().all()
+    np.testing.assert_allclose(table["estimate"][:3], est.mean_[:3])
+    assert table["log10_p"].notna().all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_wrong_labels_are_suspects_with_reasons(epsilon: float) -> None:
+    rng = np.random.default_rng(6)
+    truth = np.repeat([0, 1], 100)
+    data = rng.standard_normal((200, 60))
+    data[truth == 1, :25] += 2.0
+    labels = truth.copy()
+    labels[[3, 50, 120]] ^= 1
+    est = SparseMeanDifference(epsilon).fit(data, labels)
+    assert set(est.suspects_.tolist()) == {3, 50, 120}
+    reasons = est.result_.rows.reasons
+    assert len(reasons) == 3
+    assert all(reason and set(reason) <= set(range(25)) for reason in reasons)
+    assert np.flatnonzero(est.row_weights_ == 0).tolist() == [3, 50, 120]
+    right = SparseMeanDifference(epsilon).fit(data, truth)
+    assert right.suspects_.size == 0
+
+
+def test_replacing_fewer_rows_than_the_radius_drops_no_selected_feature() -> None:
+    """By exhaustion: any one row, and any two, sent anywhere that matters; every feature stays selected."""
+    rng = np.random.default_rng(8)
+    labels = np.repeat([0, 1], [8, 9])
+    data = rng.standard_normal((17, 2)) + np.outer(labels, [8.0, 0.0])
+    options: dict[str, Any] = {"contamination": 0.0, "level": 0.3}
+    found = fit(data - 4, labels, **options)
+    assert found.support.tolist() == [0]
+    assert 2 <= found.radius[0] <= 3
+    for rows in combinations(range(17), int(found.radius[0]) - 1):
+        for values in product((-1e3, 4.0, 0.0, 1e3), repeat=len(rows)):
+            changed = data - 4
+            changed[list(rows), 0] = values
+            assert 0 in fit(changed, labels, **options).support
+
+
+def test_a_complete_column_has_the_answer_of_its_rows() -> None:
+    """Without bad rows ``missing="omit"`` is what dropping the rows of each feature gives."""
+    gaps = np.where(np.random.default_rng(9).random(X.shape) < 0.2, np.nan, X - X.mean(axis=0))
+    omitted = fit(gaps, LABELS, contamination=0.0, missing="omit")
+    signs = np.minimum((gaps > 0).sum(axis=0), (gaps < 0).sum(axis=0)) * 4 >= 55
+    assert signs.sum() > 5
+    for feature in np.flatnonzero(signs):
+        there = ~np.isnan(gaps[:, feature])
+        alone = fit(gaps[there, feature : feature + 1], LABELS[there], contamination=0.0)
+        assert omitted.p_values[feature] == pytest.approx(alone.p_values[0], rel=1e-9)
+        assert omitted.beta[feature] == pytest.approx(alone.beta[0])
+
+
+def test_effects_and_strata_come_back_from_a_file(tmp_path: Path) -> None:
+    data, labels, batch = batches(60)
+    found = fit(data, labels, strata=batch, contamination=0.0)
+    found.save(tmp_path / "x.npz")
+    copy = load(tmp_path / "x.npz")
+    pd.testing.assert_frame_equal(copy.table(all=True), found.table(all=True))
+    np.testing.assert_array_equal(copy.interval([0, 3], X=data), found.interval([0, 3]))
+    assert copy.plan == found.plan

@@ -1,0 +1,136 @@
+"""p-values of groups by an own computation: every null that bad rows could have led to, and the largest of them.
+
+The tails are those of `log_tails`, which tests/test_nulls.py holds against counting; here every number of values that
+are not zero is asked for by itself.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean._counts import ranks
+from sparsemean._data import as_table
+from sparsemean._stats.rank_evidence import Contrast, log_tails, most_moved
+
+LOG_2 = np.log(2.0)
+
+
+def tail(n1: int, n2: int, A: int, w: int, *, halves: bool) -> float:
+    sizes = (np.array([[size]]) for size in (n1, n2, A))
+    return float(log_tails(*sizes, np.array([w]), bound=False, halves=halves)[0])
+
+
+def one_null(x: np.ndarray, first: np.ndarray, m: tuple[int, int], *, halves: bool, zeros: bool) -> float:
+    """Two sides of 2U, zeros a block or values like others; the largest tail over every A within reach."""
+    n1, n2, bad = int(first.sum()), int((~first).sum()), sum(m)
+    moved = n1 * n2 - (n1 - m[0]) * (n2 - m[1])
+    A = int(np.sum(x != 0)) if zeros else x.size
+    sums = []
+    for a, b in ((x[first], x[~first]), (x[~first], x[first])):
+        signs = np.sign(a[:, np.newaxis] - b[np.newaxis])
+        tied = (signs == 0) & ((a[:, np.newaxis] != 0) | (not zeros))
+        sums.append((int(np.sum(1 + signs)), int(tied.sum()), a.size, b.size))
+    w, ties, n_a, n_b = max(sums)
+    reach = range(max(0, A - bad), min(x.size, A + bad) + 1) if zeros else [A]
+    place = w - (0 if halves else ties) - 2 * moved
+    return min(0.0, LOG_2 + max(tail(n_a, n_b, k, place, halves=halves) for k in reach))
+
+
+def with_ties(x: np.ndarray, first: np.ndarray, m: tuple[int, int], repeats: int, n: int, *, zeros: bool) -> float:
+    """The larger of both ways to count ties, where bad rows could have led to either."""
+    bad = sum(m)
+    ways = [halves for halves, here in ((False, 10 * (repeats - bad) < n), (True, 10 * (repeats + bad) >= n)) if here]
+    return max(one_null(x, first, m, halves=halves, zeros=zeros) for halves in ways)
+
+
+def plain_log_p(x: np.ndarray, first: np.ndarray, m: tuple[int, int]) -> float:
+    """As docs/guarantees.md has it: all (K₋, K₊) within reach of the bad rows, the largest p over all of them."""
+    n, bad = x.size, sum(m)
+    up, down = np.maximum(x, 0.0), -np.maximum(-x, 0.0)
+
+    def repeated(values: np.ndarray) -> int:
+        return values.size - np.unique(values).size
+
+    upper = with_ties(up, first, m, repeated(x[x > 0]), n, zeros=True)
+    lower = with_ties(-down, first, m, repeated(x[x < 0]), n, zeros=True)
+    below, above = int(np.sum(x < 0)), int(np.sum(x > 0))
+    raw = with_ties(x, first, m, repeated(x), n, zeros=False)
+    found = []
+    for low, high in product((below - bad, below + bad), (above - bad, above + bad)):
+        match 4 * low < n, 4 * high < n:
+            case True, True:
+                found.append(min(0.0, LOG_2 + min(upper, lower)))
+            case True, False:
+                found.append(upper)
+            case False, True:
+                found.append(lower)
+            case _:
+                found.append(raw)
+    return max(found)
+
+
+KINDS: dict[str, Any] = {
+    "counts": lambda rng, n: rng.poisson(0.6, n),
+    "many counts": lambda rng, n: rng.poisson(4.0, n),
+    "payers": lambda rng, n: (rng.random(n) < 0.3) * rng.lognormal(0, 1, n),
+    "losses": lambda rng, n: -1.0 * (rng.random(n) < 0.4) * rng.lognormal(0, 1, n),
+    "a few of both signs": lambda rng, n: np.where(rng.random(n) < 0.3, rng.standard_normal(n), 0.0),
+    "a quarter below": lambda rng, n: rng.standard_normal(n) + 0.67,
+    "a quarter above, rounded": lambda rng, n: np.round(rng.standard_normal(n) - 0.67, 1),
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "a tenth of ties": lambda rng, n: np.round(rng.standard_normal(n), 1 if n < 40 else 2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [(0, 0), (1, 0), (0, 2), (1, 1)])
+@pytest.mark.parametrize("wider", [1.0, 4.0])
+def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: float, m: tuple[int, int]) -> None:
+    """Exact without bad rows; with some, never below it, and not far above."""
+    rng = np.random.default_rng([7, *kind.encode()])
+    n1, n2 = 19, 33
+    first = rng.permutation(np.repeat([True, False], [n1, n2]))
+    X = np.stack([np.asarray(KINDS[kind](rng, 52), dtype=float) for _ in range(24)], axis=1)
+    X += np.outer(first, np.linspace(-2.5, 2.5, 24)) * (X != 0)
+    X[first] *= wider  # what lies below zero then speaks against what lies above
+    (test,) = ranks.count(as_table(X), first.astype(np.intp), [Contrast(1, 0, (n2, n1))])
+    found = test.log_p(m)
+    expected = np.array([plain_log_p(x, first, m) for x in X.T])
+    assert (expected < 0).any()
+    if sum(m) == 0:
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    else:
+        assert (found >= expected - 1e-9).all()
+        assert (found <= expected + 3).all()
+    close = test.log_p(m, goal=float(np.median(expected[expected < 0])))
+    assert (close >= expected - 1e-5).all()
+    assert (close <= found + 1e-9).all()
+
+
+@pytest.mark.parametrize("bad", [(0, 0), (1, 0), (2, 1), (1, 3), (4, 4)])
+def test_bad_rows_of_strata_lie_where_they_do_most(bad: tuple[int, int]) -> None:
+    """By trying every way to spread them: a row moves U by all rows of the other group in its stratum."""
+    n1, n2 = np.array([3, 5, 2]), np.array([6, 1, 4])
+    ways = [np.array(way) for way in product(range(5), repeat=3)]
+    most = [max(int(way @ other) for way in ways if way.sum() == m and (way <= own).all())
+            for m, own, other in ((bad[0], n1, n2), (bad[1], n2, n1))]  # fmt: skip
+    assert most_moved(n1[np.newaxis], n2[np.newaxis], bad)[0] == sum(most)
+
+
+def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
+    """97 of 400 values lie below zero and six rows may be bad: what they say against the others counts."""
+    rng = np.random.default_rng(3)
+    first = np.repeat([True, False], 200)
+    x = np.abs(rng.standard_normal(400)) + 0.8 * first
+    for rows, shift in ((rng.choice(200, 49, replace=False), 3.0), (200 + rng.choice(200, 48, replace=False), 0.0)):
+        x[rows] = -np.abs(rng.standard_normal(rows.size)) - shift
+    (test,) = ranks.count(as_table(x[:, np.newaxis]), first.astype(np.intp), [Contrast(1, 0, (200, 200))])
+    raw = with_ties(x, first, (3, 3), 0, 400, zeros=False)
+    upper = with_ties(np.maximum(x, 0), first, (3, 3), 0, 400, zeros=True)
+    assert upper < raw - 1
+    assert test.log_p((3, 3))[0] >= raw - 1e-9
+    assert test.log_p((0, 0))[0] < upper
