@@ -57,8 +57,8 @@ est.result_.plot_volcano()
 # ---------------
 # A swapped sample is a good measurement with the wrong name: nothing but the genes that differ gives it away. A broken
 # one may look like either group there; the genes found do not depend on whether it is noticed.
-# Scores say how far each looks like the other group; no sample is called suspect, as good ones may score high too.
-print("highest scores:", ", ".join(profiles.obs_names[(-est.row_scores_).argsort()[:6]]))
+# Suspects are samples that look like the other group on the genes that tell the groups apart, worst first.
+print("suspect:", ", ".join(profiles.obs_names[est.suspects_]))
 print("swapped:", ", ".join(profiles.obs_names[swapped]))
 print("broken: ", ", ".join(profiles.obs_names[broken]))
 est.result_.plot_rows()

@@ -63,14 +63,13 @@ est.result_.plot_volcano()
 # Who looks like the other sex
 # ----------------------------
 # A mislabelled patient looks normal everywhere but on the probes that were found, where all speak for the other sex.
-# Every patient has a score for that. A high one is a reason to look, not a finding: groups that overlap have rows with
-# high scores although every label is right, so none is called suspect.
-print("highest scores:", ", ".join(data.samples[(-est.row_scores_).argsort()[:6]]))
+# Every patient has a score for that; called suspect are those who lie too far from their own group and near the other.
+print("suspect:", ", ".join(data.samples[est.suspects_]))
 est.result_.plot_rows()
 
 # %%
-# The description of the data names six patients whose label contradicts their expression; five of them are among these.
-# The sixth, 28024, does so in part only.
+# The description of the data names six patients whose label contradicts their expression; these four are among them.
+# The other two, 19008 and 28024, lie between the groups.
 #
 # What if more labels are wrong?
 # ------------------------------
