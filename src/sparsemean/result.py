@@ -301,11 +301,13 @@ class Estimate:
             omit = self.plan.missing == "omit"
             reference, label = self.plan.bad_by_group or (bad, bad)
             strata, source = ranks.strata_of(self.labels, self.strata), self._rows(X).source
-            found = ranks.shifts(
-                (values for _, piece in source.takes_of(columns) for values in piece.T), strata, error=error,
-                bad=(label, reference), alternative=self.plan.alternative, missing=omit,
-            )  # fmt: skip
-            return np.array([ends[1:] for ends in found])
+            found = [
+                ranks.shifts(
+                    piece, strata, error=error, bad=(label, reference), alternative=self.plan.alternative, missing=omit
+                )
+                for _, piece in source.takes_of(columns)
+            ]
+            return np.concatenate(found)[:, 1:]
         used = intervals.levels_used(self.plan)
         ends = self._map_levels(
             columns,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu, loops
+from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import dropna
 from sparsemean._stats.rank_evidence import (
     REST,
@@ -139,10 +142,10 @@ def _thinned(values: FloatArray) -> FloatArray:
     return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
 
 
-def shifts(
-    columns: Iterator[FloatArray], strata: Strata, *, error: float, bad: BadRows, alternative: str, missing: bool
-) -> Iterator[tuple[float, float, float]]:
-    """Yield, of each of some columns, the Hodges–Lehmann shift and the lower and upper end of its interval.
+def shift(
+    values: FloatArray, strata: Strata, *, error: float, bad: BadRows, alternative: str, missing: bool
+) -> tuple[float, float, float]:
+    """Return the Hodges–Lehmann shift of one column and the lower and upper end of its interval.
 
     The shift is the median of all differences first − second within strata, of which there are N. The interval is
     [D_(l−s), D_(N+1−l+s)], l the largest with P(U ≤ l − 1) ≤ error/2 and s what bad rows can move U; infinite where
@@ -150,21 +153,24 @@ def shifts(
     numbers of rows are those of the values that are there; where a group has none nothing is known.
     """
     side = SIDES[alternative]
-    for values in columns:
-        pairs = [(np.sort(dropna(values[first])), np.sort(dropna(values[second]))) for first, second in strata]
-        pairs = [(a, b) for a, b in pairs if a.size and b.size]
-        if not pairs:
-            yield np.nan, -np.inf, np.inf
-            continue
-        sizes = tuple(a.size for a, _ in pairs), tuple(b.size for _, b in pairs)
-        total = sum(a.size * b.size for a, b in pairs)
-        # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-        critical = critical_rank(*sizes, error / 2 if side == 0 else error)
-        moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=missing)
-        rank = total + 1 - critical - int(moved[0])
-        low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
-        high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf
-        yield _median(pairs, total), low, high
+    pairs = [(np.sort(dropna(values[first])), np.sort(dropna(values[second]))) for first, second in strata]
+    pairs = [(a, b) for a, b in pairs if a.size and b.size]
+    if not pairs:
+        return np.nan, -np.inf, np.inf
+    sizes = tuple(a.size for a, _ in pairs), tuple(b.size for _, b in pairs)
+    total = sum(a.size * b.size for a, b in pairs)
+    # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
+    critical = critical_rank(*sizes, error / 2 if side == 0 else error)
+    moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=missing)
+    rank = total + 1 - critical - int(moved[0])
+    low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
+    high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf
+    return _median(pairs, total), low, high
+
+
+def shifts(values: FloatArray, strata: Strata, *, n_jobs: int | None = None, **options: Any) -> FloatArray:
+    """Return a row for each column of ``values``: its `shift` and the ends of the interval, some threads at work."""
+    return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
 
 
 def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:

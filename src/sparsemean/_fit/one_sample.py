@@ -118,7 +118,7 @@ def fit(
     began = time.perf_counter()
     data, request = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
     shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.screen_rows)
-    counting, refining, recounting = _parts(progress, shares)
+    counting, refining, recounting = parts_of(progress, shares)
     with where_it_lies(data.table):
         counts, data = data.count_and_keep(screening.screening_columns(data), counting)
         inference = infer(data.plan, counts)
@@ -238,7 +238,7 @@ def _units(groups: Any, n: int) -> IntArray | None:
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 
 
-def _parts(progress: Progress | None, shares: tuple[float, ...]) -> list[Progress | None]:
+def parts_of(progress: Progress | None, shares: tuple[float, ...]) -> list[Progress | None]:
     """Return what each part of the work reports to, given how much of the whole it is."""
     if progress is None:
         return [None] * len(shares)

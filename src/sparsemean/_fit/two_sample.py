@@ -140,10 +140,12 @@ def compare(
         return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress)
     design = design_of(table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing)
     contrasts = contrasts_of(classes, design.sizes, reference)
-    family = decide(design, contrasts, request, n_jobs=n_jobs, progress=progress)
+    counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
+    family = decide(design, contrasts, request, n_jobs=n_jobs, progress=counting)
     scale = _scale(design.table.source) if family.selection.support.size else None
     estimates = [
-        _estimate(design, family, test, request, scale=scale, seed=seed, began=began) for test in range(len(contrasts))
+        _estimate(design, family, test, request, scale=scale, seed=seed, began=began, progress=part)
+        for test, part in enumerate(estimating)
     ]
     return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
 
@@ -212,7 +214,15 @@ def _labels_of(design: Design, contrast: Contrast) -> IntArray:
 
 
 def _estimate(
-    design: Design, family: Family, which: int, request: Request, *, scale: str | None, seed: int, began: float
+    design: Design,
+    family: Family,
+    which: int,
+    request: Request,
+    *,
+    scale: str | None,
+    seed: int,
+    began: float,
+    progress: Progress | None,
 ) -> Estimate:
     """Return the estimate of one test."""
     evidence, table = family.evidence, design.table
@@ -223,7 +233,8 @@ def _estimate(
     mean, intervals, effects, flat = np.zeros(d), np.full((d, 2), np.nan), None, support[:0]
     if support.size:
         error = error_after_selection(plan, family.selection.support.size)
-        mean[support], ends, effects = _values(design, labels, support, plan, error=error, scale=scale)
+        options = {"error": error, "n_jobs": evidence.n_jobs}
+        mean[support], ends, effects = _values(design, labels, support, plan, scale=scale, progress=progress, **options)
         flat = support[(ends == 0).any(axis=1)]
         intervals[support] = ends
         intervals[flat] = np.nan
@@ -245,22 +256,29 @@ def _estimate(
 
 
 def _values(
-    design: Design, labels: IntArray, support: IntArray, plan: Plan, *, error: float, scale: str | None
+    design: Design,
+    labels: IntArray,
+    support: IntArray,
+    plan: Plan,
+    *,
+    scale: str | None,
+    progress: Progress | None,
+    **options: Any,
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    source = design.table.source
     reference, label = plan.bad_by_group
     strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
-    found: list[tuple[float, float, float]] = []
-    blocks: list[GroupEffects] = []
-    for _, values in source.takes_of(support):
+    found, blocks, done = [], [], 0
+    for columns, values in design.table.source.takes_of(support):
         blocks.append(group_effects(values, first, second, scale=scale))
-        found += ranks.shifts(
-            iter(values.T), strata, error=error, bad=(label, reference),
-            alternative=plan.alternative, missing=omit,
-        )  # fmt: skip
-    table = np.array(found)
+        found.append(
+            ranks.shifts(values, strata, bad=(label, reference), alternative=plan.alternative, missing=omit, **options)
+        )
+        done += columns.size
+        if progress is not None:
+            progress(done / support.size)
+    table = np.concatenate(found)
     return table[:, 0], table[:, 1:], joined(blocks)
 
 

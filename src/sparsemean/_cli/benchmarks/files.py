@@ -306,6 +306,23 @@ print(timing.peak_above(lambda: timing.paper_fit(X)))
 """
 
 
+COMPARED_CODE = """
+import numpy as np
+from sparsemean import SparseMeanDifference
+from sparsemean._cli.benchmarks import timing
+y = np.arange({n}) % 2
+X = np.random.default_rng(0).standard_normal(({n}, {d}), dtype=np.float32)
+for column in range({d} // 2):
+    X[1::2, column] += 0.5
+model = SparseMeanDifference(contamination=0.01)
+model.fit(X[:400, :40], y[:400])
+print(timing.peak_above(lambda: model.fit(X, y)))
+assert model.support_.size == {d} // 2
+"""
+COMPARED_SHAPE = {False: (20_000, 2000), True: (5000, 400)}
+COMPARED_BAR = 200.0
+
+
 def memory(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     """Yield the largest of two runs, in both precisions; nothing on systems that do not tell."""
     if sys.platform == "win32":
@@ -320,3 +337,11 @@ def memory(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
             bar=None if quick else MEMORY_BAR,
             detail=f"X itself is {n * d * bytes_each / 1e6:,.0f} MB",
         )
+    n, d = COMPARED_SHAPE[quick]
+    yield Row(
+        name=f"peak memory of a comparison above X, float32, {size(n)} × {size(d)}, half of them selected",
+        value=measure(COMPARED_CODE.format(n=n, d=d)),
+        unit="MB",
+        bar=None if quick else COMPARED_BAR,
+        detail=f"X itself is {4 * n * d / 1e6:,.0f} MB",
+    )
