@@ -11,7 +11,7 @@ from matplotlib import image, pyplot
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
-    "tutorial.py": "highest scores: 04016, 36002, 22010, 26003, 19008",
+    "tutorial.py": "suspect: 04016, 36002, 22010, 26003",
     "experiment.py": "wrong:  none\nmissed: none",
     "expression.py": "12 genes selected, 0 of them wrongly; 12 differ",
     "clients.py": "SparseMean                   0.",

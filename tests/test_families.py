@@ -126,10 +126,10 @@ def test_effects_that_do_not_matter_are_not_selected() -> None:
     np.testing.assert_array_equal(none.p_values, plain.p_values)
     np.testing.assert_array_equal(least.support, [1, 3])
     assert (least.p_values >= plain.p_values).all()
-    for feature, sign in ((1, 1), (3, -1)):  # twice the smaller of two tests of one side, of the group moved back
+    for feature, sign in ((1, 1), (3, -1)):  # twice the smaller of two tests of one side, and twice for ties
         moved = data[:, feature] - sign * labels
         expected = stats.mannwhitneyu(moved[labels == 1], moved[labels == 0], method="exact").pvalue
-        assert expected * (1 - 1e-9) <= least.p_values[feature] <= 1.02 * expected
+        assert 2 * expected * (1 - 1e-9) <= least.p_values[feature] <= 2.04 * expected
     np.testing.assert_array_equal(fit(data, labels, min_effect=1.0, alternative="greater").support, [1])
 
 

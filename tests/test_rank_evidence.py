@@ -60,17 +60,18 @@ def plain_log_p(x: np.ndarray, first: np.ndarray, m: tuple[int, int]) -> float:
     below, above = int(np.sum(x < 0)), int(np.sum(x > 0))
     raw = with_ties(x, first, m, repeated(x), n, zeros=False)
     found = []
-    for low, high in product((below - bad, below + bad), (above - bad, above + bad)):
+    reach = (range(max(0, k - bad), k + bad + 1) for k in (below, above))
+    for low, high in product(*reach):
         match 4 * low < n, 4 * high < n:
             case True, True:
-                found.append(min(0.0, LOG_2 + min(upper, lower)))
+                found.append(LOG_2 + min(upper, lower))
             case True, False:
-                found.append(upper)
+                found.append(upper if 16 * low < n else LOG_2 + min(upper, raw))
             case False, True:
-                found.append(lower)
+                found.append(lower if 16 * high < n else LOG_2 + min(lower, raw))
             case _:
                 found.append(raw)
-    return max(found)
+    return min(0.0, max(found))
 
 
 KINDS: dict[str, Any] = {
@@ -133,4 +134,4 @@ def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
     upper = with_ties(np.maximum(x, 0), first, (3, 3), 0, 400, zeros=True)
     assert upper < raw - 1
     assert test.log_p((3, 3))[0] >= raw - 1e-9
-    assert test.log_p((0, 0))[0] < upper
+    assert test.log_p((0, 0))[0] < upper + LOG_2

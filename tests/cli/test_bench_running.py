@@ -59,8 +59,8 @@ def test_groups_without_the_packages_to_compare_with_say_so(monkeypatch: pytest.
 
 def test_the_groups_benchmark_finds_what_differs() -> None:
     for kind in ("CSR", "dense"):
-        labels = np.arange(600) % 3
-        X = speed.draw_counts(speed.Shape(kind, 600, 200, 3), labels)
+        labels = np.arange(3000) % 3
+        X = speed.draw_counts(speed.Shape(kind, 3000, 200, 3), labels)
         assert 0.03 < np.mean((X.toarray() if kind == "CSR" else X) > 0) < 0.15
         found = speed.compare_groups(X, labels).support
         assert found.size

@@ -133,9 +133,16 @@ def rules(first: Values, second: Values, bad: Block) -> set[str]:
     """The rules that apply to some numbers of negative and of positive values that m rows can bring about."""
     values, m = first + second, sum(bad)
     K = [sum(x < 0 for x in values), sum(x > 0 for x in values)]
-    few = [{4 * max(0, k - m) < len(values), 4 * min(len(values), k + m) < len(values)} for k in K]
-    names = {(True, True): "both", (True, False): "upper", (False, True): "lower", (False, False): "raw"}
-    return {names[pair] for pair in product(*few)}
+    n = len(values)
+    reach = [{share(j, n) for j in range(max(0, k - m), min(n, k + m) + 1)} for k in K]
+    names = {("many", "many"): "raw", ("none", "many"): "upper", ("many", "none"): "lower"}
+    names |= {("few", "many"): "upper or raw", ("many", "few"): "lower or raw"}
+    return {names.get(pair, "both") for pair in product(*reach)}
+
+
+def share(number: int, n: int) -> str:
+    """Of n values next to none, few, or many."""
+    return "none" if 16 * number < n else "few" if 4 * number < n else "many"
 
 
 def p_value(
@@ -168,6 +175,8 @@ def p_value(
 
     tests = {"upper": lambda: p(upper), "lower": lambda: p(lower), "raw": lambda: p(raw)}
     tests["both"] = lambda: min(1.0, 2 * min(p(upper), p(lower)))
+    tests["upper or raw"] = lambda: min(1.0, 2 * min(p(upper), p(raw)))
+    tests["lower or raw"] = lambda: min(1.0, 2 * min(p(lower), p(raw)))
     return max(tests[rule]() for rule in rules(first, second, bad))
 
 

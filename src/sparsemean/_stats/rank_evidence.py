@@ -32,7 +32,9 @@ ROUNDING = 1e-12
 UPPER, LOWER, RAW = 0, 1, 2
 """The test on max(x, 0), on min(x, 0), and on x itself."""
 BLOCK_SHARE = 4
-"""Fewer than a quarter of the values on one side of zero: they are counted among the zeros."""
+"""Fewer than a quarter of the values on one side of zero: a test counts them among the zeros."""
+NONE_SHARE = 16
+"""Fewer than a sixteenth: it is the only one."""
 REPEAT_SHARE = 10
 """Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without."""
 CLOSE = 2.0
@@ -182,26 +184,44 @@ class _Look:
 
     def log_p(self, *, only_raw: bool = False) -> FloatArray:
         """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
-        m = self.reach
         values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
-        few_below, many_below = BLOCK_SHARE * (below - m) < self.rows, BLOCK_SHARE * (below + m) >= self.rows
-        few_above, many_above = BLOCK_SHARE * (above - m) < self.rows, BLOCK_SHARE * (above + m) >= self.rows
         zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
-        there = values > 0
+        there, none = values > 0, below + self.reach == 0
         if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
             return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.goal)), 0.0)
-        raw = self._rule(RAW, alike, there & many_below & many_above, np.full(there.size, self.goal))
-        goal = np.where(few_below & few_above, self.goal - LOG_2, self.goal)  # the better one of two is doubled
-        upper = self._rule(UPPER, self.repeats[:, 0], there & few_below, goal)
-        lower = self._rule(LOWER, self.repeats[:, 1], there & few_above & (below + m > 0), goal)
-        lower[few_above & (below + m == 0)] = 0.0
-        log_p = raw
-        log_p = np.where(few_below & many_above, np.maximum(log_p, upper), log_p)
-        log_p = np.where(few_above & many_below, np.maximum(log_p, lower), log_p)
-        both = np.minimum(0.0, LOG_2 + np.minimum(upper, lower))
-        log_p = np.where(few_below & few_above, np.maximum(log_p, both), log_p)
+        (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
+        rules = {
+            (RAW, RAW): many & most,
+            (UPPER, LOWER): (next_to_none | few) & (hardly_any | some),
+            (UPPER, UPPER): next_to_none & most,
+            (UPPER, RAW): few & most,
+            (LOWER, LOWER): many & hardly_any,
+            (LOWER, RAW): many & some,
+        }
+        # Of two tests twice the smaller p counts.
+        halved = np.any([reached for (one, other), reached in rules.items() if one != other], axis=0)
+        goal = np.where(halved, self.goal - LOG_2, self.goal)
+        wanted = [
+            there & np.any([rules[pair] for pair in rules if kind in pair], axis=0) for kind in (UPPER, LOWER, RAW)
+        ]
+        tests = (
+            self._rule(UPPER, self.repeats[:, 0], wanted[UPPER], goal),
+            np.where(none, 0.0, self._rule(LOWER, self.repeats[:, 1], wanted[LOWER] & ~none, goal)),
+            self._rule(RAW, alike, wanted[RAW], goal),
+        )
+        log_p = np.full(there.size, -np.inf)
+        for (one, other), reached in rules.items():
+            both = np.minimum(0.0, np.minimum(tests[one], tests[other]) + (LOG_2 if one != other else 0.0))
+            log_p = np.where(reached, np.maximum(log_p, both), log_p)
         return np.where(there, log_p, 0.0)
+
+    def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Say whether bad rows can have made the number of values next to nothing, few, or many."""
+        least, most = values - self.reach, values + self.reach
+        next_to_none = NONE_SHARE * least < self.rows
+        few = (BLOCK_SHARE * least < self.rows) & (NONE_SHARE * most >= self.rows)
+        return next_to_none, few, BLOCK_SHARE * most >= self.rows
 
     def _rule(self, kind: int, repeats: IntArray, wanted: npt.NDArray[np.bool_], goal: FloatArray) -> FloatArray:
         """Return the larger log p of the two ways to count ties, where bad rows could have led to either."""
