@@ -119,7 +119,7 @@ MUTATIONS = [
              "sides = w.sum(axis=1) - 2 * moved, 0.0",
              "tests/test_comparing.py"),
     Mutation("ranks: two blocks for the price of one", "_stats/rank_evidence.py",
-             "np.minimum(tests[one], tests[other]) + (LOG_2 if one != other else 0.0)", "np.minimum(tests[one], tests[other])",
+             "tests[other]) + (LOG_2 if one != other else 0.0)", "tests[other])",
              "tests/test_rank_evidence.py"),
     Mutation("ranks: what ties count is decided by what is seen", "_stats/rank_evidence.py",
              "REPEAT_SHARE * (repeats + m) >= self.rows", "REPEAT_SHARE * repeats >= self.rows",

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 from matplotlib import image, pyplot
 
@@ -33,7 +34,7 @@ def test_example_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(EXAMPLES / name)])
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    with mpl.rc_context({"backend": "Agg"}):
+    with mpl.rc_context({"backend": "Agg"}), pd.option_context("display.float_format", None):  # some set it
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
         pyplot.close("all")
     if name in DRAWN:

@@ -60,8 +60,11 @@ def plain_log_p(x: np.ndarray, first: np.ndarray, m: tuple[int, int]) -> float:
     below, above = int(np.sum(x < 0)), int(np.sum(x > 0))
     raw = with_ties(x, first, m, repeated(x), n, zeros=False)
     found = []
+    zeros = n - below - above
+    if 10 * (zeros - bad) < n:
+        found.append(raw)
     reach = (range(max(0, k - bad), k + bad + 1) for k in (below, above))
-    for low, high in product(*reach):
+    for low, high in product(*reach) if 10 * (zeros + bad) >= n else ():
         match 4 * low < n, 4 * high < n:
             case True, True:
                 found.append(LOG_2 + min(upper, lower))

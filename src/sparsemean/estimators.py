@@ -434,7 +434,7 @@ class SparseMeanDifference(_Selector):
     >>> data = datasets.load_all_sex()
     >>> est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
     >>> sorted(data.features[est.support_].tolist())[:3]
-    ['34477_at', '35885_at', '37583_at']
+    ['34477_at', '35885_at', '36321_at']
     """
 
     def __init__(

@@ -137,7 +137,10 @@ def rules(first: Values, second: Values, bad: Block) -> set[str]:
     reach = [{share(j, n) for j in range(max(0, k - m), min(n, k + m) + 1)} for k in K]
     names = {("many", "many"): "raw", ("none", "many"): "upper", ("many", "none"): "lower"}
     names |= {("few", "many"): "upper or raw", ("many", "few"): "lower or raw"}
-    return {names.get(pair, "both") for pair in product(*reach)}
+    zeros, found = n - sum(K), {"raw"}
+    if 10 * (zeros - m) >= n:
+        found = set()
+    return found | ({names.get(pair, "both") for pair in product(*reach)} if 10 * (zeros + m) >= n else set())
 
 
 def share(number: int, n: int) -> str:

@@ -12,10 +12,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from compared import fit
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._data import as_table
-from sparsemean._fit.two_sample import compare
 
 from adversaries import KINDS, attack
 from conftest import Claims
@@ -117,11 +116,11 @@ def test_two_groups(epsilon: float, long_version: bool, claims: Claims) -> None:
         X = with_gaps(np.random.default_rng(32_000 + seed).standard_t(1.5, (100, 150)), seed)
         m = int(np.ceil(100 * epsilon - 1e-9))
         if m:
-            delta = compare(as_table(X), labels, contamination=0.0, missing="omit")[0].beta
+            delta = fit(X, labels, contamination=0.0, missing="omit").beta
             worst = int(np.abs(delta).argmax())
             against = np.where(labels == 1, 1, -1) * np.sign(delta[worst]) * X[:, worst]
             X[np.argsort(against)[:m], worst] = np.nan
-        alarms += compare(as_table(X), labels, contamination=epsilon, missing="omit")[0].support.size > 0
+        alarms += fit(X, labels, contamination=epsilon, missing="omit").support.size > 0
     claims.add(f"20 % missing, two groups, ε = {epsilon:g}", f"{alarms} of {runs}", f"≤ {most}", "32000…")
     assert alarms <= most
 

@@ -36,7 +36,8 @@ BLOCK_SHARE = 4
 NONE_SHARE = 16
 """Fewer than a sixteenth: it is the only one."""
 REPEAT_SHARE = 10
-"""Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without."""
+"""Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without.
+Fewer than a tenth are zero: zeros are values like others."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
 MOST_LOOKS = 64
@@ -191,13 +192,14 @@ class _Look:
         if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
             return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.goal)), 0.0)
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
+        block = REPEAT_SHARE * (zeros.sum(axis=1) + self.reach) >= self.rows
         rules = {
-            (RAW, RAW): many & most,
-            (UPPER, LOWER): (next_to_none | few) & (hardly_any | some),
-            (UPPER, UPPER): next_to_none & most,
-            (UPPER, RAW): few & most,
-            (LOWER, LOWER): many & hardly_any,
-            (LOWER, RAW): many & some,
+            (RAW, RAW): (REPEAT_SHARE * (zeros.sum(axis=1) - self.reach) < self.rows) | (many & most),
+            (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some),
+            (UPPER, UPPER): block & next_to_none & most,
+            (UPPER, RAW): block & few & most,
+            (LOWER, LOWER): block & many & hardly_any,
+            (LOWER, RAW): block & many & some,
         }
         # Of two tests twice the smaller p counts.
         halved = np.any([reached for (one, other), reached in rules.items() if one != other], axis=0)
