@@ -54,10 +54,8 @@ def summary(comparison: Comparison) -> str:
         sentences.insert(3, looked_for)
     if all(reference == groups.REST for reference, _ in names):
         sentences.append("Against the rest a feature counts as false where all labels share one distribution.")
-    suspects = {int(row) for each in estimates if each.rows is not None for row in each.rows.suspects}
-    if suspects:
-        rows = "1 row looks" if len(suspects) == 1 else f"{len(suspects):,} rows look"
-        sentences.append(f"{rows} like another group than the one in the label.")
+    if said := _suspects(estimates, names):
+        sentences.append(said)
     return " ".join((*sentences, *(f"Note: {message}." for message in _shared_notes(estimates))))
 
 
@@ -107,6 +105,25 @@ def _bad(estimates: Sequence[Estimate], names: list[Names]) -> str:
     shares = {groups.shares(each.plan, name) for each, name in zip(estimates, names, strict=True)}
     share = shares.pop() if len(shares) == 1 else "A share of each group"
     return f"{share} may be bad; a wrong label costs one {unit} in each group."
+
+
+def _suspects(estimates: Sequence[Estimate], names: list[Names]) -> str:
+    """Name rows that look like another group than their own, each where it looks worst."""
+    found: dict[int, tuple[float, str]] = {}
+    for each, (_, label) in zip(estimates, names, strict=True):
+        for row in [] if each.rows is None or each.labels is None else each.rows.suspects.tolist():
+            assert each.rows is not None
+            assert each.labels is not None
+            like = f"unlike {label}" if each.labels[row] == 1 else f"like {label}"
+            found[row] = max(found.get(row, (-np.inf, "")), (float(each.rows.scores[row]), like))
+    if not found:
+        return ""
+    worst = sorted(found, key=lambda row: -found[row][0])
+    called = estimates[0].row_names(worst)
+    rows = "1 row looks" if len(worst) == 1 else f"{len(worst):,} rows look"
+    counted = ", counted from 0" if isinstance(called[0], int) else ""
+    told = [f"{name} ({found[row][1]})" for name, row in zip(called, worst, strict=True)]
+    return f"{rows} like another group than the one in the label (worst first{counted}: {list_names(told)})."
 
 
 def _shared_notes(estimates: Sequence[Estimate]) -> list[str]:

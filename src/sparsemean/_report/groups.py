@@ -82,7 +82,10 @@ def shares(plan: Plan, names: Names) -> str:
     """Say which share of each group may be bad: ``5 % of each group``, or one for each where they differ."""
     if not plan.sizes:
         return percent(plan.contamination)
-    if all(m == bad_rows(n, plan.contamination) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
+    planned = [bad_rows(n, plan.contamination) for n in plan.sizes]
+    # Of a rest the numbers of all its labels, each rounded up, add up to a little more.
+    of_reference, of_label = plan.bad_by_group
+    if of_label == planned[1] and (of_reference == planned[0] or (plan.rest and of_reference > planned[0])):
         return f"{percent(plan.contamination)} of each group"
     reference, label = (percent(m / n) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
     return f"{label} of {names[1]} and {reference} of {names[0]}"
