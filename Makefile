@@ -84,9 +84,12 @@ $(VENV)/validate.done: $(VENV)/dev.done
 		|| echo "R and its data could not be installed: they are skipped"
 	@touch $@
 
+CLAIMS := tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/baselines/test_published_baselines.py \
+	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py
+
+# make validate PART=tests/validity/test_skew.py runs one file and leaves the other rows of the table as they are.
 validate: $(VENV)/validate.done   ## the long version of every statistical claim; writes docs/validation.md
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate tests/test_fitting.py tests/test_published.py tests/test_comparing.py \
-		tests/baselines/test_published_baselines.py tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate $(if $(PART),--keep-claims $(PART),$(CLAIMS))
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache

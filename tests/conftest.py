@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ CLAIMS = pytest.StashKey[list[tuple[str, str, str, str]]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--validate", action="store_true", help="the long version of every claim; writes its table")
+    parser.addoption("--keep-claims", action="store_true", help="leave rows of the table that are not run again")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,6 +69,14 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     node.config.stash[CLAIMS].extend(tuple(row) for row in getattr(node, "workeroutput", {}).get("claims", []))
 
 
+def _state() -> str:
+    """The commit that is measured."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=TABLE.parent, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     rows = session.config.stash[CLAIMS]
     if hasattr(session.config, "workeroutput"):
@@ -74,15 +84,20 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     if not session.config.getoption("--validate") or not rows or exitstatus != 0:
         return
+    found = {row[0]: (*row, _state()) for row in sorted(rows)}
+    if session.config.getoption("--keep-claims"):
+        kept = [tuple(line.strip("| ").split(" | ")) for line in TABLE.read_text(encoding="utf-8").splitlines()[7:]]
+        found = {row[0]: row for row in kept} | found
     packages = ("sparsemean", "numpy", "scipy", "numba", "scikit-learn", "pandas")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     lines = [
         "# Validation",
         "",
         f"Written by `make validate` on {datetime.now(UTC):%Y-%m-%d}; Python {platform.python_version()}, {versions}.",
+        "The last column has the commit that a row was measured at: parts may be run by themselves.",
         "",
-        "| claim | measured | bar | seeds |",
-        "|---|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in sorted(rows)),
+        "| claim | measured | bar | seeds | commit |",
+        "|---|---|---|---|---|",
+        *(f"| {' | '.join(found[claim])} |" for claim in sorted(found)),
     ]
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
