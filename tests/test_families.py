@@ -12,7 +12,7 @@ import pytest
 from compared import fit
 from scipy import stats
 
-from sparsemean import SparseMeanDifference, load, sparse_mean
+from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean.comparison import Comparison
@@ -262,3 +262,50 @@ def test_effects_and_strata_come_back_from_a_file(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(copy.table(all=True), found.table(all=True))
     np.testing.assert_array_equal(copy.interval([0, 3], X=data), found.interval([0, 3]))
     assert copy.plan == found.plan
+
+
+def test_an_effect_of_just_the_least_size_is_not_selected_for_its_rounding() -> None:
+    labels = np.repeat([0, 1], 30)
+    for low, least in ((0.7, 0.1), (0.3, 0.2), (1.1, 0.1)):
+        data = np.where(labels == 1, low + least, low)[:, np.newaxis]
+        for alternative in ("greater", "two-sided"):
+            assert fit(data, labels, contamination=0.0, min_effect=least, alternative=alternative).p_values[0] == 1
+
+
+def test_several_tests_select_columns_as_scikit_learn_wants() -> None:
+    data, labels = np.random.default_rng(0).standard_normal((60, 6)), np.repeat(list("abc"), 20)
+    data[labels == "a", 2] += 5
+    model = SparseMeanDifference(0).fit(data, labels)
+    np.testing.assert_array_equal(model.get_support(), np.arange(6) == 2)
+    np.testing.assert_array_equal(model.transform(data), data[:, [2]])
+
+
+def test_what_is_selected_survives_at_least_what_was_allowed_for() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(4001) % 2
+    data = rng.standard_normal((4001, 5)) + np.outer(labels, [0.55, 0.57, 0.6, 0.0, 0.0])
+    found = fit(data, labels, contamination=0.0511)
+    assert found.support.size
+    assert (found.max_contamination[found.support] >= 0.0511).all()
+
+
+def test_a_label_called_rest_is_not_the_rest() -> None:
+    data, labels = np.random.default_rng(0).standard_normal((60, 2)), np.repeat(["a", "b", "rest"], 20)
+    with pytest.raises(InputError, match="reference must not be 'rest' where a label has that name"):
+        SparseMeanDifference(reference="rest").fit(data, labels)
+    tests = compare(as_table(data), labels, vs="rest").results
+    assert [estimate.plan.sizes for estimate in tests.values()] == [(40, 20)] * 3
+
+
+def test_paths_of_strata_end_at_the_shift() -> None:
+    rng = np.random.default_rng(0)
+    strata = np.repeat([0, 1], 100)
+    labels = (rng.random(200) < np.where(strata, 0.8, 0.2)).astype(int)
+    data = (rng.standard_normal(200) + 2 * labels - 20 * strata)[:, np.newaxis]
+    found = fit(data, labels, contamination=0.0, strata=strata)
+    assert found.trajectory(0, 2000)[-1, 0] == pytest.approx(found.mean[0], rel=0.05)
+
+
+def test_half_of_the_pairs_may_not_be_bad() -> None:
+    with pytest.raises(InputError, match="contamination must leave more than half of the pairs good: got 24 of 40"):
+        fit(np.zeros((80, 1)), np.tile([0, 1], 40), contamination=0.3, pairs=np.repeat(np.arange(40), 2))

@@ -138,3 +138,17 @@ def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
     assert upper < raw - 1
     assert test.log_p((3, 3))[0] >= raw - 1e-9
     assert test.log_p((0, 0))[0] < upper + LOG_2
+
+
+def test_bounds_of_strata_just_above_the_mean_are_no_rounding() -> None:
+    """There a bound far below would be lost in the transform: what is just above the mean is not rare."""
+    n1, n2, A = (np.array([sizes]) for sizes in ((47, 17), (46, 42), (31, 16)))
+    mean, deviation = 47 * 46 + 17 * 42, 1000
+    places = mean + np.array([1, 4, 10, 40, deviation // 10, deviation // 4, deviation])
+    bounds, exact = (
+        np.array([log_tails(n1, n2, A, np.array([w]), bound=bound, halves=False)[0] for w in places])
+        for bound in (True, False)
+    )
+    assert (bounds >= exact - 1e-9).all()
+    assert (np.diff(bounds) <= 1e-9).all()
+    assert bounds[0] > -0.1

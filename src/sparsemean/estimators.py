@@ -100,7 +100,7 @@ class _Selector(SelectorMixin, BaseEstimator):
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
         check_is_fitted(self)
-        mask = np.zeros(self.result_.mean.size, dtype=bool)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.result_.support] = True
         return mask
 

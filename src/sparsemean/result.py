@@ -351,7 +351,7 @@ class Estimate:
         if self.labels is not None:
             from sparsemean._counts import ranks
 
-            return ranks.map_differences(self._rows(X).source, columns, self.labels, work)
+            return ranks.map_differences(self._rows(X).source, columns, self.labels, work, self.strata)
         out = np.empty((last + 1, columns.size))
         for size in np.unique(self.bucket_size[columns]):
             at = np.flatnonzero(self.bucket_size[columns] == size)
@@ -439,7 +439,9 @@ class Estimate:
         assert table is not None
         shape = (self.plan.n_rows, self.plan.n_features)
         if table.shape != shape:
-            raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape)
+            reduced = self.class_names is not None and (self.labels is None or self.units is not None)
+            advice = "of subjects and pairs these are the means and differences, a row each" if reduced else ""
+            raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape, advice)
         return table
 
     def _columns(self, features: Any) -> IntArray:

@@ -55,7 +55,7 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
     assert "one family of 90 hypotheses" in said
     sizes = [estimate.support.size for estimate in several.results.values()]
     assert min(sizes) >= 3
-    assert f"Features selected: B {sizes[0]}, NK {sizes[1]}, <T> {sizes[2]}." in said
+    assert f"Features selected: B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}." in said
     assert said.count("What is promised") == 1
     assert "may be bad; a wrong label costs one row in each group" in said
     assert "all labels share one distribution" in said
@@ -65,8 +65,8 @@ def test_of_many_tests_those_with_most_features_are_named(several: Several) -> N
     one = several.results["B"]
     many = Several(dict.fromkeys(range(40), one))
     said = report.summary(many)
-    assert said.count(f"B {one.support.size}") == report.NAMED
-    assert "and fewer in the other 28 tests" in said
+    assert said.count(f"B: {one.support.size}") == report.NAMED
+    assert "and no more in the other 28 tests" in said
 
 
 def test_a_notebook_shows_a_row_for_each_test_and_names_stay_text(several: Several) -> None:
@@ -129,6 +129,6 @@ def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
     plan = replace(one.plan, rest=False)
     pairs = Several({key: replace(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
     assert "labels pair by pair" in report.summary(pairs)
-    assert f"a against b {one.support.size}, a against c" in report.summary(pairs)
+    assert f"a against b: {one.support.size}, a against c" in report.summary(pairs)
     against = Several({key: replace(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
     assert "each other label against control" in report.summary(against)

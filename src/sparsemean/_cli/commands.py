@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,11 @@ def compare_sexes(progress: Callable[[float], None] | None = None) -> Estimate:
     """Compare men and women, 5 % of the samples possibly wrong."""
     from sparsemean import datasets
     from sparsemean._data import as_table
+    from sparsemean._data.table import as_names
     from sparsemean._fit.two_sample import compare
 
     data = datasets.load_all_sex()
-    table = as_table(data.X, data.features)
+    table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
     return next(iter(compare(table, data.y, contamination=0.05, progress=progress).results.values()))
 
 

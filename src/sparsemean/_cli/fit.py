@@ -182,7 +182,7 @@ def _estimate(table: Table, group: str | None, options: dict[str, Any], progress
         return one_sample.fit(table, progress=progress, **_one_sample(options))
     given = {name: options[name] for name in ("contamination", "level", "missing")}
     return two_sample.compare(
-        table, table.groups, selection_rule=options["selection"], reference=vs or _label(reference, table.groups),
+        table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
         random_state=options["seed"], n_jobs=options["jobs"], progress=progress, argument=f"--group {group}",
         **given, **direction,
@@ -217,7 +217,7 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     """Refuse options that a comparison, or a fit of one sample, would have to ignore."""
     compared, params = wanted.group is not None, context.params
     for name in ONE_SAMPLE if compared else COMPARISON:
-        drawing = name == "seed" and wanted.subject is not None
+        drawing = name == "seed" and (wanted.subject is not None or wanted.pairs is not None)
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
             flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
             raise InputError(flag, "be left out with --group" if compared else "come with --group", repr(params[name]))

@@ -30,6 +30,7 @@ from sparsemean._util.records import FloatArray, IntArray
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
+ROUNDINGS = 4
 NOTHING = -2
 """Says that a cell is compared with nothing."""
 Strata = list[tuple[IntArray, IntArray]]
@@ -90,7 +91,10 @@ class ShiftedRows(Source):
         """Return some rows of some columns, filled in."""
         values = np.array(as_dense(self.source.block(rows, columns)), dtype=np.float64)
         moved = self.rows[(self.rows >= rows.start) & (self.rows < rows.stop)] - rows.start
-        values[moved] += self.by
+        # By a few roundings more, to the side that speaks against a difference: what would be a tie is none for it.
+        shifted = values[moved] + self.by
+        largest = np.maximum(np.abs(values[moved]), abs(self.by))
+        values[moved] = shifted + np.sign(self.by) * ROUNDINGS * np.spacing(largest)
         return values
 
 
@@ -109,19 +113,25 @@ def strata_of(labels: IntArray, strata: IntArray | None = None) -> Strata:
 
 
 def map_differences(
-    source: Source, columns: IntArray, labels: IntArray, work: Callable[[FloatArray], FloatArray]
+    source: Source,
+    columns: IntArray,
+    labels: IntArray,
+    work: Callable[[FloatArray], FloatArray],
+    strata: IntArray | None = None,
 ) -> FloatArray:
-    """Put side by side what ``work`` makes of all differences of rows labelled 1 and 0, a few columns at a time.
+    """Put side by side what ``work`` makes of all differences of rows labelled 1 and 0 within strata, by columns.
 
     Groups of more than `MOST_WALKED` rows are thinned: all differences would be quadratic in the rows.
     """
-    first, second = (np.flatnonzero(labels == g) for g in (0, 1))
     at_once = max(1, DIFFERENCES_AT_ONCE // differences_walked(labels))
+    shares = [min(1.0, MOST_WALKED / max(1, int(np.sum(labels == g)))) for g in (1, 0)]
     out = []
     for k in range(0, columns.size, at_once):
-        piece = source.take(columns[k : k + at_once])
-        low, high = _thinned(piece[first]), _thinned(piece[second])
-        out.append(work((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1])))
+        piece, differences = source.take(columns[k : k + at_once]), []
+        for rows in strata_of(labels, strata):
+            high, low = (_thinned(piece[own], share) for own, share in zip(rows, shares, strict=True))
+            differences.append((high[:, np.newaxis] - low[np.newaxis]).reshape(-1, piece.shape[1]))
+        out.append(work(np.concatenate(differences)))
     return np.concatenate(out, axis=-1)
 
 
@@ -131,14 +141,14 @@ def differences_walked(labels: IntArray) -> int:
     return min(second, MOST_WALKED) * min(first, MOST_WALKED)
 
 
-def _thinned(values: FloatArray) -> FloatArray:
-    """Return the values of a group, or `MOST_WALKED` order statistics of each column; what is missing stays out."""
+def _thinned(values: FloatArray, share: float) -> FloatArray:
+    """Return the values of a group, or a share of the order statistics of each column; what is missing stays out."""
     n = values.shape[0]
-    if n <= MOST_WALKED:
+    if share == 1.0:
         return values
     ordered = np.sort(values, axis=0)  # NaN goes to the end
-    present = np.sum(~np.isnan(ordered), axis=0)
-    at = ((np.arange(MOST_WALKED) + 0.5)[:, np.newaxis] * present / MOST_WALKED).astype(np.intp)
+    present, kept = np.sum(~np.isnan(ordered), axis=0), max(1, round(share * n))
+    at = ((np.arange(kept) + 0.5)[:, np.newaxis] * present / kept).astype(np.intp)
     return np.asarray(np.take_along_axis(ordered, np.minimum(at, n - 1), axis=0))
 
 

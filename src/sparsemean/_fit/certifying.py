@@ -21,6 +21,7 @@ from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError
 
+OF_GROUPS = ("reference", "alternative", "min_effect", "groups", "strata")
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
 
@@ -47,9 +48,9 @@ class Certified:
     max_contamination : array of shape (d,)
         Largest share of bad rows at which a feature is still selected; NaN if it never is.
     beta : array of shape (d,)
-        β₀ = (N₊ − N₋)/J at the best bucket size.
+        β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta of groups.
     bucket_size : array of int of shape (d,)
-        The bucket size with the smallest p-value.
+        The bucket size with the smallest p-value; 1 for groups.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     plan : Plan
@@ -134,6 +135,19 @@ def certify(
     table = as_table(X, feature_names)
     shared = {"contamination": contamination, "level": level, "missing": missing}
     if y is not None:
+        given = {"noise": noise, "bucket_sizes": bucket_sizes, "device": device}
+        usual: dict[str, Any] = {"noise": "symmetric", "bucket_sizes": "auto", "device": None}
+        for name in (
+            name
+            for name, value in given.items()
+            if not (isinstance(value, str) or value is None) or value != usual[name]
+        ):
+            raise InputError(name, "be left out where groups are compared", repr(given[name]))
+        if np.any(np.asarray(null) != 0):
+            raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")
+        if unknown := sorted(set(of_groups) - set(OF_GROUPS)):
+            advice = "SparseMeanDifference has it" if unknown[0] == "pairs" else "check its spelling"
+            raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
         return _of_groups(
             table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, **shared, **of_groups
         )

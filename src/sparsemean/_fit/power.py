@@ -104,13 +104,8 @@ def groups_possible(plan: Plan) -> list[str]:
     sides = 2 if plan.alternative == "two-sided" else 1
     smallest, threshold = _smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
     if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
-        needed = next(k for k in range(1, n0 + n1 + 99) if _smallest_p(max(n0, n1), k, sides) <= plan.level)
-        raise InputError(
-            "y",
-            f"have at least {needed} rows in its smaller class for a test at level {plan.level:g}",
-            f"{min(n0, n1)} and {max(n0, n1)} rows",
-            "give more rows, or leave the smaller class out",
-        )
+        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} rows"
+        raise InputError("groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more rows")
     if smallest > threshold:
         numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
         return [f"nothing can be certified: the smallest possible p-value, {numbers}; more rows would help"]
@@ -129,9 +124,12 @@ def survivable_share(sizes: tuple[int, ...], error: float) -> float:
     """Return the largest share of bad rows of each of two groups at which groups that do not overlap are selected."""
     n0, n1 = sizes
     critical = critical_rank((n1,), (n0,), error)
-    shares = np.unique(np.concatenate([np.arange(-(-n // 2)) / n for n in sizes]))
-    left = [(n1 - bad_rows(n1, share)) * (n0 - bad_rows(n0, share)) for share in shares]
-    return float(shares[max(0, int(np.sum(np.array(left) >= critical)) - 1)])
+    low, high = 0.0, 0.5
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        enough = (n1 - bad_rows(n1, middle)) * (n0 - bad_rows(n0, middle)) >= critical
+        low, high = (middle, high) if enough else (low, middle)
+    return max(int(low * n + 1e-6) / n for n in sizes)
 
 
 def _smallest_p(n0: int, n1: int, sides: int) -> float:
@@ -196,6 +194,7 @@ MOST_ROWS = 4_000_000
 NEVER = 0.001
 """Probabilities below it are not written out."""
 MOST = 10**15
+MOST_OF_GROUP = 10**9
 """Rows and features beyond which probabilities of counts are no longer exact in floating point."""
 
 
@@ -280,8 +279,8 @@ def plan_groups(sizes: Any, d: int, *, contamination: Any, level: Any, power: An
     """Say what can be found between a reference and a label of so many rows each."""
     if len(sizes) != 2:
         raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
-    rule = "be numbers of rows of at least 2"
-    n0, n1 = (integer(size, argument="n", least=2, most=MOST, rule=rule) for size in sizes)
+    rule = f"be numbers of rows from 2 to {MOST_OF_GROUP:,}"
+    n0, n1 = (integer(size, argument="n", least=2, most=MOST_OF_GROUP, rule=rule) for size in sizes)
     integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
     power, shares = check_share("power", power), check_shares(contamination)
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:

@@ -91,13 +91,20 @@ def check_request(
     )
 
 
-def contrasts_of(classes: designs.Labels, sizes: tuple[int, ...], reference: Any) -> list[Contrast]:
-    """Return which labels are compared with which."""
+def contrasts_of(
+    classes: designs.Labels, sizes: tuple[int, ...], reference: Any, *, vs: str | None = None
+) -> list[Contrast]:
+    """Return which labels are compared with which; ``vs`` is "rest" or "pairs" whatever labels are called."""
     labels = classes.tolist()
     k = len(labels)
-    if reference is None or (isinstance(reference, str) and reference == REST_NAME and REST_NAME not in labels):
+    if vs is None and isinstance(reference, str) and reference in (REST_NAME, PAIRS):
+        if reference in labels:
+            advice = "rename that label"
+            raise InputError("reference", f"not be {reference!r} where a label has that name", repr(reference), advice)
+        vs = reference
+    if vs == REST_NAME or (vs is None and reference is None):
         return [Contrast(1, 0, sizes)] if k == 2 else [Contrast(label, REST, sizes) for label in range(k)]
-    if isinstance(reference, str) and reference == PAIRS and PAIRS not in labels:
+    if vs == PAIRS:
         return [Contrast(first, second, sizes) for second in range(k) for first in range(second + 1, k)]
     plain = reference.item() if isinstance(reference, np.generic) else reference
     if plain not in labels:
@@ -113,6 +120,7 @@ def compare(
     *,
     contamination: Any = 0.05,
     reference: Any = None,
+    vs: str | None = None,
     alternative: Any = "two-sided",
     min_effect: Any = 0.0,
     selection_rule: Any = "fwer",
@@ -136,10 +144,10 @@ def compare(
     classes, codes = designs.classes_of(y, table.shape[0], argument)
     if pairs is not None:
         _refuse_with_pairs(groups, strata, request)
-        contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference)
+        contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
         return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress)
     design = design_of(table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing)
-    contrasts = contrasts_of(classes, design.sizes, reference)
+    contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     family = decide(design, contrasts, request, n_jobs=n_jobs, progress=counting)
     scale = _scale(design.table.source) if family.selection.support.size else None
@@ -337,9 +345,12 @@ def _of_pairs(
     differences, names, notes = designs.pair_differences(table, order, pairs, missing=request.missing, classes=classes)
     n = differences.shape[0]
     bad = sum(planning.bad_rows(n, share) for share in request.shares)
+    if 2 * bad >= n:
+        received, advice = f"{bad} of {n}", "a pair is bad if either of its rows is: name smaller shares"
+        raise InputError("contamination", "leave more than half of the pairs good", received, advice)
     labels = classes.tolist()
     estimate = one_sample.fit(
-        replace(differences, row_names=names, notes=(*differences.notes, *notes)), contamination=min(bad / n, 0.4999),
+        replace(differences, row_names=names, notes=(*differences.notes, *notes)), contamination=bad / n,
         selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
         progress=progress,
     )  # fmt: skip

@@ -47,6 +47,8 @@ ROUNDING = 1e-6
 """Added to the logarithm of what is computed: no transform is cut off, and no bound rounded, by more."""
 BELOW = (0.6, 1.0, 1.6)
 """Where c lies below u for a bound, in units of the slope of a normal tail; the best of them is taken."""
+FARTHEST = 3.0
+"""Deviations that it lies below at most: farther off the tilted transform would be all rounding."""
 LOG_2 = math.log(2.0)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
@@ -444,8 +446,8 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
     count ½ each. That is at most twice as large, and no larger than the bound, as U is then a mean of U without ties.
     """
     strata = n1.shape[1]
-    longest = 64
-    for f in range(n1.shape[0]):
+    longest = LARGE + 2  # of one stratum larger groups are not transformed
+    for f in range(n1.shape[0] if strata > 1 else 0):
         for h in range(strata):
             longest = max(longest, min(n1[f, h], n2[f, h]) + 2)
     scratch, lanes = np.empty((5 * strata, longest)), np.empty((20, LANES))
@@ -466,7 +468,8 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
         factor = LOG_2 if halves and not inside and not bound else 0.0
         for look in range(3 if bound else 1):
-            below = max(1, int(BELOW[look] * variance / (w[f] - mean))) if bound else 0
+            below = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
+            below = max(1, int(below)) if bound else 0
             value = log_beyond(
                 n1[f], n2[f], A[f], w[f] - below, 2 if bound else 1, inside, many, scratch, lanes
             )  # fmt: skip

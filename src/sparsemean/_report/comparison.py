@@ -93,8 +93,10 @@ def _selected(comparison: Comparison) -> str:
     told = [(int(each.support.size), name) for each, name in zip(estimates, called, strict=True)]
     if len(told) > NAMED:
         told = sorted(told, key=lambda pair: -pair[0])
-    more = f", and fewer in the other {len(told) - NAMED:,} tests" if len(told) > NAMED else ""
-    return ", ".join(f"{name} {number:,}" for number, name in told[:NAMED]) + more
+    if not any(number for number, _ in told):
+        return "none in any test"
+    more = f", and no more in the other {len(told) - NAMED:,} tests" if len(told) > NAMED else ""
+    return ", ".join(f"{name}: {number:,}" for number, name in told[:NAMED]) + more
 
 
 def _bad(estimates: Sequence[Estimate], names: list[Names]) -> str:

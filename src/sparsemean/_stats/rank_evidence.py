@@ -383,7 +383,7 @@ class RankEvidence:
         shares = np.unique(np.concatenate(steps))
         if shares.size > MOST_SHARES:
             shares = shares[np.unique(np.linspace(0, shares.size - 1, MOST_SHARES).astype(np.intp))]
-        return shares
+        return np.union1d(shares, min(self.shares))  # what is selected survives at least what was allowed for
 
 
 def probabilities(log_p: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.nulls import SignTestNull, least_majorities
-from sparsemean._stats.rank_evidence import BadRows, RankEvidence, probabilities
+from sparsemean._stats.rank_evidence import RankEvidence, probabilities
 from sparsemean._util.records import Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
@@ -369,7 +369,9 @@ def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
     reached = steps >= 0
     share[candidates[reached]] = grid[steps[reached]]
-    bad[candidates[reached]] = np.array([most_bad(each) for each in bads])[steps[reached]]
+    numbers = np.array([[sum(bad_rows) for bad_rows in each] for each in bads])
+    test = candidates // (n // len(evidence.tests))
+    bad[candidates[reached]] = numbers[steps[reached], test[reached]]
     return Selection(
         support=np.flatnonzero(rule(p[:, np.newaxis], n, 0)[:, 0]),
         p_values=values[0],
@@ -420,11 +422,6 @@ class FamilyMember:
             q_values=whole.q_values[at], best=whole.best[at], last_slack=whole.last_slack[at],
             log10_p=whole.log10_p[at], last_share=whole.last_share[at],
         )  # fmt: skip
-
-
-def most_bad(bads: list[BadRows]) -> int:
-    """Return the number of bad rows of the test that has most."""
-    return max(first + second for first, second in bads)
 
 
 def _last_steps(
