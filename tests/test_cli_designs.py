@@ -58,7 +58,7 @@ def test_labels_and_choices_reach_the_comparison(csv: Path, calls: list[dict[str
         np.testing.assert_array_equal(call[name], column)
     assert call["contamination"] == (0.05, 0.1)
     assert (call["alternative"], call["min_effect"], call["random_state"]) == ("greater", 0.5, 7)
-    assert call["argument"] == "--group arm"
+    assert call["called"]["y"] == "--group arm"
 
 
 def test_what_is_not_given_has_its_default(csv: Path, calls: list[dict[str, Any]]) -> None:

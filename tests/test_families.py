@@ -309,3 +309,15 @@ def test_paths_of_strata_end_at_the_shift() -> None:
 def test_half_of_the_pairs_may_not_be_bad() -> None:
     with pytest.raises(InputError, match="contamination must leave more than half of the pairs good: got 24 of 40"):
         fit(np.zeros((80, 1)), np.tile([0, 1], 40), contamination=0.3, pairs=np.repeat(np.arange(40), 2))
+
+
+def test_complete_columns_do_not_pay_for_the_gaps_of_others() -> None:
+    rng = np.random.default_rng(3)
+    labels = np.repeat([0, 1], 100)
+    data = rng.standard_normal((200, 4)) + np.outer(labels, [0.0, 1.0, 2.0, 2.0])
+    plain = fit(data, labels, contamination=0.05)
+    data[7, 3] = np.nan
+    omitted = fit(data, labels, contamination=0.05, missing="omit")
+    np.testing.assert_array_equal(omitted.p_values[:3], plain.p_values[:3])
+    np.testing.assert_array_equal(omitted.intervals[:3], plain.intervals[:3])
+    assert omitted.p_values[3] > plain.p_values[3]

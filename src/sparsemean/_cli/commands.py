@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, progressing, report, say, visible
+from sparsemean._cli.common_options import echo, progressing, report, say, shares, visible
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ def demo() -> None:
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
 )
-@click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows.")
+@click.option(
+    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=shares,
+    help="Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.",
+)  # fmt: skip
 @click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
 @click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")

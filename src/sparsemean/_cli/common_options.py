@@ -108,7 +108,9 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
     from sparsemean.comparison import Comparison
 
     one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
-    console.print(f"{visible(title)}: {one.plan.n_rows:,} rows × {one.plan.n_features:,} columns")
+    paired = one.class_names is not None and one.labels is None
+    units = "pairs" if paired else "subjects" if one.labels is not None and one.units is not None else "rows"
+    console.print(f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns")
     if isinstance(estimate, Comparison):
         _fill_tests(estimate, grid)
         console.print(grid)
@@ -219,6 +221,12 @@ def combine_options(*options: Option) -> Option:
         return command
 
     return decorate
+
+
+def shares(context: click.Context, parameter: click.Parameter, value: Any) -> float | tuple[float, ...]:
+    """Return a number, or a number for each of two groups that are written with a comma between them."""
+    shares = tuple(click.FLOAT(part, parameter, context) for part in str(value).split(","))
+    return shares if len(shares) > 1 else shares[0]
 
 
 file_options = combine_options(

@@ -31,12 +31,6 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
 
 
-def _shares(context: click.Context, parameter: click.Parameter, value: Any) -> float | tuple[float, ...]:
-    """Return a number, or a number for each of two groups that are written with a comma between them."""
-    shares = tuple(click.FLOAT(part, parameter, context) for part in str(value).split(","))
-    return shares if len(shares) > 1 else shares[0]
-
-
 @click.command(short_help="Which features of a file have a mean or differ.")
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options.file_options
@@ -50,7 +44,7 @@ def _shares(context: click.Context, parameter: click.Parameter, value: Any) -> f
 @click.option("--min-effect", type=float, default=0.0, show_default=True, help="Shift that a difference must exceed.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option(
-    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=_shares,
+    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=common_options.shares,
     help="Share of bad rows, of each group with --group; 0.05,0.1: of the reference and of the others.",
 )  # fmt: skip
 @common_options.error_options
@@ -128,7 +122,7 @@ def fit(
     opened = time.perf_counter() - began
     with _spread(table, file, wanted, quiet, **elsewhere) as table:
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
-            estimate = _estimate(table, wanted.group, options, progress)
+            estimate = _estimate(table, wanted, options, progress)
         table.check_unchanged()
         for target in targets:
             _write(estimate, file, target, overwrite)
@@ -172,19 +166,23 @@ def _spread(
         yield table
 
 
-def _estimate(table: Table, group: str | None, options: dict[str, Any], progress: Any) -> Estimate | Comparison:
+def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progress: Any) -> Estimate | Comparison:
     """Fit one sample, or compare groups."""
     from sparsemean._fit import one_sample, two_sample
 
     reference, vs = options.pop("reference"), options.pop("vs")
     direction = {name: options.pop(name) for name in ("alternative", "min_effect")}
-    if group is None:
+    if wanted.group is None:
         return one_sample.fit(table, progress=progress, **_one_sample(options))
+    flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
+    called = {
+        name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
+    }
     given = {name: options[name] for name in ("contamination", "level", "missing")}
     return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
-        random_state=options["seed"], n_jobs=options["jobs"], progress=progress, argument=f"--group {group}",
+        random_state=options["seed"], n_jobs=options["jobs"], progress=progress, called=called,
         **given, **direction,
     ).result  # fmt: skip
 

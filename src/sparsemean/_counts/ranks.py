@@ -171,7 +171,8 @@ def shift(
     total = sum(a.size * b.size for a, b in pairs)
     # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
     critical = critical_rank(*sizes, error / 2 if side == 0 else error)
-    moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=missing)
+    gaps = missing and sum(map(sum, sizes)) < sum(first.size + second.size for first, second in strata)
+    moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
     rank = total + 1 - critical - int(moved[0])
     low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
     high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf

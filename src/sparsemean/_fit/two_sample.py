@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,21 +132,26 @@ def compare(
     random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    argument: str = "y",
+    called: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare groups of rows feature by feature: an estimate for each test."""
+    """Compare groups of rows feature by feature: an estimate for each test; messages name arguments as ``called``."""
     began = time.perf_counter()
     request = check_request(
         contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
         min_effect=min_effect, missing=missing,
     )  # fmt: skip
-    seed = draw_seed(random_state)
-    classes, codes = designs.classes_of(y, table.shape[0], argument)
+    seed, names = (
+        draw_seed(random_state),
+        {name: name for name in ("y", "groups", "strata", "pairs")} | {**(called or {})},
+    )
+    classes, codes = designs.classes_of(y, table.shape[0], names["y"])
     if pairs is not None:
         _refuse_with_pairs(groups, strata, request)
         contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
-        return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress)
-    design = design_of(table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing)
+        return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress, names["pairs"])
+    design = design_of(
+        table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing, called=names
+    )
     contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     family = decide(design, contrasts, request, n_jobs=n_jobs, progress=counting)
@@ -159,15 +164,26 @@ def compare(
 
 
 def design_of(
-    table: Table, classes: designs.Labels, codes: IntArray, *, groups: Any, strata: Any, seed: int, missing: str
+    table: Table,
+    classes: designs.Labels,
+    codes: IntArray,
+    *,
+    groups: Any,
+    strata: Any,
+    seed: int,
+    missing: str,
+    called: Mapping[str, str] | None = None,
 ) -> Design:
     """Return rows as they are, or one row a subject."""
-    within = None if strata is None else designs.check_strata(strata, codes)
+    names = {"groups": "groups", "strata": "strata"} | {**(called or {})}
+    within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
     if groups is None:
         notes = [] if strata is not None else designs.dependence_note(table)
         return Design(table, classes, codes, within, notes=tuple(notes))
-    reduced, own, notes, _ = designs.subject_means(table, codes, groups, seed=seed, missing=missing, classes=classes)
-    within = None if within is None else designs.strata_of_subjects(within, groups)
+    reduced, own, notes, _ = designs.subject_means(
+        table, codes, groups, seed=seed, missing=missing, classes=classes, argument=names["groups"]
+    )
+    within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
     return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
 
 
@@ -337,12 +353,15 @@ def _of_pairs(
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
+    argument: str,
 ) -> Comparison:
     """Compare two groups within pairs: a pair is bad if either of its rows is."""
     if classes.size > 2:
         raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
     order = codes if contrast.first == 1 else 1 - codes
-    differences, names, notes = designs.pair_differences(table, order, pairs, missing=request.missing, classes=classes)
+    differences, names, notes = designs.pair_differences(
+        table, order, pairs, missing=request.missing, classes=classes, argument=argument
+    )
     n = differences.shape[0]
     bad = sum(planning.bad_rows(n, share) for share in request.shares)
     if 2 * bad >= n:

@@ -244,14 +244,18 @@ class _Look:
             w, *_ = doubled_statistic(counts, kind, first, halves=True)
             first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
         w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
-        moved = most_moved(counts[..., 0], counts[..., 1], self.bad, missing=self.missing)
+        moved = most_moved(counts[..., 0], counts[..., 1], self.bad)
+        # Where all values are there none can have been hidden, but for what rows beyond those allowed for would do.
+        gaps = self.missing & ((counts[..., :2].sum(axis=(1, 2)) < self.rows) | (self.more > 0))
+        if gaps.any():
+            moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.bad, missing=True), moved)
         moved = moved + self.more * counts[..., :2].max(axis=(1, 2))
         place, sides = w.sum(axis=1) - 2 * moved, LOG_2 if self.side == 0 else 0.0
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))
-        if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS and not self.missing:
-            at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE))
+        if unknown and counts.shape[1] == 1 and m <= MOST_LOOKS:
+            at = np.flatnonzero((log_p > goal) & (log_p < goal + CLOSE) & ~gaps)
             reached = at[self._reached(n1[at], n2[at], most[at], place[at], goal=goal[at] - sides, halves=halves)]
             log_p[reached] = goal[reached]  # and no less, or p could fall as m grows
         return log_p
