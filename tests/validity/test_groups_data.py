@@ -32,6 +32,13 @@ GENES = {
 SEVEN = {"37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at", "38182_at"}
 
 
+@pytest.fixture
+def long_only(long_version: bool) -> None:
+    """Real data take their time to be read: they are part of `make validate`."""
+    if not long_version:
+        pytest.skip("part of make validate")
+
+
 @cache
 def cells() -> tuple[np.ndarray, np.ndarray]:
     scanpy = pytest.importorskip("scanpy")
@@ -75,6 +82,7 @@ def leukaemia() -> tuple[np.ndarray, np.ndarray]:
     return values, labels.ravel()
 
 
+@pytest.mark.usefixtures("long_only")
 @pytest.mark.parametrize("label", GENES)
 def test_cells_of_one_kind_against_the_rest(label: str, claims: Claims) -> None:
     X, labels = cells()
@@ -87,6 +95,7 @@ def test_cells_of_one_kind_against_the_rest(label: str, claims: Claims) -> None:
     assert all(number >= bar for number, bar in zip(found, bars, strict=True))
 
 
+@pytest.mark.usefixtures("long_only")
 def test_golub(claims: Claims) -> None:
     X, labels = golub()
     found = SparseMeanDifference(contamination=0).fit(X, labels)
@@ -102,6 +111,7 @@ def test_shipped_data_at_five_percent_of_each_group(claims: Claims) -> None:
     assert found >= SEVEN
 
 
+@pytest.mark.usefixtures("long_only")
 def test_flipped_labels_are_the_suspects(claims: Claims) -> None:
     X, labels = leukaemia()
     assert not SparseMeanDifference(contamination=0).fit(X, labels).suspects_.size
