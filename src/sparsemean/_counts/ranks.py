@@ -13,6 +13,7 @@ from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu, loops
+from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import dropna
 from sparsemean._stats.rank_evidence import (
@@ -31,8 +32,6 @@ DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
 ROUNDINGS = 4
-NOTHING = -2
-"""Says that a cell is compared with nothing."""
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 
@@ -58,7 +57,7 @@ def count(
     n_strata = int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
     sweeps = list(dict.fromkeys(contrast.second for contrast in contrasts))
-    against = np.full((len(sweeps), n_strata * n_labels), NOTHING)
+    against = np.full((len(sweeps), n_strata * n_labels), UNWANTED)
     for contrast in contrasts:
         for stratum in range(n_strata):
             other = REST if contrast.second == REST else stratum * n_labels + contrast.second

@@ -135,14 +135,10 @@ def certify(
     table = as_table(X, feature_names)
     shared = {"contamination": contamination, "level": level, "missing": missing}
     if y is not None:
-        given = {"noise": noise, "bucket_sizes": bucket_sizes, "device": device}
-        usual: dict[str, Any] = {"noise": "symmetric", "bucket_sizes": "auto", "device": None}
-        for name in (
-            name
-            for name, value in given.items()
-            if not (isinstance(value, str) or value is None) or value != usual[name]
-        ):
-            raise InputError(name, "be left out where groups are compared", repr(given[name]))
+        one_sample = (("noise", noise, "symmetric"), ("bucket_sizes", bucket_sizes, "auto"), ("device", device, None))
+        for name, value, usual in one_sample:
+            if repr(value) != repr(usual):  # arrays have no one answer to ==
+                raise InputError(name, "be left out where groups are compared", repr(value))
         if np.any(np.asarray(null) != 0):
             raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")
         if unknown := sorted(set(of_groups) - set(OF_GROUPS)):

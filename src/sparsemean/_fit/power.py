@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -342,15 +343,7 @@ def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power
         first = min(max(2, round(share * n)), n - 2)
         return _shift((first, n - first), shares, error, power, against=False) <= effect
 
-    low = high = MIN_ROWS
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > MOST_ROWS:
-            return 0
-    while high - low > max(1, high // 100):
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return _fewest(suffices)
 
 
 def _groups_text(
@@ -401,7 +394,12 @@ def _rows_needed(plan: Plan, effect: float, power: float) -> int:
     def suffices(n: int) -> bool:
         return smallest_effect(plan, n, plan.contamination, power) <= effect
 
-    low, high = MIN_ROWS, MIN_ROWS
+    return _fewest(suffices)
+
+
+def _fewest(suffices: Callable[[int], bool]) -> int:
+    """Return the smallest number of rows that suffices, to within 1 %; 0 if none that can be planned for does."""
+    low = high = MIN_ROWS
     while not suffices(high):
         low, high = high, 2 * high
         if high > MOST_ROWS:

@@ -140,10 +140,8 @@ def compare(
         contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
         min_effect=min_effect, missing=missing,
     )  # fmt: skip
-    seed, names = (
-        draw_seed(random_state),
-        {name: name for name in ("y", "groups", "strata", "pairs")} | {**(called or {})},
-    )
+    seed = draw_seed(random_state)
+    names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
     classes, codes = designs.classes_of(y, table.shape[0], names["y"])
     if pairs is not None:
         _refuse_with_pairs(groups, strata, request)
@@ -175,7 +173,7 @@ def design_of(
     called: Mapping[str, str] | None = None,
 ) -> Design:
     """Return rows as they are, or one row a subject."""
-    names = {"groups": "groups", "strata": "strata"} | {**(called or {})}
+    names = {"groups": "groups", "strata": "strata", **(called or {})}
     within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
     if groups is None:
         notes = [] if strata is not None else designs.dependence_note(table)
