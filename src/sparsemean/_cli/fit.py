@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 LABELS = ("subject", "strata", "pairs")
 """Columns that say which rows belong together."""
-COMPARISON = ("reference", "vs", *LABELS, "alternative", "min_effect")
+COMPARISON = ("reference", "vs", *LABELS)
 """Options that mean nothing without --group."""
-ONE_SAMPLE = ("noise", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device")
+ONE_SAMPLE = (
+    "noise", "test", "target", "scale", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed",
+    "device",
+)  # fmt: skip
 """Options that mean nothing where groups are compared; of these the seed draws rows of subjects."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
@@ -41,7 +44,10 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
 @click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
 @click.option("--alternative", default="two-sided", show_default=True, help="two-sided, greater or less.")
-@click.option("--min-effect", type=float, default=0.0, show_default=True, help="Shift that a difference must exceed.")
+@click.option("--min-effect", type=float, default=0.0, show_default=True, help="What a mean or shift must exceed.")
+@click.option("--test", default="auto", show_default=True, help="ranks, buckets, or auto: ranks up to 20,000 rows.")
+@click.option("--target", default="centre", show_default=True, help="centre, or mean: whatever the skew.")
+@click.option("--scale", type=float, default=None, help="Bound of the standard deviation, for --target mean.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option(
     "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=common_options.shares,
@@ -171,19 +177,18 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
     from sparsemean._fit import one_sample, two_sample
 
     reference, vs = options.pop("reference"), options.pop("vs")
-    direction = {name: options.pop(name) for name in ("alternative", "min_effect")}
     if wanted.group is None:
         return one_sample.fit(table, progress=progress, **_one_sample(options))
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
-    given = {name: options[name] for name in ("contamination", "level", "missing")}
+    given = {name: options[name] for name in ("contamination", "level", "missing", "alternative", "min_effect")}
     return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
         random_state=options["seed"], n_jobs=options["jobs"], progress=progress, called=called,
-        **given, **direction,
+        **given,
     ).result  # fmt: skip
 
 

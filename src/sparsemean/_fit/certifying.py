@@ -21,7 +21,7 @@ from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError
 
-OF_GROUPS = ("reference", "alternative", "min_effect", "groups", "strata")
+OF_GROUPS = ("reference", "groups", "strata")
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
 
@@ -84,6 +84,11 @@ def certify(
     selection: Any = "fwer",
     level: Any = 0.05,
     noise: Any = "symmetric",
+    test: Any = "auto",
+    target: Any = "centre",
+    scale: Any = None,
+    alternative: Any = "two-sided",
+    min_effect: Any = 0.0,
     bucket_sizes: Any = "auto",
     null: Any = 0.0,
     missing: Any = "raise",
@@ -109,12 +114,12 @@ def certify(
         As in `SparseMean`; the paper's rule needs a fit.
     level : float in (0, 1), default=0.05
         Error rate of the selection.
-    noise, bucket_sizes, null, missing, random_state, n_jobs, device
+    noise, test, target, scale, alternative, min_effect, bucket_sizes, null, missing, random_state, n_jobs, device
         As in `SparseMean`.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
     **of_groups
-        ``reference``, ``alternative``, ``min_effect``, ``groups`` and ``strata`` of `SparseMeanDifference`.
+        ``reference``, ``groups`` and ``strata`` of `SparseMeanDifference`.
 
     Returns
     -------
@@ -133,9 +138,15 @@ def certify(
     """
     rule = planning.one_of(selection, RULES, argument="selection")
     table = as_table(X, feature_names)
-    shared = {"contamination": contamination, "level": level, "missing": missing}
+    shared = {
+        "contamination": contamination, "level": level, "missing": missing, "alternative": alternative,
+        "min_effect": min_effect,
+    }  # fmt: skip
     if y is not None:
-        one_sample = (("noise", noise, "symmetric"), ("bucket_sizes", bucket_sizes, "auto"), ("device", device, None))
+        one_sample = (
+            ("noise", noise, "symmetric"), ("test", test, "auto"), ("target", target, "centre"),
+            ("scale", scale, None), ("bucket_sizes", bucket_sizes, "auto"), ("device", device, None),
+        )  # fmt: skip
         for name, value, usual in one_sample:
             if repr(value) != repr(usual):  # arrays have no one answer to ==
                 raise InputError(name, "be left out where groups are compared", repr(value))
@@ -151,7 +162,7 @@ def certify(
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
     data, _ = prepare(
         table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule, noise=noise,
-        bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
+        test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
     )  # fmt: skip
     with where_it_lies(data.table):
         return decide(data)

@@ -77,6 +77,8 @@ class FitRequest:
     method: Refinement
     null: FloatArray | None
     options: dict[str, Any]
+    scale: Any = None
+    """Upper bound of standard deviations, or data to take it from, for means."""
 
 
 def validate_request(
@@ -88,6 +90,7 @@ def validate_request(
     refine: Any = "auto",
     refine_on: Any = "rows",
     screen_rows: Any = True,
+    scale: Any = None,
     **options: Any,
 ) -> FitRequest:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
@@ -101,7 +104,9 @@ def validate_request(
         refine=name_of(method),
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
     )
-    return FitRequest(plan, method, one_number_each(null, d, argument="null"), options)
+    if scale is not None and plan.target != "mean":
+        raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
+    return FitRequest(plan, method, one_number_each(null, d, argument="null"), options, scale)
 
 
 def fit(
@@ -221,7 +226,7 @@ def _check_known(options: dict[str, Any]) -> None:
     """Refuse an option that no part of a fit has."""
     known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
     if unknown := sorted(set(options) - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device", "scale"}
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
 
 

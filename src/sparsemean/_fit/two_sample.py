@@ -20,7 +20,7 @@ from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_s
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence, RankTest
 from sparsemean._stats.selection import Family, FamilyMember, select_ranks
-from sparsemean._util.checks import draw_seed, list_names, real
+from sparsemean._util.checks import draw_seed, list_names
 from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Selection
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
@@ -78,15 +78,12 @@ def check_request(
 ) -> Request:
     """Check everything that can be asked of a comparison, before any value is looked at."""
     rules = [name for name in planning.SELECTIONS if name != "paper"]
-    least = real(min_effect, argument="min_effect", rule="be a number of at least 0")
-    if not 0 <= least < np.inf:
-        raise InputError("min_effect", "be a number of at least 0", min_effect)
     return Request(
         shares=planning.check_shares(contamination),
         selection=planning.one_of(selection_rule, rules, argument="selection"),
         level=planning.check_level(level),
         alternative=planning.one_of(alternative, tuple(SIDES), argument="alternative"),
-        min_effect=least,
+        min_effect=planning.check_min_effect(min_effect),
         missing=planning.one_of(missing, planning.MISSING, argument="missing"),
     )
 

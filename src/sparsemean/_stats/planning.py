@@ -93,6 +93,11 @@ SELECTIONS = {
 """Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.guarantees`."""
 NOISES = ("symmetric", "skewed")
 MISSING = ("raise", "omit")
+TESTS = ("auto", "ranks", "buckets")
+TARGETS = ("centre", "mean")
+ALTERNATIVES = ("two-sided", "greater", "less")
+MOST_RANKED = 20_000
+"""Rows up to which ranks are the default: beyond, buckets find hardly larger means and no column is read again."""
 
 
 def bad_rows(n: int, contamination: float) -> int:
@@ -130,6 +135,10 @@ def plan_fit(
     n_iter: object = None,
     min_selected: object = 0,
     missing: object = "raise",
+    test: object = "auto",
+    target: object = "centre",
+    alternative: object = "two-sided",
+    min_effect: object = 0.0,
     n_units: int | None = None,
 ) -> Plan:
     """Plan a one-sample fit.
@@ -168,6 +177,11 @@ def plan_fit(
     J = None if buckets is None else count_buckets(buckets, n, epsilon)
     select_at, estimate_at = check_iterations(n_iter)
     fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
+    wanted = one_of(target, TARGETS, argument="target")
+    side, least = one_of(alternative, ALTERNATIVES, argument="alternative"), check_min_effect(min_effect)
+    if J is not None:
+        _refuse_one_size(test=test, target=wanted, alternative=side, min_effect=least)
+    sized = not (isinstance(bucket_sizes, str) and bucket_sizes == "auto")
     return Plan(
         n_rows=n,
         n_features=d,
@@ -186,7 +200,38 @@ def plan_fit(
         estimate_at=estimate_at,
         min_selected=min(d, fewest),
         missing=gaps,
+        test=_test(test, target=wanted, blocks=J is None and not sized, units=units),
+        target=wanted,
+        alternative=side,
+        min_effect=least,
     )
+
+
+def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
+    """Return which test is meant: ranks, unless rows are many or someone has named buckets."""
+    name = one_of(test, TESTS, argument="test")
+    if target == "mean":
+        if name != "auto":
+            raise InputError("test", "be left out with target='mean', which has a test of its own", repr(test))
+        return "sums"
+    return name if name != "auto" else "ranks" if blocks and units <= MOST_RANKED else "buckets"
+
+
+def _refuse_one_size(**asked: Any) -> None:
+    """Refuse what needs more than the one size of buckets that the paper's way has."""
+    usual = {"test": ("auto", "buckets"), "target": ("centre",), "alternative": ("two-sided",), "min_effect": (0.0,)}
+    for name, value in asked.items():
+        if value not in usual[name]:
+            raise InputError(name, "be left out with n_buckets or selection='paper'", repr(value))
+
+
+def check_min_effect(min_effect: object) -> float:
+    """Return the smallest effect that matters: a number of at least 0."""
+    rule = "be a number of at least 0"
+    least = real(min_effect, argument="min_effect", rule=rule)
+    if not 0 <= least < np.inf:
+        raise InputError("min_effect", rule, min_effect)
+    return least
 
 
 def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:

@@ -59,7 +59,9 @@ class Plan:
     sizes, bad_by_group
         Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
     alternative, min_effect
-        Which side counts, and the smallest difference that matters, of groups.
+        Which side counts, and the smallest mean, or difference of groups, that matters.
+    test, target
+        What one sample is tested by, ``"ranks"`` or ``"buckets"``, and what is tested, ``"centre"`` or ``"mean"``.
     n_tests, n_strata, rest
         Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
         all other labels.
@@ -95,6 +97,8 @@ class Plan:
     n_tests: int = 1
     n_strata: int = 1
     rest: bool = False
+    test: str = "buckets"
+    target: str = "centre"
 
     @property
     def n_hypotheses(self) -> int:

@@ -1,111 +1,28 @@
-"""The scikit-learn estimators: parameters and attributes around the pipeline of `sparsemean._fit`."""
+"""One sample: `SparseMean`."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sparsemean._counts.merging import append_rows
 from sparsemean._counts.sketch import Sketch, check_unchanged, sketch_table
 from sparsemean._data import as_table
-from sparsemean._data.gpu import lies_on_device, like, sent
+from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import sparse_mean
-from sparsemean._fit.two_sample import compare
 from sparsemean._stats import planning
 from sparsemean._stats.planning import MIN_ROWS
-from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign
 
-
-def _is_foreign(X: Any) -> bool:
-    """Whether scikit-learn would not know how to read ``X``."""
-    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
-
-
-MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
-"""What `SparseMean.partial_fit` leaves to be computed when it is asked for."""
 COUNTING = ("random_state", "bucket_sizes", "noise", "null", "missing")
 """Parameters that the counts of its rows depend on."""
 
 
-class _Selector(SelectorMixin, BaseEstimator):
-    """What the estimators share: an `Estimate` read the scikit-learn way."""
-
-    def _read(self, X: Any, result: Estimate | Comparison) -> Self:
-        self._name(X, result.feature_names)
-        self._take(result)
-        if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
-            for name in set(MADE_OF_ROWS[1:]) & set(vars(self)):
-                setattr(self, name, like(X, getattr(self, name)))
-        return self
-
-    def _name(self, X: Any, names: Any) -> None:
-        """Take the number of features and their names over."""
-        validate_data(self, X, skip_check_array=True, reset=True)
-        if _is_foreign(X) and names is not None:  # names that scikit-learn overlooks
-            self.feature_names_in_ = names
-
-    def _take(self, result: Estimate | Comparison) -> Self:
-        """Take the attributes over that an estimate has."""
-        self.result_ = result
-        self.mean_: FloatArray = result.mean
-        self.support_: IntArray = result.support
-        if result.rows is not None:
-            self.row_scores_: FloatArray = result.rows.scores
-            self.row_weights_: FloatArray = result.rows.weights
-            self.suspects_: IntArray = result.rows.suspects
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
-        return tags
-
-    def transform(self, X: Any) -> Any:
-        """Return the selected columns of ``X``.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, d)
-            Of any kind that ``fit`` takes, with the features of the fit.
-
-        Returns
-        -------
-        array of shape (n, number of selected features)
-            Of the kind of ``X`` where that is possible.
-        """
-        if not _is_foreign(X):
-            return super().transform(X)
-        check_is_fitted(self)
-        table = as_table(X)
-        if table.shape[1] != self.n_features_in_:
-            raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
-        fitted = self.result_.feature_names
-        if fitted is not None and table.feature_names is not None and (other := fitted != table.feature_names).any():
-            at = int(other.argmax())
-            received = f"{table.feature_names[at]!r} in place of {fitted[at]!r} in column {at}"
-            raise InputError("X", "have the features of the fit in their order", received)
-        return table.source.select(self.result_.support)
-
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
-        check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self.result_.support] = True
-        return mask
-
-
-class SparseMean(_Selector):
+class SparseMean(Selector):
     """Find the features whose mean is not zero, estimate it, and say how sure that is.
 
     Each feature is tested by the signs of means of small buckets of rows, with p-values that hold against any
@@ -124,6 +41,19 @@ class SparseMean(_Selector):
     noise : {"symmetric", "skewed"}, default="symmetric"
         What is assumed of a feature without a mean. "skewed" cancels skewness to first order, for contamination up to
         about 3 %; it is refused beyond 2,500 rows and for columns of which one value makes up more than a quarter.
+    test : {"auto", "ranks", "buckets"}, default="auto"
+        What features are tested by: signed ranks of rows, which need no seed, or signs of means of small buckets, which
+        are counted in one pass. "auto" takes ranks up to 20,000 rows, unless bucket sizes are named.
+    target : {"centre", "mean"}, default="centre"
+        What is tested and estimated: the centre of symmetric noise, or the mean, whatever the skew. The mean asks for a
+        ``scale``.
+    scale : None, float, array of d numbers or earlier data, default=None
+        For ``target="mean"``: an upper bound of the standard deviation, or data to take one from.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        Which side counts: "greater" looks for means above the null value.
+    min_effect : float, default=0.0
+        The smallest distance from the null value that matters. With one side it may be taken off ``null`` instead, for
+        means that are not lower than that.
     bucket_sizes : "auto" or tuple of int, default="auto"
         Rising powers of two up to 64; "auto" is (1, 2, 4).
     n_buckets : None, "paper", "theory" or int, default=None
@@ -205,6 +135,11 @@ class SparseMean(_Selector):
         selection: str = "fwer",
         level: float = 0.05,
         noise: str = "symmetric",
+        test: str = "auto",
+        target: str = "centre",
+        scale: Any = None,
+        alternative: str = "two-sided",
+        min_effect: float = 0.0,
         bucket_sizes: Any = "auto",
         n_buckets: int | str | None = None,
         step_size: float = planning.PAPER_ETA,
@@ -224,6 +159,11 @@ class SparseMean(_Selector):
         self.selection = selection
         self.level = level
         self.noise = noise
+        self.test = test
+        self.target = target
+        self.scale = scale
+        self.alternative = alternative
+        self.min_effect = min_effect
         self.bucket_sizes = bucket_sizes
         self.n_buckets = n_buckets
         self.step_size = step_size
@@ -310,7 +250,7 @@ class SparseMean(_Selector):
             self._name(X, table.feature_names)
         else:
             check_unchanged(self.sketch_, **{name: getattr(self, name) for name in COUNTING})
-            if not _is_foreign(X):
+            if not is_foreign(X):
                 validate_data(self, X, skip_check_array=True, reset=False)
             sketch = append_rows(self.sketch_, table, n_jobs=self.n_jobs)
         self._forget(*MADE_OF_ROWS)
@@ -370,131 +310,3 @@ class SparseMean(_Selector):
     def _forget(self, *names: str) -> None:
         for name in names:
             self.__dict__.pop(name, None)
-
-
-class SparseMeanDifference(_Selector):
-    """Find the features that differ between groups of rows, by how much, and how sure that is.
-
-    Mann–Whitney statistics with p-values that hold when a share ε of each group is wrong, in value or in label, and
-    whatever ties and zeros there are; the estimate is the Hodges–Lehmann shift, *label minus reference*. The null is
-    equal distributions in both groups; intervals assume that a feature that differs is shifted by a constant and
-    otherwise the same.
-
-    Parameters
-    ----------
-    contamination : float in [0, 0.5) or pair of them, default=0.05
-        Share of each group that may be wrong; a pair gives that of the reference and that of the label. A wrong label
-        costs one row in each group.
-    reference : None, label, "rest" or "pairs", default=None
-        What labels are compared with. Two classes: None is the first, ``classes_[0]``. More: None and "rest" compare
-        each label with all others together, a label compares every other one with it, "pairs" compares all pairs. All
-        tests are one family of hypotheses.
-    alternative : {"two-sided", "greater", "less"}, default="two-sided"
-        Which side counts: "greater" looks for features in which the label is larger.
-    min_effect : float, default=0.0
-        The smallest shift that matters: features that differ by less count as equal.
-    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
-        As in `SparseMean`.
-    level : float in (0, 1), default=0.05
-        Error rate of the selection and of the intervals.
-    missing : {"raise", "omit"}, default="raise"
-        What to do about NaN: refuse it, or compare, for each feature, the rows that have a value.
-    random_state : int, Generator, RandomState or None, default=0
-        Draws rows of subjects, where ``groups`` have different numbers of them, and deals pairs into buckets.
-    n_jobs : int, default=None
-        Threads; None takes every core this process may use.
-
-    Attributes
-    ----------
-    classes_ : ndarray of labels
-        Sorted.
-    results_ : dict
-        The `Estimate` of each test, by its label; by (label, reference) where all pairs are compared.
-    result_ : Estimate or Comparison
-        That of the only test, else all of them: table, summary, report. ``result_.beta`` is Cliff's delta.
-    mean_ : ndarray of shape (d,), or (tests, d) for more than one test
-        Estimated shifts in original units; zero off the support.
-    support_ : ndarray of int
-        Features that are selected, in any test, sorted.
-    row_scores_ : ndarray of shape (n,)
-        How much each row, or subject, looks like another group than its own on features that differ, in any test.
-    row_weights_ : ndarray of shape (n,)
-        0 for suspects, 1 for all others.
-    suspects_ : ndarray of int
-        Rows whose label contradicts features that tell the groups well apart, worst first; ``result_.rows.reasons``
-        has these features.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Their names, where the input has any.
-
-    Examples
-    --------
-    >>> from sparsemean import SparseMeanDifference, datasets
-    >>> data = datasets.load_all_sex()
-    >>> est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
-    >>> sorted(data.features[est.support_].tolist())[:3]
-    ['34477_at', '35885_at', '36321_at']
-    """
-
-    def __init__(
-        self,
-        contamination: float | tuple[float, float] = 0.05,
-        *,
-        reference: Any = None,
-        alternative: str = "two-sided",
-        min_effect: float = 0.0,
-        selection: str = "fwer",
-        level: float = 0.05,
-        missing: str = "raise",
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.contamination = contamination
-        self.reference = reference
-        self.alternative = alternative
-        self.min_effect = min_effect
-        self.selection = selection
-        self.level = level
-        self.missing = missing
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None, strata: Any = None, pairs: Any = None) -> Self:
-        """Compare groups of rows.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, d)
-            Of any kind that `SparseMean.fit` takes.
-        y : sequence of n labels
-            The group of each row, two or more.
-        groups : sequence of n labels, optional
-            The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
-            subject then counts once, by the mean of equally many rows, and must be in one group.
-        strata : sequence of n labels, optional
-            Batch, site or country of each row: rows are compared within strata only.
-        pairs : sequence of n labels, optional
-            The pair of each row, one row in each of two groups: differences within pairs are tested, as by
-            `SparseMean`. Then a pair is bad if either row is.
-
-        Returns
-        -------
-        SparseMeanDifference
-            The fitted estimator itself.
-        """
-        if y is None:
-            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
-        params = self.get_params(deep=False)
-        found = compare(
-            as_table(X), y, groups=groups, strata=strata, pairs=pairs, selection_rule=params.pop("selection"), **params
-        )
-        self.classes_ = found.classes
-        self.results_ = found.results
-        return self._read(X, found.result)

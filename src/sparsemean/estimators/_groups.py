@@ -1,0 +1,140 @@
+"""Groups of rows: `SparseMeanDifference`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.utils import ClassifierTags
+
+from sparsemean._data import as_table
+from sparsemean._fit.two_sample import compare
+from sparsemean.errors import InputError
+from sparsemean.estimators._selector import Selector
+
+
+class SparseMeanDifference(Selector):
+    """Find the features that differ between groups of rows, by how much, and how sure that is.
+
+    Mann–Whitney statistics with p-values that hold when a share ε of each group is wrong, in value or in label, and
+    whatever ties and zeros there are; the estimate is the Hodges–Lehmann shift, *label minus reference*. The null is
+    equal distributions in both groups; intervals assume that a feature that differs is shifted by a constant and
+    otherwise the same.
+
+    Parameters
+    ----------
+    contamination : float in [0, 0.5) or pair of them, default=0.05
+        Share of each group that may be wrong; a pair gives that of the reference and that of the label. A wrong label
+        costs one row in each group.
+    reference : None, label, "rest" or "pairs", default=None
+        What labels are compared with. Two classes: None is the first, ``classes_[0]``. More: None and "rest" compare
+        each label with all others together, a label compares every other one with it, "pairs" compares all pairs. All
+        tests are one family of hypotheses.
+    alternative : {"two-sided", "greater", "less"}, default="two-sided"
+        Which side counts: "greater" looks for features in which the label is larger.
+    min_effect : float, default=0.0
+        The smallest shift that matters: features that differ by less count as equal.
+    selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
+        As in `SparseMean`.
+    level : float in (0, 1), default=0.05
+        Error rate of the selection and of the intervals.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about NaN: refuse it, or compare, for each feature, the rows that have a value.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws rows of subjects, where ``groups`` have different numbers of them, and deals pairs into buckets.
+    n_jobs : int, default=None
+        Threads; None takes every core this process may use.
+
+    Attributes
+    ----------
+    classes_ : ndarray of labels
+        Sorted.
+    results_ : dict
+        The `Estimate` of each test, by its label; by (label, reference) where all pairs are compared.
+    result_ : Estimate or Comparison
+        That of the only test, else all of them: table, summary, report. ``result_.beta`` is Cliff's delta.
+    mean_ : ndarray of shape (d,), or (tests, d) for more than one test
+        Estimated shifts in original units; zero off the support.
+    support_ : ndarray of int
+        Features that are selected, in any test, sorted.
+    row_scores_ : ndarray of shape (n,)
+        How much each row, or subject, looks like another group than its own on features that differ, in any test.
+    row_weights_ : ndarray of shape (n,)
+        0 for suspects, 1 for all others.
+    suspects_ : ndarray of int
+        Rows whose label contradicts features that tell the groups well apart, worst first; ``result_.rows.reasons``
+        has these features.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the input has any.
+
+    Examples
+    --------
+    >>> from sparsemean import SparseMeanDifference, datasets
+    >>> data = datasets.load_all_sex()
+    >>> est = SparseMeanDifference(contamination=0.05).fit(data.X, data.y)
+    >>> sorted(data.features[est.support_].tolist())[:3]
+    ['34477_at', '35885_at', '36321_at']
+    """
+
+    def __init__(
+        self,
+        contamination: float | tuple[float, float] = 0.05,
+        *,
+        reference: Any = None,
+        alternative: str = "two-sided",
+        min_effect: float = 0.0,
+        selection: str = "fwer",
+        level: float = 0.05,
+        missing: str = "raise",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.contamination = contamination
+        self.reference = reference
+        self.alternative = alternative
+        self.min_effect = min_effect
+        self.selection = selection
+        self.level = level
+        self.missing = missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, strata: Any = None, pairs: Any = None) -> Self:
+        """Compare groups of rows.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Of any kind that `SparseMean.fit` takes.
+        y : sequence of n labels
+            The group of each row, two or more.
+        groups : sequence of n labels, optional
+            The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
+            subject then counts once, by the mean of equally many rows, and must be in one group.
+        strata : sequence of n labels, optional
+            Batch, site or country of each row: rows are compared within strata only.
+        pairs : sequence of n labels, optional
+            The pair of each row, one row in each of two groups: differences within pairs are tested, as by
+            `SparseMean`. Then a pair is bad if either row is.
+
+        Returns
+        -------
+        SparseMeanDifference
+            The fitted estimator itself.
+        """
+        if y is None:
+            raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
+        params = self.get_params(deep=False)
+        found = compare(
+            as_table(X), y, groups=groups, strata=strata, pairs=pairs, selection_rule=params.pop("selection"), **params
+        )
+        self.classes_ = found.classes
+        self.results_ = found.results
+        return self._read(X, found.result)

@@ -1,0 +1,94 @@
+"""What the estimators share: an `Estimate` read the scikit-learn way."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sparsemean._data import as_table
+from sparsemean._data.gpu import lies_on_device, like
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.comparison import Comparison
+from sparsemean.errors import InputError
+from sparsemean.result import Estimate
+
+
+def is_foreign(X: Any) -> bool:
+    """Whether scikit-learn would not know how to read ``X``."""
+    return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
+
+
+MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "suspects_")
+"""What `SparseMean.partial_fit` leaves to be computed when it is asked for."""
+
+
+class Selector(SelectorMixin, BaseEstimator):
+    """What the estimators share: an `Estimate` read the scikit-learn way."""
+
+    def _read(self, X: Any, result: Estimate | Comparison) -> Self:
+        self._name(X, result.feature_names)
+        self._take(result)
+        if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
+            for name in set(MADE_OF_ROWS[1:]) & set(vars(self)):
+                setattr(self, name, like(X, getattr(self, name)))
+        return self
+
+    def _name(self, X: Any, names: Any) -> None:
+        """Take the number of features and their names over."""
+        validate_data(self, X, skip_check_array=True, reset=True)
+        if is_foreign(X) and names is not None:  # names that scikit-learn overlooks
+            self.feature_names_in_ = names
+
+    def _take(self, result: Estimate | Comparison) -> Self:
+        """Take the attributes over that an estimate has."""
+        self.result_ = result
+        self.mean_: FloatArray = result.mean
+        self.support_: IntArray = result.support
+        if result.rows is not None:
+            self.row_scores_: FloatArray = result.rows.scores
+            self.row_weights_: FloatArray = result.rows.weights
+            self.suspects_: IntArray = result.rows.suspects
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"
+        return tags
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected columns of ``X``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Of any kind that ``fit`` takes, with the features of the fit.
+
+        Returns
+        -------
+        array of shape (n, number of selected features)
+            Of the kind of ``X`` where that is possible.
+        """
+        if not is_foreign(X):
+            return super().transform(X)
+        check_is_fitted(self)
+        table = as_table(X)
+        if table.shape[1] != self.n_features_in_:
+            raise InputError("X", f"have the {self.n_features_in_} features of the fit", table.shape[1])
+        fitted = self.result_.feature_names
+        if fitted is not None and table.feature_names is not None and (other := fitted != table.feature_names).any():
+            at = int(other.argmax())
+            received = f"{table.feature_names[at]!r} in place of {fitted[at]!r} in column {at}"
+            raise InputError("X", "have the features of the fit in their order", received)
+        return table.source.select(self.result_.support)
+
+    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.result_.support] = True
+        return mask
