@@ -66,20 +66,6 @@ def test_thresholds_are_those_of_the_fit() -> None:
         assert (0 in support) == chosen
 
 
-def test_theorems_are_labelled_and_right() -> None:
-    plan = sm.plan(2000, 500, contamination=0.05, k=4, sigma=2.0, delta=0.1)
-    values = {quantity: value for _, quantity, value in plan.outlook.theorems}
-    names = {theorem for theorem, _, _ in plan.outlook.theorems}
-    assert values["J = 100⌈εn⌉ buckets, at most n"] == 2000
-    assert values["rows n ≥ 20000·ln(2d/δ)/ε"] == pytest.approx(20_000 * math.log(10_000) / 0.05)
-    bound = "error of all means ≤ 31σ√(kε) at k = 4, proved for ε ≤ 2.5e-05 only, not at this ε"
-    assert values[bound] == pytest.approx(31 * 2 * math.sqrt(0.2))
-    assert values["no estimator is better than order σ√ε"] == pytest.approx(2 * math.sqrt(0.05))
-    assert values["J = 4⌈εn⌉ + 32 ln(1/δ) buckets"] == pytest.approx(400 + 32 * math.log(10))
-    assert names == {"Theorem 1, convergence of SubGM", "Appendix, median of means", "Theorem 3, lower bound"}
-    assert len(sm.plan(2000, 500, contamination=0.0).outlook.theorems) == 5
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +102,12 @@ def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options
             f"  {row['size']:>9.0f} {row['buckets']:>9.0f} {row['majority']:>17.0f} {row['effect']:>21.3g}"
             f"{row['effect_opposed']:>13.3g}"
         )
-    echo("\nThe paper's theorems:")
-    for theorem, quantity, value in made.outlook.theorems:
-        echo(click.wrap_text(f"{quantity}: {value:,.4g} ({theorem})", 80, "  ", "    "))
+    echo("\nConditions and bounds of the paper's theorems. No fit asks for any of them, and")
+    echo("nothing above rests on them.")
+    for theorem, rows in groupby(made.outlook.theorems, key=itemgetter(0)):
+        echo(f"  {theorem}")
+        for _, quantity, value in rows:
+            echo(click.wrap_text(f"{quantity}: {value:,.4g}", 80, "    ", "      "))
 
 
 # ``sparsemean bench``.

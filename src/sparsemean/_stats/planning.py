@@ -17,6 +17,7 @@ from sparsemean.errors import InputError
 PAPER_ALPHA = 1e-5
 PAPER_ETA = 0.05
 PAPER_ITERATIONS = (200, 600)
+LEAST_ALPHA, LEAST_ETA = 1e-100, 1e-6
 DEFAULT_ITERATIONS = 400
 """Length of a path that is shown where the values are the walk's limit."""
 STAGE_1: dict[str, Any] = {
@@ -194,8 +195,8 @@ def plan_fit(
         dealing="blocks" if J is None else "paper",
         n_buckets=J,
         bucket_sizes=_sizes(bucket_sizes, noise_name, bad) if J is None else (n // J,),
-        alpha=check_share("init_scale", init_scale, least=1e-100),
-        eta=check_share("step_size", step_size, least=1e-6),
+        alpha=check_share("init_scale", init_scale, least=LEAST_ALPHA),
+        eta=check_share("step_size", step_size, least=LEAST_ETA),
         select_at=select_at,
         estimate_at=estimate_at,
         min_selected=min(d, fewest),
