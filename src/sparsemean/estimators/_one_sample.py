@@ -13,6 +13,7 @@ from sparsemean._counts.sketch import Sketch, check_unchanged, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._fit.theorems import theory_settings
 from sparsemean._stats import planning
 from sparsemean._stats.planning import MIN_ROWS
 from sparsemean.errors import InputError
@@ -180,7 +181,15 @@ class SparseMean(Selector):
         self.device = device
 
     @classmethod
-    def paper(cls, contamination: float = 0.1, refine: Any = None, refine_on: str = "rows", **params: Any) -> Self:
+    def paper(
+        cls,
+        contamination: float = 0.1,
+        refine: Any = None,
+        refine_on: str = "rows",
+        *,
+        theory: Any = None,
+        **params: Any,
+    ) -> Self:
         """Return the estimator of Algorithm 1 exactly as published.
 
         Parameters
@@ -192,6 +201,9 @@ class SparseMean(Selector):
             is full_filter (sparse_filter).
         refine_on : {"rows", "buckets"}, default="rows"
             "buckets" is the full method of Fig 2c.
+        theory : dict, optional
+            Its keys ``n`` and ``d`` (rows, features), ``sigma`` and ``mu_max`` (largest mean) give J, α, η and T as
+            Theorem 1 asks, not as in the paper's experiments. What it asks of data is in ``plan(n, d).outlook``.
         **params
             Any other parameter of `SparseMean`, in place of the published value.
 
@@ -200,7 +212,8 @@ class SparseMean(Selector):
         SparseMean
             Not fitted yet. Its selection has no error rate.
         """
-        return cls(contamination, **{**planning.PRESET, "refine": refine, "refine_on": refine_on, **params})
+        settings = {} if theory is None else theory_settings(contamination, theory)
+        return cls(contamination, **{**planning.PRESET, **settings, "refine": refine, "refine_on": refine_on, **params})
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
         """Fit rows of observations.
