@@ -13,7 +13,7 @@ from scipy import stats
 
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
-from sparsemean._stats import selection
+from sparsemean._stats import families, selection
 from sparsemean._stats.nulls import of_contrasts, of_signs
 from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
 from sparsemean._util.records import Counts, Evidence
@@ -303,7 +303,7 @@ def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: 
     def selected(bads: list[tuple[int, int]], more: int = 0) -> np.ndarray:
         return chosen(probabilities(evidence.log_p(bads, more=more))[:, np.newaxis], n, 0)[:, 0]
 
-    found = selection.select_ranks(evidence, selection=rule)
+    found = families.select_ranks(evidence, selection=rule)
     allowed = evidence.at_share(shares)
     assert found.support.size > 4
     np.testing.assert_array_equal(found.support, np.flatnonzero(selected(allowed)))
@@ -316,7 +316,7 @@ def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: 
     for more in range(76 // 2 + 1):
         radius[selected(allowed, more)] = more + 1
     radius[~selected(allowed)] = 1
-    np.testing.assert_array_equal(selection.radius_of_ranks(evidence, found, selection=rule), radius)
+    np.testing.assert_array_equal(families.radius_of_ranks(evidence, found, selection=rule), radius)
 
 
 def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
-from sparsemean._stats import intervals, path, selection
+from sparsemean._stats import intervals, path
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
-from sparsemean._stats.selection import FamilyMember
+from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
     BucketSpec,
@@ -102,7 +103,7 @@ class Estimate:
     rows: RowScores | None = None
     uncertified: Uncertified | None = None
     counts: Counts | None = None
-    evidence: Evidence | FamilyMember | None = None
+    evidence: Evidence | SignedRankEvidence | FamilyMember | None = None
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
@@ -165,10 +166,7 @@ class Estimate:
         assert self.evidence is not None
         if isinstance(self.evidence, FamilyMember):
             return self.evidence.radius
-        rule = selection.rule_of(self.plan.selection, self.plan.level, self.plan.n_features)
-        return selection.radius(
-            self.evidence, self.selection, rule, bad_rows=self.plan.bad_rows, n_rows=self.plan.n_units
-        )
+        return radius_of(self.evidence, self.selection, self.plan)
 
     @cached_property
     def entry_time(self) -> FloatArray:

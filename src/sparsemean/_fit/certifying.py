@@ -16,7 +16,8 @@ from sparsemean._fit.inference import best_beta, infer, settle
 from sparsemean._fit.one_sample import prepare
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
-from sparsemean._stats.selection import FamilyMember, radius, rule_of
+from sparsemean._stats.families import FamilyMember
+from sparsemean._stats.signed_ranks import radius_of
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError
@@ -208,9 +209,9 @@ def _of_groups(
 def decide(data: FitData) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan, counts = data.plan, data.count()
-    inference = settle(data, counts, infer(plan, counts))
+    inference, data = infer(data, counts)
+    inference = settle(data, counts, inference)
     selection = inference.selection
-    rule = rule_of(plan.selection, plan.level, plan.n_features)
     beta, bucket_size = best_beta(plan, counts, selection)
     slack = selection.last_slack
     return Certified(
@@ -218,7 +219,7 @@ def decide(data: FitData) -> Certified:
         p_values=selection.p_values,
         p_adjusted=selection.p_adjusted,
         q_values=selection.q_values,
-        radius=radius(inference.evidence, selection, rule, bad_rows=plan.bad_rows, n_rows=plan.n_units),
+        radius=radius_of(inference.evidence, selection, plan),
         max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
         beta=beta,
         bucket_size=bucket_size,

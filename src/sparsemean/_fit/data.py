@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress, Work, engine_of
-from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source
+from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
 from sparsemean._data.table import Table
+from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
 from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Plan
 
+RANKED_AT_ONCE = 32
+"""Columns that a thread ranks together: their values stay near."""
 RUN = 32
 """Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
 
@@ -29,6 +34,8 @@ class FitData:
     n_jobs: int | None = None
     cache: ColumnCache | None = None
     """Columns that were kept when all values were read, or read since, where the table does not lie in memory."""
+    chosen: IntArray | None = None
+    """The units that are looked at; None for all."""
 
     @property
     def null(self) -> FloatArray | None:
@@ -77,20 +84,48 @@ class FitData:
         What is missing is NaN: a value, or every value of a subject.
         """
         rows = self.source.take(columns)
-        if self.units is not None:
-            sums, counts = np.zeros((2, self.plan.n_units, columns.size))
-            gaps = np.isnan(rows)
-            np.add.at(sums, self.units, np.where(gaps, 0.0, rows))
-            np.add.at(counts, self.units, ~gaps)
-            with np.errstate(invalid="ignore"):
-                rows = sums / counts
+        rows = rows if self.units is None else self._of_units(rows)
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         return rows if self.null is None else rows - self.null[columns]
+
+    def shifted(self, by: float) -> FitData:
+        """Return the same rows with null values that are larger by a number."""
+        null = (np.zeros(self.plan.n_features) if self.null is None else self.null) + by
+        return replace(self, buckets=replace(self.buckets, null=null))
+
+    def rank_sums(self, columns: IntArray, *, keep_zeros: bool = False) -> RankSums:
+        """Rank the values of ``columns`` less their null values, or the means of subjects."""
+        caps = caps_of(self.plan.n_units)
+        found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
+        for piece, values in self._pieces(columns):
+
+            def work(part: slice, values: FloatArray = values) -> RankSums:
+                return rank_sums(values[:, part], caps, keep_zeros=keep_zeros)
+
+            found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
+        return RankSums.joined(found)
+
+    def _pieces(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield columns less their null values, of the units that are looked at, a good many at a time."""
+        for piece, rows in self.source.takes_of(columns):
+            values = rows if self.units is None else self._of_units(rows)
+            values = values if self.chosen is None else values[self.chosen]
+            yield piece, values if self.null is None else values - self.null[piece]
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
         """Return the means of ``columns`` over the largest buckets."""
         level = self.buckets.partition.wanted[-1]
         return self.means(columns, lambda levels, _: levels[level], level + 1)
+
+    def _of_units(self, rows: FloatArray) -> FloatArray:
+        """Return the means of subjects; NaN where none of their values is there."""
+        assert self.units is not None
+        sums, counts = np.zeros((2, int(self.units.max()) + 1, rows.shape[1]))
+        gaps = np.isnan(rows)
+        np.add.at(sums, self.units, np.where(gaps, 0.0, rows))
+        np.add.at(counts, self.units, ~gaps)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / counts)
 
     def sample(self, most: int, rng: np.random.Generator) -> IntArray:
         """Return about ``most`` columns, all where there are no more, in runs drawn at random."""
@@ -115,4 +150,4 @@ class FitData:
         numbers[units] = np.arange(units.size)
         rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
         partition = assign_buckets(plan, self.seed, None if self.units is None else numbers[self.units[rows]])
-        return replace(self, buckets=replace(self.buckets, partition=partition.of_rows(rows)), plan=plan)
+        return replace(self, buckets=replace(self.buckets, partition=partition.of_rows(rows)), plan=plan, chosen=units)

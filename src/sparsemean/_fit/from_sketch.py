@@ -16,7 +16,7 @@ from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, drop_constant, infer
+from sparsemean._fit.inference import Inference, by_signs, drop_constant, evidence_of, infer
 from sparsemean._stats.buckets import assign_buckets, cut_blocks
 from sparsemean._stats.planning import AUTO_SIZES
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
@@ -145,21 +145,30 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
         advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
         raise InputError("noise", "be 'symmetric' without the rows", "'skewed'", advice)
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
-    inference = infer(plan, counts)
     if X is None:
+        _check_ranks(plan, "without the rows")
+        inference = by_signs(plan, evidence_of(plan, counts))
         return _without_rows(table, counts, inference, request=request, closed=closed, began=began)
+    comes_once = _comes_in_chunks(X)
+    if comes_once:
+        _check_ranks(plan, "where rows come by only once")
+    table = table if comes_once else read_rows(X, sketch)
     buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
+    inference, _ = infer(data, counts)
     columns = np.union1d(screening.screening_columns(data), inference.selection.support)
-    comes_once = _comes_in_chunks(X)
-    table = table if comes_once else read_rows(X, sketch)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
-    data = replace(data, table=table)
     _check_counts(data, counts, columns)
     estimate = one_sample.estimate_from_counts(data, counts, inference, request=request, began=began, recount=False)
     return replace(estimate, source=None if comes_once else table)
+
+
+def _check_ranks(plan: Plan, why: str) -> None:
+    """Refuse ranks where columns cannot be read after the counts."""
+    if plan.test == "ranks":
+        raise InputError("test", f"be 'buckets' {why}", "'ranks'", "estimate(X), complete(X) or merge --rows rank them")
 
 
 def _without_rows(
@@ -197,6 +206,11 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
         raise InputError(
             "selection", "be 'fwer', 'fdr' or 'fdr_by'", "'paper'", "the paper's dealing needs all rows at once"
         )
+    if options.get("min_effect"):
+        advice = "sketch the rows with null= at the end that matters, and test one side"
+        raise InputError("min_effect", "be 0 for sketches", options["min_effect"], advice)
+    if options.get("test", "auto") == "auto":
+        options["test"] = "buckets"
     skewed = options.get("noise") == "skewed"
     sizes = options.pop("bucket_sizes", "auto")
     if isinstance(sizes, str) and sizes == "auto" and not skewed:

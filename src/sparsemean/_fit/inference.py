@@ -11,9 +11,10 @@ from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path
 from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
-from sparsemean._stats.nulls import sign_test
+from sparsemean._stats.nulls import sign_test, sign_test_eras
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import by_paper, select
+from sparsemean._stats.selection import SlackSearch, by_paper, select
+from sparsemean._stats.signed_ranks import FILTER, SIDES, UP, SignedRankEvidence, select_by_ranks
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.errors import InputError
 
@@ -29,18 +30,64 @@ LOOKED_AT = 64
 class Inference:
     """The evidence, what it selects, and the features whose walk had to be iterated for that."""
 
-    evidence: Evidence
+    evidence: Evidence | SignedRankEvidence
     selection: Selection
     iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
-def infer(plan: Plan, counts: Counts) -> Inference:
-    """Return what counts decide: all there is to it but for `settle`."""
-    evidence = _evidence(plan, counts)
-    rejections = select(
-        evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units
-    )
-    return Inference(evidence, rejections)
+def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
+    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `settle`.
+
+    Columns that were read for it may be kept in the data that are returned.
+    """
+    plan = data.plan
+    signs = _signs(data, counts)
+    if plan.test != "ranks":
+        return by_signs(plan, signs), data
+    search = SlackSearch(signs, -1, plan.n_units // 2)
+    search.raise_to(FILTER, plan.n_units // 2)
+    features = np.flatnonzero(passing := on_host(search.slack >= 0))
+    data = data.keep(features)
+    sides = SIDES[plan.alternative]
+    if plan.min_effect:
+        shifts = [plan.min_effect if side == UP else -plan.min_effect for side in sides]
+        sums = tuple(data.shifted(by).rank_sums(features, keep_zeros=True) for by in shifts)
+    else:
+        sums = (data.rank_sums(features),)
+    evidence = SignedRankEvidence(
+        signs=signs, n_rows=plan.n_units, error=_first_error(plan), features=features,
+        passing=on_host(search.slack)[passing], sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
+    )  # fmt: skip
+    chosen = select_by_ranks(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows)
+    return Inference(evidence, chosen), data
+
+
+def by_signs(plan: Plan, signs: Evidence) -> Inference:
+    """Return what the signs of bucket means decide."""
+    if plan.noise == "symmetric":
+        numbers = [int(null.most) for null in signs.nulls if isinstance(null, evidences.SignTestNull)]
+        signs = replace(signs, eras=sign_test_eras(numbers, error=_first_error(plan), sides=signs.sides))
+    rejections = select(signs, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
+    best = rejections.best % len(plan.bucket_sizes)  # of both sides of a smallest effect
+    return Inference(signs, replace(rejections, best=best))
+
+
+def _first_error(plan: Plan) -> float:
+    """Return the p-value that a statistic must be able to reach to be looked at: of Holm's first step."""
+    return plan.level if plan.selection.startswith("fdr") else plan.level / plan.n_features
+
+
+def _signs(data: FitData, counts: Counts) -> Evidence:
+    """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
+    plan, least = data.plan, data.plan.min_effect
+    if plan.noise == "skewed" or not least:
+        return evidence_of(plan, counts)
+    parts = [
+        evidences.of_signs(data.shifted(by).count(), alternative=name)
+        for by, name in ((least, "greater"), (-least, "less"))
+        if plan.alternative in (name, "two-sided")
+    ]
+    return parts[0] if len(parts) == 1 else evidences.beside(*parts)
 
 
 def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
@@ -72,10 +119,11 @@ def check_continuous(data: FitData, support: IntArray) -> None:
             raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
 
 
-def _evidence(plan: Plan, counts: Counts) -> Evidence:
+def evidence_of(plan: Plan, counts: Counts) -> Evidence:
+    """Return what counts say of every feature."""
     if plan.noise == "skewed":
         return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
-    return evidences.of_signs(counts, plan.bucket_sizes)
+    return evidences.of_signs(counts, alternative=plan.alternative)
 
 
 def best_beta(plan: Plan, counts: Counts | RankTest, selection: Selection) -> tuple[FloatArray, IntArray]:

@@ -23,8 +23,8 @@ from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import FamilyMember
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import (
     BucketSpec,
@@ -126,7 +126,7 @@ def fit(
     counting, refining, recounting = parts_of(progress, shares)
     with where_it_lies(data.table):
         counts, data = data.count_and_keep(screening.screening_columns(data), counting)
-        inference = infer(data.plan, counts)
+        inference, data = infer(data, counts)
         estimate = estimate_from_counts(
             data, counts, inference, request=request, began=began, refining=refining, recounting=recounting
         )
@@ -275,7 +275,7 @@ def _uncertified(
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
     counts = subset.count(progress)
-    of_kept = on_host(settle(subset, counts, infer(plan, counts)).selection)
+    of_kept = on_host(settle(subset, counts, infer(subset, counts)[0]).selection)
     features = np.setdiff1d(of_kept.support, np.concatenate((selection.support, selection.skipped)))
     located = screening.locate_features(data, screened, features, method=request.method)
     return Uncertified(features, located.mean + data.offset(features), of_kept.p_adjusted[features])

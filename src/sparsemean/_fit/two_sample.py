@@ -17,9 +17,9 @@ from sparsemean._fit import designs, messages, one_sample
 from sparsemean._fit.power import groups_possible
 from sparsemean._stats import label_scores, planning, row_scores
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
+from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence, RankTest
-from sparsemean._stats.selection import Family, FamilyMember, select_ranks
 from sparsemean._util.checks import draw_seed, list_names
 from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Selection
 from sparsemean.comparison import Comparison

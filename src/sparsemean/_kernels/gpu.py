@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError
-from sparsemean._util.records import Counts, IntArray, Partition
+from sparsemean._util.records import NO_END, Counts, IntArray, Partition
 from sparsemean.errors import require
 
 KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
@@ -174,12 +175,13 @@ class Slacks:
     Slacks begin at ``low`` and are raised to ``high`` at most.
     """
 
-    def __init__(self, statistic: Any, nonzero: Any, most: int, *, low: int, high: int) -> None:
+    def __init__(self, statistic: Any, nonzero: Any, most: int, *, lasts: Sequence[int], low: int, high: int) -> None:
         xp = cupy()
         self.statistic, self.nonzero, self.low = statistic, nonzero, low
         self.sizes, self.d = statistic.shape
         self.slack = xp.full(self.d, low, dtype=np.int32)
-        self.asked = np.zeros((self.sizes, most + 1), dtype=np.int32)
+        self.asked = np.full((len(lasts), self.sizes, most + 1), NO_END, dtype=np.int32)
+        self.lasts = xp.asarray(np.array(lasts, dtype=np.int32))
         self.asked_there = xp.empty(self.asked.shape, dtype=np.int32)
         bins = high - low + 1
         copies = max(1, min(COPIES, -(-self.d // DECIDE_THREADS), COUNTERS // bins))
@@ -188,7 +190,7 @@ class Slacks:
         self.numbers = self._occurring()
 
     def _shape(self) -> tuple[Any, ...]:
-        return self.nonzero, np.int64(self.d), np.int32(self.sizes), np.int32(self.asked.shape[1])
+        return self.nonzero, np.int64(self.d), np.int32(self.sizes), np.int32(self.asked.shape[2])
 
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:
         kernel = _kernel(name, self.statistic.device.id)
@@ -196,31 +198,35 @@ class Slacks:
 
     def _occurring(self) -> list[IntArray]:
         """Return the numbers of signs that occur at each size, rising."""
-        occurs = cupy().zeros(self.asked.shape, dtype=np.uint8)
+        occurs = cupy().zeros(self.asked.shape[1:], dtype=np.uint8)
         self._launch("mark_numbers", self.d, *self._shape(), occurs)
         return [np.flatnonzero(row) for row in occurs.get()]
 
-    def reaching(self, asked: list[IntArray], slack: int) -> Any:
-        """Return the features one of whose statistics, less ``slack``, reaches what is ``asked`` of it."""
+    def _eras(self) -> tuple[Any, ...]:
+        return self.asked_there, np.int32(self.lasts.size), self.lasts
+
+    def reaching(self, asked: list[dict[int, IntArray]], slack: int) -> Any:
+        """Return the features that have room for ``slack`` once what is ``asked`` is taken off, in eras and places."""
         xp = cupy()
         reached = xp.zeros(self.d, dtype=bool)
         self._ask(asked)
-        self._launch("reach", self.d, self.statistic, *self._shape(), self.asked_there, np.int32(slack), reached)
+        self._launch("reach", self.d, self.statistic, *self._shape(), *self._eras(), np.int32(slack), reached)
         return xp.flatnonzero(reached)
 
-    def raise_all(self, asked: list[IntArray], *, high: int) -> None:
+    def raise_all(self, asked: list[dict[int, IntArray]], *, high: int) -> None:
         """Raise slacks to what is left where ``asked``, of each number of signs that occurs, is taken off."""
         self._ask(asked)
         copies, bins = map(np.int32, self.copied.shape)
         self._launch(
-            "raise_slack", self.d, self.statistic, *self._shape(), self.asked_there, np.int32(self.low),
+            "raise_slack", self.d, self.statistic, *self._shape(), *self._eras(), np.int32(self.low),
             np.int32(high), bins, copies, self.slack, self.copied,
         )  # fmt: skip
         self._launch("add_copies", self.features.size, bins, copies, self.copied, self.features)
 
-    def _ask(self, asked: list[IntArray]) -> None:
-        for row, numbers, least in zip(self.asked, self.numbers, asked, strict=True):
-            row[numbers] = least
+    def _ask(self, asked: list[dict[int, IntArray]]) -> None:
+        for era, of_places in zip(self.asked, asked, strict=True):
+            for place, least in of_places.items():
+                era[place, self.numbers[place]] = least
         self.asked_there.set(self.asked)
 
     def counted(self) -> IntArray:

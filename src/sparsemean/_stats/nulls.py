@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from sparsemean._stats.arrays import map_unique, namespace, on_device, on_host, place, to_device
-from sparsemean._util.records import CountArray, Counts, Evidence, FloatArray, IntArray, Null, Threshold
+from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Null, Threshold
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
@@ -68,9 +69,9 @@ class SignTestNull:
         """Lie on the host, as they are few."""
         return on_host(self.nonzero[self.fewer])
 
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
-        least, larger = least_majorities(self.numbers, error, sizes)
+        least, larger = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():
             return Threshold(most, larger)
@@ -120,20 +121,27 @@ def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
     return p  # type: ignore[no-any-return]
 
 
-def least_majorities(numbers: IntArray, error: float, sizes: int) -> tuple[IntArray, float]:
-    """Return the smallest k with sizes·p ≤ error of each number of signs, and the next larger error that asks less."""
+def times(p: FloatArray, factor: float) -> FloatArray:
+    """Return min(1, factor·p); what is 1 stays so: half of it is no p-value of one side."""
+    xp = namespace(p)
+    return xp.where(p < 1, xp.minimum(1.0, factor * p), 1.0)  # type: ignore[no-any-return]
+
+
+def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[IntArray, float]:
+    """Return the smallest k with factor·p ≤ error of each number of signs, and the next larger error that asks less."""
     if numbers.size <= FEW:
-        rising = [_rising(int(n), sizes) for n in numbers]
+        rising = [_rising(int(n), factor) for n in numbers]
         passing = [int(np.searchsorted(table, error, side="right")) for table in rising]
         larger = (float(table[k]) for table, k in zip(rising, passing, strict=True) if k < table.size)
         return numbers + 2 - passing, min(larger, default=np.inf)
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
-        enough = sizes * two_sided(middle, numbers) <= error
+        enough = times(two_sided(middle, numbers), factor) <= error
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
     above = low > 0
-    return low, float(np.min(sizes * two_sided(low[above] - 1, numbers[above]), initial=np.inf))
+    next_larger = times(two_sided(low[above] - 1, numbers[above]), factor)
+    return low, float(np.min(next_larger, initial=np.inf))
 
 
 @lru_cache(maxsize=64)
@@ -143,9 +151,9 @@ def _table(n: int) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _rising(n: int, sizes: int) -> FloatArray:
-    """Return the p-values times ``sizes``, from the largest majority to the smallest: they never fall."""
-    return np.maximum.accumulate(sizes * _table(n)[::-1])
+def _rising(n: int, factor: float) -> FloatArray:
+    """Return the p-values times ``factor``, from the largest majority to the smallest: they never fall."""
+    return np.maximum.accumulate(times(_table(n)[::-1], factor))
 
 
 @lru_cache(maxsize=16)
@@ -181,14 +189,14 @@ class Gaussian:
         """Return the same: it is that of every feature."""
         return self
 
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
         """Return the smallest multiple of the grid whose p-value is small enough."""
         from scipy.special import ndtri
 
         def p(step: int) -> float:
-            return float(sizes * self._tail(np.array([step * self.grid]))[0])
+            return float(factor * self._tail(np.array([step * self.grid]))[0])
 
-        steps = int(np.ceil((self.bias - self.sd * float(ndtri(min(1.0, error / sizes) / 2))) / self.grid))
+        steps = int(np.ceil((self.bias - self.sd * float(ndtri(min(1.0, error / factor) / 2))) / self.grid))
         # Φ and its inverse agree up to rounding only: the p-values themselves decide which multiple is the first.
         while p(steps) > error:
             steps += 1
@@ -224,16 +232,51 @@ CONTRAST_VARIANCE = 13 / 16
 """Bounds Var D for every noise tried; estimating it would let an adversary shrink it."""
 
 
-def of_signs(counts: Counts, sizes: tuple[int, ...]) -> Evidence:
-    """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket."""
+def of_signs(counts: Counts, *, alternative: str = "two-sided") -> Evidence:
+    """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket.
+
+    Of one side it is the number of signs of that side, and half of the p-value counts.
+    """
     nonzero = counts.positive + counts.negative
     fewest = on_host(nonzero.min(axis=1)).tolist()
+    sided = {"greater": counts.positive, "less": counts.negative}
+    both = alternative not in sided
     return Evidence(
-        statistic=namespace(nonzero).maximum(counts.positive, counts.negative),
+        statistic=namespace(nonzero).maximum(counts.positive, counts.negative) if both else sided[alternative],
         nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
-        moves=(1.0,) * len(sizes),
-        labels=sizes,
+        moves=(1.0,) * len(counts.n_buckets),
+        sides=2 if both else 1,
     )
+
+
+def beside(one: Evidence, other: Evidence) -> Evidence:
+    """Return the evidence of either."""
+    statistic = namespace(one.statistic).concatenate((one.statistic, other.statistic))
+    return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves)
+
+
+def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
+    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
+
+    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
+    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
+    the largest for m or fewer, and holds for all numbers at once.
+    """
+    lasts = [J - int(least_majorities(np.array([J]), error, sides / 2)[0][0]) for J in n_buckets]
+    return eras_of(lasts)
+
+
+def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
+    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
+
+    Examples
+    --------
+    >>> eras_of([9, 4, -1])
+    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
+    """
+    ends = sorted({last for last in lasts if last >= 0})
+    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
 
 
 def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...]) -> Evidence:
@@ -251,7 +294,7 @@ def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...])
         groups = counts.n_buckets[large]
         statistic.append(abs(net[large] - net[small] / 8))  # half the mean of four signs is an eighth of their sum
         nulls.append(Gaussian(bias=groups * SKEW_BIAS[base], sd=float(np.sqrt(CONTRAST_VARIANCE * groups))))
-    return Evidence(namespace(net).stack(statistic), tuple(nulls), (2.0,) * len(bases), bases)
+    return Evidence(namespace(net).stack(statistic), tuple(nulls), (2.0,) * len(bases))
 
 
 def contrast_bases(bad_rows: int) -> tuple[int, ...]:

@@ -6,18 +6,16 @@ replacement of m rows could have left, and what is selected at slack m + r stays
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
-from sparsemean._stats.nulls import SignTestNull, least_majorities
-from sparsemean._stats.rank_evidence import RankEvidence, probabilities
-from sparsemean._util.records import Evidence, FloatArray, IntArray, Selection
+from sparsemean._stats.nulls import SignTestNull, least_majorities, times
+from sparsemean._util.records import NO_END, Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
 AT_ONCE = 10_000
@@ -41,9 +39,22 @@ def p_at(evidence: Evidence, slacks: Any, features: IntArray | slice = slice(Non
     )
 
 
-def combined(p: FloatArray) -> FloatArray:
-    """Combine the p-values of the sizes, fixed in advance, by Bonferroni."""
-    return namespace(p).minimum(1.0, p.shape[0] * p.min(axis=0))  # type: ignore[no-any-return]
+def combined(evidence: Evidence, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
+    """Return the p-values of features, (features, slacks): sizes that can reject share the error (Bonferroni).
+
+    It is the largest for that or any smaller number of bad rows, as those sizes become fewer.
+    """
+    xp, slacks = namespace(evidence.statistic), np.asarray(slacks)
+    out, first = None, -NO_END
+    for last, places in evidence.looks():
+        if not (slacks >= first).any():
+            break
+        p = p_at(evidence, np.minimum(slacks, last), features)[list(places)]
+        p = times(p.min(axis=0), evidence.factor(len(places)))
+        out = p if out is None else xp.where(xp.asarray(slacks >= first), xp.maximum(out, p), out)
+        first = last + 1
+    assert out is not None
+    return np.asarray(out) if xp is np else out
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +132,11 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     looks = _looks(evidence, -n_rows - bad_rows - 1 if with_below else -1, n_rows // 2)
     alive = looks.reaching(BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
     some = evidence.of(alive)
-    p_sizes = p_at(on_host(some) if alive.size <= FEW else some, [bad_rows])[..., 0]
-    p = combined(p_sizes)
+    some = on_host(some) if alive.size <= FEW else some
+    p = combined(some, [bad_rows])[:, 0]
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
-    values[:, alive] = xp.asarray(namespace(p).stack((p, *_adjust(p, d, by=selection == "fdr_by"))))
-    best[alive] = xp.asarray(_first_least(p_sizes))
+    values[:, alive] = xp.asarray(namespace(p).stack((p, *adjust(p, d, by=selection == "fdr_by"))))
+    best[alive] = xp.asarray(best_size(some, bad_rows))
     if isinstance(rule, Holm):
         below = _step_down(looks, rule, n_rows // 2)
         slack = xp.maximum(below, -1) if with_below else below
@@ -142,17 +153,19 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     )
 
 
-def _first_least(p: FloatArray) -> IntArray:
-    """Return the first size at which each feature has its smallest p-value."""
+def best_size(evidence: Evidence, bad_rows: int) -> IntArray:
+    """Return the first size, of those that can reject, at which each feature has its smallest p-value."""
+    p = p_at(evidence, [bad_rows])[..., 0]
     xp = namespace(p)
-    least, best = p[0], xp.zeros(p.shape[1], dtype=np.intp)
-    for size in range(1, p.shape[0]):
-        best = xp.where(p[size] < least, size, best)
-        least = xp.minimum(least, p[size])
+    places = next(places for last, places in evidence.looks() if bad_rows <= last)
+    least, best = p[places[0]], xp.full(p.shape[1], places[0], dtype=np.intp)
+    for place in places[1:]:
+        best = xp.where(p[place] < least, place, best)
+        least = xp.minimum(least, p[place])
     return best  # type: ignore[no-any-return]
 
 
-def _adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]:
+def adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]:
     """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg (or Yekutieli).
 
     The p-values are all those below 1 of d hypotheses. Equal ones have equal answers: what the first of them in order
@@ -224,26 +237,40 @@ class SlackSearch:
 
     def reaching(self, error: float, slack: int) -> IntArray:
         """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
-        evidence, found = self.evidence, False
-        for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
-            found = found | (stat >= null.threshold(error, len(evidence.nulls)).statistic + slack * move)
-        return namespace(evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
+        found, before = True, -NO_END
+        for (last, _), (room, _) in zip(self.evidence.looks(), self._rooms(error), strict=True):
+            if slack > before:
+                found = found & (room >= min(slack, last))
+            before = last
+        return namespace(self.evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
 
     def raise_to(self, error: float, high: int) -> float:
         """Raise slacks to the largest, up to ``high``, at which p is ``error`` or less.
 
         Return the next larger error for which that of any feature may be larger.
         """
-        evidence, larger = self.evidence, np.inf
-        xp = namespace(evidence.statistic)
-        for stat, null, move in zip(evidence.statistic, evidence.nulls, evidence.moves, strict=True):
-            asked = null.threshold(error, len(evidence.nulls))
-            room = stat - asked.statistic
-            if room.dtype.kind == "f" or move != 1:
-                room = xp.maximum(self.low, xp.floor(room / move))
-            self.slack = xp.maximum(self.slack, xp.minimum(room, high).astype(np.int32, copy=False))
-            larger = min(larger, asked.larger)
+        xp, larger, first = namespace(self.evidence.statistic), np.inf, -NO_END
+        alive: Any = True
+        for (last, _), (room, next_larger) in zip(self.evidence.looks(), self._rooms(error), strict=True):
+            reached = xp.minimum(room, min(last, high))
+            reached = xp.where(alive & (reached >= first), reached, self.low)
+            self.slack = xp.maximum(self.slack, reached.astype(np.int32, copy=False))
+            larger, alive, first = min(larger, next_larger), alive & (room >= last), last + 1
         return larger
+
+    def _rooms(self, error: float) -> Iterator[tuple[Any, float]]:
+        """Yield, of each era, the bad rows up to which p would be ``error`` or less, and the next error asking less."""
+        evidence = self.evidence
+        xp = namespace(evidence.statistic)
+        for _, places in evidence.looks():
+            most, larger, factor = None, np.inf, evidence.factor(len(places))
+            for place in places:
+                asked = evidence.nulls[place].threshold(error, factor)
+                room, move = evidence.statistic[place] - asked.statistic, evidence.moves[place]
+                if room.dtype.kind == "f" or move != 1:
+                    room = xp.maximum(-NO_END, xp.floor(room / move))
+                most, larger = room if most is None else xp.maximum(most, room), min(larger, asked.larger)
+            yield most, larger
 
     def counted(self) -> IntArray:
         """Return how many features have each slack, from the lowest on."""
@@ -259,21 +286,31 @@ class DeviceSlackSearch(SlackSearch):
         self.evidence, self.low = evidence, low
         nulls: Any = evidence.nulls
         nonzero = namespace(evidence.statistic).stack([null.nonzero for null in nulls])
-        self.there = Slacks(evidence.statistic, nonzero, max(null.most for null in nulls), low=low, high=high)
+        lasts = [last for last, _ in evidence.looks()]
+        most = max(null.most for null in nulls)
+        self.there = Slacks(evidence.statistic, nonzero, most, lasts=lasts, low=low, high=high)
         self.slack = self.there.slack
 
     def reaching(self, error: float, slack: int) -> IntArray:
         """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
-        return self.there.reaching([least for least, _ in self._asked(error)], slack)  # type: ignore[no-any-return]
+        return self.there.reaching(self._asked(error)[0], slack)  # type: ignore[no-any-return]
 
     def raise_to(self, error: float, high: int) -> float:
         """Raise slacks; return the next larger error that asks less."""
-        asked = self._asked(error)
-        self.there.raise_all([least for least, _ in asked], high=high)
-        return min(larger for _, larger in asked)
+        asked, larger = self._asked(error)
+        self.there.raise_all(asked, high=high)
+        return larger
 
-    def _asked(self, error: float) -> list[tuple[IntArray, float]]:
-        return [least_majorities(numbers, error, self.there.sizes) for numbers in self.there.numbers]
+    def _asked(self, error: float) -> tuple[list[dict[int, IntArray]], float]:
+        """Return the majorities asked for in each era at its places, and the next error that asks less."""
+        asked, larger = list[dict[int, IntArray]](), np.inf
+        for _, places in self.evidence.looks():
+            factor, of_places = self.evidence.factor(len(places)), dict[int, IntArray]()
+            for place in places:
+                of_places[place], next_larger = least_majorities(self.there.numbers[place], error, factor)
+                larger = min(larger, next_larger)
+            asked.append(of_places)
+        return asked, larger
 
     def counted(self) -> IntArray:
         """Return how many features have each slack, from the lowest on."""
@@ -301,7 +338,7 @@ def _searched(
         features = SlackSearch(evidence, low - 1, low).reaching(rule.level, low)
     answer = np.full(evidence.n_features, low - 1, dtype=np.intp)
     answer[features] = halved(
-        lambda slacks, group: combined(p_at(evidence, slacks, features[group])),
+        lambda slacks, group: combined(evidence, slacks, features[group]),
         rule, (low, high), n_features=features.size, n_hypotheses=evidence.n_features, sure=sure,
     )  # fmt: skip
     return answer
@@ -351,107 +388,6 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
         below = max_bad_rows(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
         slack = xp.where(slack < 0, below, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
-
-
-def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
-    """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
-    n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
-    log_p = evidence.log_p(evidence.at_share(evidence.shares))
-    p = probabilities(log_p)
-    values = np.ones((3, n))
-    alive = np.flatnonzero(p < 1)
-    values[:, alive] = np.stack((p[alive], *_adjust(p[alive], n, by=selection == "fdr_by")))
-    grid = evidence.grid()
-    clean = p if not any(evidence.shares) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
-    candidates = np.flatnonzero(rule(clean[:, np.newaxis], n, 0)[:, 0])  # with more bad rows there are no others
-    bads = [evidence.at_share((share, share)) for share in grid]
-    steps = _last_steps(lambda step, some: evidence.log_p(bads[step], some), rule, len(bads), candidates, n)
-    share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
-    reached = steps >= 0
-    share[candidates[reached]] = grid[steps[reached]]
-    numbers = np.array([[sum(bad_rows) for bad_rows in each] for each in bads])
-    test = candidates // (n // len(evidence.tests))
-    bad[candidates[reached]] = numbers[steps[reached], test[reached]]
-    return Selection(
-        support=np.flatnonzero(rule(p[:, np.newaxis], n, 0)[:, 0]),
-        p_values=values[0],
-        p_adjusted=values[1],
-        q_values=values[2],
-        best=np.zeros(n, dtype=np.intp),
-        last_slack=bad,
-        log10_p=log_p / np.log(10.0),
-        last_share=share,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """Evidence of several tests, and what it selects."""
-
-    evidence: RankEvidence
-    selection: Selection
-    rule: str
-
-    @cached_property
-    def radius(self) -> IntArray:
-        """How many rows beyond those allowed for must be replaced before a hypothesis can change sides, at least."""
-        return radius_of_ranks(self.evidence, self.selection, selection=self.rule)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FamilyMember:
-    """One test of a family, whose hypotheses are ``at`` some places among all."""
-
-    family: Family
-    at: slice
-
-    @property
-    def radius(self) -> IntArray:
-        """That of the features of this test."""
-        return self.family.radius[self.at]
-
-    @property
-    def selection(self) -> Selection:
-        """What is selected in this test."""
-        whole, at = self.family.selection, self.at
-        within = whole.support[(whole.support >= at.start) & (whole.support < at.stop)]
-        assert whole.log10_p is not None
-        assert whole.last_share is not None
-        return replace(
-            whole, support=within - at.start, p_values=whole.p_values[at], p_adjusted=whole.p_adjusted[at],
-            q_values=whole.q_values[at], best=whole.best[at], last_slack=whole.last_slack[at],
-            log10_p=whole.log10_p[at], last_share=whole.last_share[at],
-        )  # fmt: skip
-
-
-def _last_steps(
-    log_p: Callable[[int, IntArray], FloatArray], rule: Rule, n_steps: int, candidates: IntArray, n_hypotheses: int
-) -> IntArray:
-    """Return the last step, of ever larger p-values, at which each candidate is selected, −1 where at none.
-
-    ``log_p(step, hypotheses)`` are their logarithms. No other hypothesis is selected at any step.
-    """
-
-    def p(steps: IntArray, group: IntArray) -> FloatArray:
-        return probabilities(np.stack([log_p(step, candidates[group]) for step in steps.tolist()], axis=1))
-
-    return halved(p, rule, (0, n_steps - 1), n_features=candidates.size, n_hypotheses=n_hypotheses, at_once=1)
-
-
-def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str) -> IntArray:
-    """Return how many rows beyond those allowed for must be replaced before a selected hypothesis can drop out.
-
-    Of others no more is promised than that one must.
-    """
-    n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
-    allowed = evidence.at_share(evidence.shares)
-    most = max(sum(test.contrast.rows) for test in evidence.tests)
-    out = np.ones(n, dtype=np.intp)
-    steps = _last_steps(
-        lambda more, some: evidence.log_p(allowed, some, more=more), rule, most // 2 + 1, chosen.support, n
-    )  # fmt: skip
-    out[chosen.support] = 1 + np.maximum(steps, 0)
-    return out
 
 
 def by_paper(chosen: Selection, mu: FloatArray, *, alpha: float, min_selected: int) -> Selection:

@@ -6,6 +6,7 @@ the sign test, which bad rows and heavy tails move least. docs/guarantees.md has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,8 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.nulls import eras_of
+from sparsemean._stats.rank_evidence import probabilities
+from sparsemean._stats.selection import (
+    BenjaminiHochberg,
+    Rule,
+    SlackSearch,
+    adjust,
+    best_size,
+    halved,
+    radius,
+    rule_of,
+)
 from sparsemean._stats.signed_rank_null import LOG_2, log_tails, score_sums
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import Era, Evidence, FloatArray, IntArray, Plan, Selection
 
 FILTER = 0.01
 """Features whose sign test of bucket means has a larger p-value have p = 1: only the others are read again and ranked.
@@ -54,6 +67,12 @@ class RankSums:
     """T where each value takes the lowest scores of those of its size before the other sign does."""
     doubled: npt.NDArray[np.int64]
     """2T where values of one size all take the mean of their first score and their last."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[RankSums]) -> RankSums:
+        """Put those of several features side by side."""
+        every = zip(*((part.values, part.repeats, part.low, part.doubled) for part in parts), strict=True)
+        return cls(*(np.concatenate(arrays, axis=-1) for arrays in every))
 
     def of(self, features: IntArray) -> RankSums:
         """Return those of some features."""
@@ -114,18 +133,24 @@ def _tied(size: Any, up: Any, rank: IntArray, caps: tuple[int, ...]) -> list[npt
 class SignedRankEvidence:
     """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
 
-    n_features: int
+    signs: Evidence
+    """Of bucket means, for the filter."""
     n_rows: int
-    level: float
-    """The p-value below which a cap must be able to come: of the first step of the rule that selects."""
+    error: float
+    """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
     features: IntArray
     passing: IntArray
     """Bad rows up to which the sign test of bucket means stays below `FILTER`, for each of ``features``."""
     sums: tuple[RankSums, ...]
     """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
     sides: tuple[int, ...] = (UP, DOWN)
-    below: IntArray | None = None
-    """That number, −1 and less too, for every feature: how many rows must change before it can pass."""
+    n_sizes: int = 1
+    """Bucket sizes that were counted."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, ranked or not."""
+        return self.signs.n_features
 
     @cached_property
     def caps(self) -> tuple[int, ...]:
@@ -133,26 +158,29 @@ class SignedRankEvidence:
         return caps_of(self.n_rows)
 
     @cached_property
-    def eras(self) -> list[tuple[int, tuple[int, ...]]]:
-        """The last number of bad rows for which some caps, by their places, can reject, and these; rising.
-
-        Which caps are looked at depends on the number of bad rows alone. As one that drops out leaves its share of the
-        error to the others, p is taken to be the largest for that or any smaller number of bad rows.
-        """
-        n, found = np.array([self.n_rows]), []
-        for place, cap in enumerate(self.caps):
+    def eras(self) -> tuple[Era, ...]:
+        """Which caps are looked at for how many bad rows; see `nulls.sign_test_eras`."""
+        n, lasts, goal = np.array([self.n_rows]), [], np.log(self.error / len(self.sides))
+        for cap in self.caps:
             low, high = -1, self.n_rows // 2
             while low < high:
                 middle = (low + high + 1) // 2
-                sums = score_sums(n, cap) - slack_of(middle, n, cap)
-                reached = log_tails(n, cap, sums)[0] + np.log(len(self.sides)) <= np.log(self.level)
+                reached = log_tails(n, cap, score_sums(n, cap) - slack_of(middle, n, cap))[0] <= goal
                 low, high = (middle, high) if reached else (low, middle - 1)
-            found.append((low, place))
-        ends = sorted({last for last, _ in found if last >= 0})
-        eras = [(end, tuple(place for last, place in found if last >= end)) for end in ends]
-        if not eras:
-            return [(self.n_rows, tuple(range(len(self.caps))))]
-        return [*eras[:-1], (self.n_rows, eras[-1][1])]
+            lasts.append(low)
+        return eras_of(lasts)
+
+    def last(self, error: float, at: IntArray) -> IntArray:
+        """Return the largest number of bad rows at which p of some features is at most ``error``, −1 where at none."""
+        goal, low, high = np.log(error), np.full(at.size, -1), np.minimum(self.passing[at], self.n_rows // 2)
+        while (moving := np.flatnonzero(low < high)).size:
+            middle = (low[moving] + high[moving] + 1) // 2
+            reached = self.log_p(middle, at[moving]) <= goal
+            low[moving], high[moving] = (
+                np.where(reached, middle, low[moving]),
+                np.where(reached, high[moving], middle - 1),
+            )
+        return low
 
     def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
         """Return log p of some of the features, by their places, each for a number of bad rows of its own or one."""
@@ -191,3 +219,80 @@ class SignedRankEvidence:
             halves = -(-(doubled - 2 * slack)[at] // 2)
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
+
+
+# What is selected, up to how many bad rows, and how many rows that takes to change.
+
+SETTLED_ONE_BY_ONE = 64
+"""Numbers of bad rows that are looked at one after the other; of more, they are halved."""
+
+
+def select_by_ranks(evidence: SignedRankEvidence, *, selection: str, level: float, bad_rows: int) -> Selection:
+    """Select features by their ranks for so many bad rows, and say how many each would survive."""
+    xp, d = namespace(evidence.signs.statistic), evidence.n_features
+    rule = rule_of(selection, level, d)
+    log_p = evidence.log_p(bad_rows)
+    p, at = probabilities(log_p), xp.asarray(evidence.features)
+    found, alive = np.ones((3, at.size)), np.flatnonzero(p < 1)
+    found[:, alive] = np.stack((p[alive], *adjust(p[alive], d, by=selection == "fdr_by")))
+    values, best, slack = xp.ones((3, d)), xp.zeros(d, dtype=np.intp), xp.full(d, -1, dtype=np.intp)
+    values[:, at] = xp.asarray(found)
+    if at.size:
+        best[at] = xp.asarray(best_size(on_host(evidence.signs.of(at)), bad_rows) % evidence.n_sizes)
+        slack[at] = xp.asarray(_last_slacks(evidence, rule))
+    return Selection(
+        support=at[xp.asarray(rule(p[:, np.newaxis], d, 0)[:, 0])],
+        p_values=values[0],
+        p_adjusted=values[1],
+        q_values=values[2],
+        best=best,
+        last_slack=slack,
+    )
+
+
+def _last_slacks(evidence: SignedRankEvidence, rule: Rule) -> IntArray:
+    """Return the largest number of bad rows at which each ranked feature is selected, −1 where at none.
+
+    Without bad rows R features are selected, so that at any number a p-value is compared with something between what
+    the first of them and what the last is compared with. Both settle most features, and few numbers are left.
+    """
+    d, most = evidence.n_features, evidence.n_rows // 2
+
+    def p(bad_rows: int, at: IntArray) -> FloatArray:
+        return probabilities(evidence.log_p(bad_rows, at))
+
+    slack = np.full(evidence.features.size, -1, dtype=np.intp)
+    at = np.flatnonzero(rule(p(0, np.arange(slack.size))[:, np.newaxis], d, 0)[:, 0])
+    if not at.size:
+        return slack
+    asked = rule.level * (at.size / d if isinstance(rule, BenjaminiHochberg) else 1 / (d - at.size + 1))
+    least, largest = evidence.last(rule.level / d, at), evidence.last(asked, at)
+    slack[at] = np.maximum(least, 0)
+    open_ones = {c for low, high in zip(least, largest, strict=True) for c in range(max(low, 0) + 1, high + 1)}
+    if len(open_ones) > SETTLED_ONE_BY_ONE:
+        slack[at] = halved(
+            lambda slacks, group: np.stack([p(int(c), at[group]) for c in slacks], axis=1),
+            rule, (0, most), n_features=at.size, n_hypotheses=d, at_once=1,
+        )  # fmt: skip
+        return slack
+    for c in sorted(open_ones):
+        chosen = at[rule(p(c, at)[:, np.newaxis], d, 0)[:, 0]]
+        slack[chosen] = np.maximum(slack[chosen], c)
+    return slack
+
+
+def radius_of(evidence: Evidence | SignedRankEvidence, chosen: Selection, plan: Plan) -> IntArray:
+    """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
+
+    A feature that ranks select at no number of bad rows must pass the filter first: that is what is asked for there.
+    """
+    bad_rows = plan.bad_rows
+    if isinstance(evidence, Evidence):
+        rule = rule_of(plan.selection, plan.level, plan.n_features)
+        return radius(evidence, chosen, rule, bad_rows=bad_rows, n_rows=plan.n_units)
+    xp, slack = namespace(chosen.last_slack), chosen.last_slack
+    if (slack < 0).any():
+        search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1, -1)
+        search.raise_to(FILTER, -1)
+        slack = xp.where(slack < 0, search.slack, slack)
+    return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]

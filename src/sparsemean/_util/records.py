@@ -276,7 +276,7 @@ class Counts:
 
 
 class Threshold(NamedTuple):
-    """What a statistic must reach for its p-value, times the number of sizes, to be no larger than an error."""
+    """What a statistic must reach for its p-value, times a factor, to be no larger than an error."""
 
     statistic: Any
     """A number, or one for each feature: above every statistic that misses, at most the smallest that does not."""
@@ -295,22 +295,45 @@ class Null(Protocol):
         """Return the same of some features."""
         ...
 
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
-        """Return what the statistic of every feature must reach for ``sizes`` times its p-value to be ≤ ``error``."""
+    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
+        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``."""
         ...
+
+
+NO_END = 2**30
+"""More bad rows than there can be."""
+
+
+class Era(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``places``, can reject."""
+
+    last: int
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """Statistics that are large when a feature has a mean, their nulls, and what one replaced row can move.
 
-    One row of ``statistic`` (and one null, one move, one label) for each bucket size; a single one for two groups.
+    One row of ``statistic`` (and one null, one move) for each bucket size; twice as many for a smallest effect that
+    matters, those above it first.
     """
 
     statistic: FloatArray | CountArray
     nulls: tuple[Null, ...]
     moves: tuple[float, ...]
-    labels: tuple[int, ...]
+    sides: int = 2
+    """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
+    eras: tuple[Era, ...] = ()
+    """Which statistics are looked at for how many bad rows; all for any number where it is empty."""
+
+    def looks(self) -> tuple[Era, ...]:
+        """Return the eras, rising; the last one has no end."""
+        return self.eras or (Era(NO_END, tuple(range(len(self.nulls)))),)
+
+    def factor(self, n_looked_at: int) -> float:
+        """Return what the smallest of so many p-values is multiplied by."""
+        return n_looked_at * self.sides / 2
 
     @property
     def n_features(self) -> int:

@@ -50,7 +50,7 @@ def poll(X: FloatArray, budget: int, *, seed: int, skewed: bool) -> Votes:
     from sparsemean._kernels import cpu  # compiled: only this attack needs it
 
     counts = cpu.count_signs(X, partition)
-    evidence = of_contrasts(counts, sizes, bases) if skewed else of_signs(counts, sizes)
+    evidence = of_contrasts(counts, sizes, bases) if skewed else of_signs(counts)
     return Votes(partition, sizes, counts, evidence, budget, skewed)
 
 
@@ -61,7 +61,7 @@ def nearest(votes: Votes, features: IntArray) -> tuple[int, int]:
     """
     p = selection.p_at(votes.evidence, np.array([0]), features)[..., 0]
     index, at = np.unravel_index(p.argmin(), p.shape)
-    size = (4 if votes.skewed else 1) * votes.evidence.labels[int(index)]
+    size = 4 * contrast_bases(max(1, votes.budget))[int(index)] if votes.skewed else votes.sizes[int(index)]
     return int(features[at]), votes.sizes.index(size)
 
 

@@ -339,8 +339,8 @@ def compare_groups(X: Any, labels: IntArray) -> Selection:
     """Compare each group with the rest: counts, p-values, selection and the contamination that each survives."""
     from sparsemean._counts import ranks
     from sparsemean._data import as_table
+    from sparsemean._stats.families import select_ranks
     from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
-    from sparsemean._stats.selection import select_ranks
 
     sizes = tuple(np.bincount(labels).tolist())
     contrasts = [Contrast(label, REST, sizes) for label in range(len(sizes))]
