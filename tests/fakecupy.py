@@ -15,7 +15,8 @@ KNOWN = {
     "arange", "argsort", "asarray", "ascontiguousarray", "bincount", "broadcast_to", "ceil", "clip", "concatenate",
     "count_nonzero", "empty",
     "flatnonzero", "floor", "full", "log", "log1p", "exp", "arcsinh", "isinf", "maximum", "minimum", "nonzero", "ones",
-    "partition", "searchsorted", "sign", "sort", "stack", "unique", "where", "zeros", "zeros_like", "abs",
+    "partition", "searchsorted", "sign", "sort", "stack", "unique", "where", "zeros", "zeros_like", "abs", "copysign",
+    "isnan", "rint",
 }  # fmt: skip
 """Functions that CuPy has under NumPy's name; extend it by looking them up there."""
 

@@ -27,6 +27,7 @@ from sparsemean._util.records import (
     Evidence,
     FloatArray,
     IntArray,
+    MeanTest,
     Plan,
     RowScores,
     Selection,
@@ -84,6 +85,8 @@ class Estimate:
         Means, medians and the like of the two groups in the selected features, in their order.
     strata : ndarray of int of shape (n,) or None
         The stratum of each row, where groups were compared within strata.
+    mean_test : MeanTest or None
+        How means were tested, with ``target="mean"``.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -110,6 +113,7 @@ class Estimate:
     class_names: npt.NDArray[np.str_] | None = None
     effects: GroupEffects | None = None
     strata: IntArray | None = None
+    mean_test: MeanTest | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -293,6 +297,10 @@ class Estimate:
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         bad, error = self.plan.bad_rows, 1.0 - level
+        if self.mean_test is not None:
+            from sparsemean._fit.mean import intervals_of
+
+            return intervals_of(self, columns, error, self._rows(X))
         if self.labels is not None:
             from sparsemean._counts import ranks
 

@@ -11,15 +11,16 @@ import numpy.typing as npt
 from sparsemean._data import as_table
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
+from sparsemean._fit import mean
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import best_beta, infer, settle
 from sparsemean._fit.one_sample import prepare
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.families import FamilyMember
-from sparsemean._stats.signed_ranks import radius_of
+from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
 from sparsemean._util.checks import draw_seed
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.records import Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.errors import InputError
 
 OF_GROUPS = ("reference", "groups", "strata")
@@ -161,12 +162,12 @@ def certify(
         )
     if of_groups:
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
-    data, _ = prepare(
+    data, request = prepare(
         table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule, noise=noise,
         test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
     )  # fmt: skip
     with where_it_lies(data.table):
-        return decide(data)
+        return decide_means(data, request.scale) if data.plan.target == "mean" else decide(data)
 
 
 def _of_groups(
@@ -211,15 +212,29 @@ def decide(data: FitData) -> Certified:
     plan, counts = data.plan, data.count()
     inference, data = infer(data, counts)
     inference = settle(data, counts, inference)
-    selection = inference.selection
-    beta, bucket_size = best_beta(plan, counts, selection)
-    slack = selection.last_slack
+    return _certified(data, inference.evidence, inference.selection, best_beta(plan, counts, inference.selection))
+
+
+def decide_means(data: FitData, scale: Any) -> Certified:
+    """Add up influences and do the same."""
+    found = mean.infer(data, scale)
+    sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)
+    return _certified(data, found.evidence, found.selection, (found.beta, sizes))
+
+
+def _certified(
+    data: FitData,
+    evidence: Evidence | SignedRankEvidence,
+    selection: Selection,
+    beta_and_size: tuple[FloatArray, IntArray],
+) -> Certified:
+    plan, slack, (beta, bucket_size) = data.plan, selection.last_slack, beta_and_size
     return Certified(
         support=selection.support,
         p_values=selection.p_values,
         p_adjusted=selection.p_adjusted,
         q_values=selection.q_values,
-        radius=radius_of(inference.evidence, selection, plan),
+        radius=radius_of(evidence, selection, plan),
         max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
         beta=beta,
         bucket_size=bucket_size,

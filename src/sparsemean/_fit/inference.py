@@ -126,13 +126,13 @@ def evidence_of(plan: Plan, counts: Counts) -> Evidence:
     return evidences.of_signs(counts, alternative=plan.alternative)
 
 
-def best_beta(plan: Plan, counts: Counts | RankTest, selection: Selection) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size; Cliff's delta and 1 for groups.
+def best_beta(plan: Plan, counts: Counts | RankTest | FloatArray, selection: Selection) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size; Cliff's delta or β itself, and 1, without buckets.
 
     Under skewed noise this is the largest one: only large buckets speak of the mean.
     """
-    if isinstance(counts, RankTest):
-        return counts.delta, np.ones(plan.n_features, dtype=np.intp)
+    if isinstance(counts, (RankTest, np.ndarray)):
+        return counts.delta if isinstance(counts, RankTest) else counts, np.ones(plan.n_features, dtype=np.intp)
     xp, sizes = namespace(counts.positive), plan.bucket_sizes
     last = len(sizes) - 1
     best = selection.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)

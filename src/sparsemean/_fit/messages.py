@@ -33,7 +33,7 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
     if plan.noise == "skewed" and support.size:
         messages.append(f"no intervals under skewed noise: {MEDIANS_MISS}")
     if constant.size and not selection.skipped.size:
-        messages.append(f"{constant.size} selected column(s) hold one value only: {_names(table, constant)}")
+        messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
     messages += skipped(table, selection.skipped)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
@@ -42,7 +42,7 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
         silent &= counts.missing < plan.n_rows
     if silent.any():
         silent = np.flatnonzero(silent)
-        messages.append(f"{silent.size} column(s) equal the null value in every bucket: {_names(table, silent)}")
+        messages.append(f"{silent.size} column(s) equal the null value in every bucket: {named(table, silent)}")
     return tuple(messages)
 
 
@@ -57,7 +57,7 @@ def skipped(table: Table, constant: IntArray) -> list[str]:
     """Name columns that hold one value only and so are no part of the support."""
     if not constant.size:
         return []
-    return [f"{constant.size} column(s) hold one value only and were left out: {_names(table, constant)}"]
+    return [f"{constant.size} column(s) hold one value only and were left out: {named(table, constant)}"]
 
 
 def flat(table: Table, features: IntArray) -> list[str]:
@@ -67,7 +67,7 @@ def flat(table: Table, features: IntArray) -> list[str]:
     return [
         f"{features.size} selected feature(s) have no interval, as many of their values are equal, zeros for example: "
         "they differ, but not by a shift of all values, and the median difference may be 0; read auc, the means and "
-        f"the shares of non-zeros instead: {_names(table, features)}"
+        f"the shares of non-zeros instead: {named(table, features)}"
     ]
 
 
@@ -81,10 +81,10 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     messages = [f"{much} of the values are missing and were left out, most of them in {shown}"]
     empty = np.flatnonzero(missing == n_rows)
     if empty.size:
-        messages.append(f"{empty.size} column(s) have no value at all and were left out: {_names(table, empty)}")
+        messages.append(f"{empty.size} column(s) have no value at all and were left out: {named(table, empty)}")
     few = np.flatnonzero((2 * missing > n_rows) & (missing < n_rows))
     if few.size:
-        messages.append(f"{few.size} column(s) have fewer than half of their values: {_names(table, few)}")
+        messages.append(f"{few.size} column(s) have fewer than half of their values: {named(table, few)}")
     return messages
 
 
@@ -96,19 +96,20 @@ def of_values(values: Values, table: Table) -> list[str]:
         messages.append(
             f"medians of buckets of 1, 2 and 4 rows drift beyond chance for {drifting.size} selected feature(s), which "
             "speaks of skewed noise or of bad rows to one side; where it is skewed neither selection nor estimate is "
-            f"about the mean: {_names(table, drifting)} ({first} for the first; by chance in at most "
+            f"about the mean: {named(table, drifting)} ({first} for the first; by chance in at most "
             f"{DRIFT_ALARMS:.0%} of fits)"
         )
     if values.at_null.size:
         messages.append(
             f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}: the test is of the other values, "
             "while the estimate is a centre of all and may be the null value: "
-            f"{_names(table, values.at_null)}"
+            f"{named(table, values.at_null)}"
         )
     return messages
 
 
-def _names(table: Table, columns: IntArray) -> str:
+def named(table: Table, columns: IntArray) -> str:
+    """Return the first few of some columns by their names, or numbers."""
     return list_names(_features(table, columns))
 
 

@@ -15,6 +15,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host, sent, where_it_lies
 from sparsemean._data.table import Table
+from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, best_beta, estimate_support, infer, settle
@@ -125,6 +126,10 @@ def fit(
     shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.screen_rows)
     counting, refining, recounting = parts_of(progress, shares)
     with where_it_lies(data.table):
+        if data.plan.target == "mean":
+            sums = means.infer(data, request.scale, counting)
+            estimate = means.estimate(data, sums, method=request.method, began=began, refining=refining)
+            return replace(estimate, source=data.table)
         counts, data = data.count_and_keep(screening.screening_columns(data), counting)
         inference, data = infer(data, counts)
         estimate = estimate_from_counts(
@@ -191,7 +196,7 @@ def estimate_from_counts(
 
 def build_estimate(
     plan: Plan,
-    counts: Counts | RankTest,
+    counts: Counts | RankTest | FloatArray,
     inference: Inference | FamilyMember,
     *,
     table: Table,
@@ -200,7 +205,7 @@ def build_estimate(
     status: Mapping[str, Any] | None = None,
     **values: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of one test of groups."""
+    """Put an estimate together, of one sample or of one test of groups; of sums, β itself stands for the counts."""
     beta, bucket_size = best_beta(plan, counts, inference.selection)
     return Estimate(
         support=inference.selection.support,

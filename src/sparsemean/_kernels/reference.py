@@ -158,6 +158,27 @@ def median_difference(a: FloatArray, b: FloatArray) -> float:
     return float(np.median(np.subtract.outer(a, b)))
 
 
+def influence(x: FloatArray, kappa: float) -> FloatArray:
+    """Return ψ(x) = −log(1 − x + κx²) up to 1/(2κ), constant beyond, odd: Catoni's (2012) influence, bounded.
+
+    Examples
+    --------
+    >>> influence(np.array([0.0, -0.5, 0.5, 3.0]), 0.5).round(4)
+    array([ 0.    , -0.47  ,  0.47  ,  0.6931])
+    """
+    t = np.minimum(np.abs(x), 0.5 / kappa)
+    return np.asarray(np.sign(x) * -np.log(1.0 - t + kappa * t * t))
+
+
+def influence_sums(X: Array, centre: FloatArray, unit: FloatArray, kappa: float) -> npt.NDArray[np.int64]:
+    """Return Σ ψ((x − centre)/unit) of every column in steps of 2⁻³²; NaN is no value.
+
+    Fast kernels have another logarithm, so that a rounded ψ of theirs may differ from this one by a step.
+    """
+    steps = np.rint(influence((np.asarray(X, dtype=np.float64) - centre) / unit, kappa) * 2.0**32)
+    return np.asarray(np.where(np.isnan(steps), 0.0, steps).astype(np.int64).sum(axis=0))
+
+
 # Bucket means of a few columns in NumPy alone: for roads that load no compiled kernels.
 
 

@@ -190,7 +190,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
         total.positive[:, columns], total.negative[:, columns] = counted[0, wanted], counted[1, wanted]
         return bad
 
-    if any(each(work, *_shared(indptr, n_jobs))):
+    if any(each(work, *shared(indptr, n_jobs))):
         raise NotFiniteError
     return total
 
@@ -254,7 +254,7 @@ def _longest(indptr: IntArray, columns: slice) -> int:
     return int(np.diff(indptr[columns.start : columns.stop + 1]).max())
 
 
-def _shared(indptr: IntArray, n_jobs: int | None) -> tuple[list[slice], int]:
+def shared(indptr: IntArray, n_jobs: int | None) -> tuple[list[slice], int]:
     """Cut the columns into tasks with about as many entries each; return the number of threads too."""
     n_threads, d = count_threads(n_jobs), indptr.size - 1
     n_tasks = TASKS * n_threads if indptr[-1] > cpu.SMALL and n_threads > 1 else 1

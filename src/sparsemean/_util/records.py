@@ -346,6 +346,26 @@ class Evidence:
         return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanTest:
+    """How means are tested, fixed before the rows that are tested are looked at."""
+
+    kappa: float
+    """κ of the influence."""
+    bias: float
+    """What sums may reach by themselves: nκa²σ², and what rounding adds."""
+    factor: float
+    """p = factor·exp(−…): the number of sides, over what a scale from data leaves of the level."""
+    n_units: int
+    """Rows (subjects) that are added up."""
+    scale_rows: int
+    """Rows that the scale was taken from; 0 where it was given."""
+    unit: FloatArray
+    """1/a of every feature: values are measured in it. Infinite where a feature is not tested."""
+    rows: IntArray | None = None
+    """The rows (subjects) that are added up; None for all."""
+
+
 class CellCounts(NamedTuple):
     """What one pass over groups of rows learns of every feature; a cell is a class of rows within a stratum."""
 

@@ -1,6 +1,6 @@
 """Engines go over values where they lie: on this machine, on the workers of a cluster, on a GPU.
 
-Each module of this room is one, and answers the same three questions alike; adding one is a module and a case below.
+Each module of this room is one, and answers the same four questions alike; adding one is a module and a case below.
 """
 
 from __future__ import annotations
@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
+from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""
+Mask = npt.NDArray[np.bool_]
 Progress = Callable[[float], None]
 """Is told the share of all reading done."""
 
@@ -64,6 +69,24 @@ class Engine(Protocol):
 
         ``cells`` is the cell of each row (−1: none), ``strata`` the stratum of each cell and ``against[p, c]`` the
         cell that c is compared with: −1 for all others of its stratum, −2 for none, where zeros are returned.
+        """
+        ...
+
+    def influence_sums(
+        self,
+        table: Table,
+        centres: FloatArray,
+        unit: FloatArray,
+        kappa: float,
+        *,
+        rows: Mask | None = None,
+        skip_missing: bool = False,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> InfluenceSums:
+        """Read every value once and add up ψ((x − c)/unit), for each row c of the (k, d) ``centres``.
+
+        ``rows`` says which rows are added up, all by default.
         """
         ...
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts import merging
-from sparsemean._counts.engines import Progress, engine_of
+from sparsemean._counts.engines import Mask, Progress, engine_of
 from sparsemean._counts.engines.host import map_means
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
@@ -21,6 +21,7 @@ from sparsemean._data.dask import Dask, check_held, ends
 from sparsemean._data.source import NonFiniteValue
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
+from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -28,7 +29,7 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
-__all__ = ["count", "map_means", "rank_counts"]
+__all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 FAN_IN = 8
 """Sketches that are added up in one task."""
 
@@ -300,3 +301,68 @@ def _ranked(
         return engine_of(table.source).rank_counts(table, *design, skip_missing=missing, n_jobs=1)
     except InputError as error:
         return _place(block, error, at=(0, columns[block_id[1]]), skip_missing=missing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Influence:
+    """What every task of a pass over sums is told once."""
+
+    rows: list[int]
+    columns: list[int]
+    centres: FloatArray
+    unit: FloatArray
+    kappa: float
+    used: Mask | None
+    skip_missing: bool
+
+
+def influence_sums(
+    table: Table,
+    centres: FloatArray,
+    unit: FloatArray,
+    kappa: float,
+    *,
+    rows: Mask | None = None,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+    progress: Progress | None = None,
+) -> InfluenceSums:
+    """Add up every chunk where it lies; sums of chunks add up."""
+    import dask
+
+    array = _source(table).pieces()
+    job = Influence(ends(array.chunks[0]), ends(array.chunks[1]), centres, unit, kappa, rows, skip_missing)
+    sent_once = dask.delayed(job, traverse=False, pure=False)
+    chunks = array.map_blocks(
+        _influence, job=sent_once, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
+    ).to_delayed()
+    total, done = InfluenceSums.blank(*centres.shape), 0
+
+    def on_result(number: int, found: InfluenceSums | Bad) -> None:
+        nonlocal done
+        if not isinstance(found, InfluenceSums):
+            raise _refusal(table, found, skip_missing)
+        j = number % chunks.shape[1]
+        total.add(slice(job.columns[j], job.columns[j + 1]), found)
+        done += 1
+        if progress is not None:
+            progress(done / chunks.size)
+
+    run(list(chunks.ravel()), [], on_result)
+    return total
+
+
+def _influence(block: Block | InputError, job: Influence, block_id: tuple[int, int]) -> InfluenceSums | Bad:
+    """Add up one chunk, or return what is wrong with it."""
+    if isinstance(block, InputError):
+        return block
+    across = slice(*job.rows[block_id[0] : block_id[0] + 2])
+    columns = slice(*job.columns[block_id[1] : block_id[1] + 2])
+    try:
+        table = as_table(block)
+        return engine_of(table.source).influence_sums(
+            table, job.centres[:, columns], job.unit[columns], job.kappa,
+            rows=None if job.used is None else job.used[across], skip_missing=job.skip_missing, n_jobs=1,
+        )  # fmt: skip
+    except InputError as error:
+        return _place(block, error, at=(across.start, columns.start), skip_missing=job.skip_missing)

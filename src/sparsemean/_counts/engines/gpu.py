@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, Work
-from sparsemean._counts.engines.host import Piece, dense_parts, keep_columns, pieces_of, rank_counts
+from sparsemean._counts.engines import Mask, Progress, Work
+from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of, rank_counts
 from sparsemean._data.gpu import DeviceArray, device_errors
-from sparsemean._data.source import Array, Dense, Source, cut
+from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, gpu, reference
+from sparsemean._kernels import NotFiniteError, gpu, influence, reference
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -28,7 +28,7 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
-__all__ = ["count", "map_means", "rank_counts"]
+__all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
 SENT_BYTES = 256_000_000
@@ -74,6 +74,48 @@ def map_means(
             levels = reference.level_means(centred, spec.partition, depth=depth, missing=spec.skip_missing)
             parts.append(work(levels, piece))
     return np.concatenate(parts, axis=-1)
+
+
+def influence_sums(
+    table: Table,
+    centres: FloatArray,
+    unit: FloatArray,
+    kappa: float,
+    *,
+    rows: Mask | None = None,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,  # noqa: ARG001
+    progress: Progress | None = None,
+) -> influence.InfluenceSums:
+    """Add up on the device, where the sums stay: one operation on a few columns after the other."""
+    xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
+    total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
+    there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
+    with device_errors():
+        for across, at, block in _on_device(source):
+            x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
+            gaps = xp.isnan(x)
+            bad |= (xp.isinf(x) if skip_missing else xp.isinf(x) | gaps).any()
+            total.missing[at] += gaps.sum(axis=0).astype(np.int32)
+            total.sums[:, at] += influence.array_sums(x, there[:, at], divisor[at], kappa, xp)
+            if progress is not None:
+                progress(across.stop * at.stop / (source.shape[0] * d))
+        if bool(bad[0]):
+            place = source.find_non_finite(skip_missing=skip_missing)
+            raise table.non_finite_error(place, skip_missing=skip_missing)
+    return total
+
+
+def _on_device(source: Source) -> Iterator[tuple[slice, slice, Any]]:
+    """Yield rows, columns and values of a source as doubles on the device, a few columns at a time."""
+    xp, (n, d) = gpu.cupy(), source.shape
+    here = source if isinstance(source, DeviceArray) else None
+    pieces = any_pieces(source) if here is None else [(slice(0, n), slice(0, d), here.values)]
+    for across, columns, block in pieces:
+        for part in cut(block.shape[1], max(1, CONVERTED_BYTES // (8 * block.shape[0])), 1):
+            at = slice(columns.start + part.start, columns.start + part.stop)
+            values = as_dense(block[:, part]) if here is None else here.plain(block[:, part])
+            yield across, at, xp.asarray(values, dtype=np.float64)
 
 
 def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:

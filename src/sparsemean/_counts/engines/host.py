@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sparsemean._counts.engines import Progress, Work
+from sparsemean._counts.engines import Mask, Progress, Work
 from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError
+from sparsemean._kernels import NotFiniteError, influence
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -273,3 +273,53 @@ def rank_counts(
             place = find_non_finite(block, at=(0, columns.start), skip_missing=skip_missing)
             raise table.non_finite_error(place, skip_missing=skip_missing) from None
     return counts
+
+
+# Sums of bounded influences: any rows of any columns, in any order.
+
+
+def influence_sums(
+    table: Table,
+    centres: FloatArray,
+    unit: FloatArray,
+    kappa: float,
+    *,
+    rows: Mask | None = None,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> influence.InfluenceSums:
+    """Add up memory where it lies, or a source piece by piece; zeros that are left out are counted only."""
+    total = influence.InfluenceSums.blank(*centres.shape)
+    for across, columns, block in any_pieces(table.source):
+        chosen = None if rows is None else np.flatnonzero(rows[across])
+        asked = (centres[:, columns], unit[columns], kappa)
+        try:
+            if isinstance(block, np.ndarray):
+                told = progress if isinstance(table.source, Dense) else None
+                found = influence.dense_sums(
+                    block, *asked, rows=chosen, missing=skip_missing, n_jobs=n_jobs, progress=told
+                )
+            else:
+                found = influence.sparse_sums(block, *asked, rows=chosen, missing=skip_missing, n_jobs=n_jobs)
+        except NotFiniteError:
+            place = find_non_finite(block, at=(across.start, columns.start), skip_missing=skip_missing)
+            raise table.non_finite_error(place, skip_missing=skip_missing) from None
+        total.add(columns, found)
+        if progress is not None:  # pieces are whole rows or whole columns
+            progress(across.stop * columns.stop / (table.shape[0] * table.shape[1]))
+    return total
+
+
+def any_pieces(source: Source) -> Iterator[tuple[slice, slice, Block]]:
+    """Yield rows and columns of a source with what stands there, the way it likes to be read."""
+    n, d = source.shape
+    if isinstance(source, Dense):
+        yield slice(0, n), slice(0, d), source.values
+    elif source.along == "rows":
+        everything = slice(0, d)
+        for rows, block in ahead(lambda rows: source.block(rows, everything), source.stripes()):
+            yield rows, everything, block
+    else:
+        for columns, block in column_blocks(source):
+            yield slice(0, n), columns, block

@@ -1,0 +1,296 @@
+"""The mean itself: from a table to an Estimate by sums of a bounded influence, without buckets and without symmetry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean._counts.engines import Progress, engine_of
+from sparsemean._data import as_table
+from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
+from sparsemean._data.table import Table
+from sparsemean._fit import messages, screening
+from sparsemean._fit.data import FitData
+from sparsemean._fit.inference import Inference, drop_constant
+from sparsemean._fit.refinement import Refinement
+from sparsemean._kernels import influence
+from sparsemean._kernels.influence import InfluenceSums
+from sparsemean._kernels.memory_layout import one_blas_thread
+from sparsemean._stats import means
+from sparsemean._stats.arrays import on_host
+from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats.selection import select
+from sparsemean._util.checks import one_number_each, pluralize
+from sparsemean._util.records import Evidence, FloatArray, IntArray, LocationEstimate, MeanTest, Plan, Selection
+from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean.result import Estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanInference:
+    """What sums decide: how they were taken, the evidence, β of every feature and the features selected."""
+
+    test: MeanTest
+    found: InfluenceSums
+    evidence: Evidence
+    beta: FloatArray
+    selection: Selection
+    notes: tuple[str, ...]
+
+
+def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanInference:
+    """Fix the test, read every value once and select."""
+    plan, table = data.plan, unit_table(data)
+    test, notes = _test(data, table, scale)
+    rows = None
+    if test.rows is not None:
+        rows = np.zeros(plan.n_units, dtype=bool)
+        rows[test.rows] = True
+    found = engine_of(table.source).influence_sums(
+        table, means.centres_of(plan, data.null), test.unit, test.kappa,
+        rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
+    )  # fmt: skip
+    evidence, beta = means.evidence_of(plan, test, found.sums)
+    chosen = select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
+    return MeanInference(test, found, evidence, beta, chosen, tuple(notes))
+
+
+def unit_table(data: FitData) -> Table:
+    """Return the table itself, or one with the mean of every subject as its row."""
+    if data.units is None:
+        return data.table
+    order = np.argsort(data.units, kind="stable")
+    starts = np.searchsorted(data.units[order], np.arange(data.plan.n_units))
+    out = np.empty((data.plan.n_units, data.plan.n_features))
+    for columns, values in _checked(data.table, np.arange(data.plan.n_features), data.buckets.skip_missing):
+        there = ~np.isnan(values[order])
+        sums = np.add.reduceat(np.where(there, values[order], 0.0), starts, axis=0)
+        with np.errstate(invalid="ignore"):
+            out[:, columns] = sums / np.add.reduceat(there.astype(np.float64), starts, axis=0)
+    return replace(data.table, source=Dense(out), row_names=None)
+
+
+def _checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield all rows of some columns at a time, all of them numbers."""
+    for part in cut(columns.size, max(1, AT_ONCE // (8 * table.shape[0])), 1):
+        piece = columns[part]
+        values = table.source.take(piece)
+        if place := find_non_finite(values, at=(0, int(piece[0])), skip_missing=skip_missing):
+            raise table.non_finite_error(place, skip_missing=skip_missing)
+        yield piece, values
+
+
+# The scale: given, or taken from rows that are not tested.
+
+
+def _test(data: FitData, table: Table, scale: Any) -> tuple[MeanTest, list[str]]:
+    """Return the test and what there is to say about the scale."""
+    plan = data.plan
+    if scale is None:
+        if plan.bad_rows:
+            advice = "pass an upper bound of the standard deviation, or earlier data to take it from"
+            raise InputError("scale", "be given with target='mean' and contamination above 0", None, advice)
+        order = np.random.default_rng((data.seed, 3)).permutation(plan.n_units)
+        for_scale, tested = np.sort(order[: plan.n_units // 2]), np.sort(order[plan.n_units // 2 :])
+        bounds, notes = _from_rows(table, for_scale, plan, data.buckets.skip_missing, argument="X")
+        half = pluralize(int(for_scale.size), "row" if data.units is None else "subject")
+        notes.insert(0, f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested")
+        return means.mean_test(plan, bounds, rows=tested, scale_rows=int(for_scale.size)), notes
+    if np.ndim(scale) == 2 or hasattr(scale, "columns"):
+        earlier = as_table(scale)
+        if earlier.shape[1] != plan.n_features or earlier.shape[0] < means.FEWEST_ROWS:
+            rule = f"be {means.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
+            raise InputError("scale", rule, f"shape {earlier.shape}")
+        every = np.arange(earlier.shape[0])
+        bounds, notes = _from_rows(earlier, every, plan, data.buckets.skip_missing, argument="scale")
+        return means.mean_test(plan, bounds, scale_rows=int(every.size)), notes
+    return means.mean_test(plan, _given(scale, plan.n_features)), []
+
+
+def _given(scale: Any, d: int) -> FloatArray:
+    """Return one positive number for each feature."""
+    bounds = one_number_each(scale, d, argument="scale")
+    out = np.zeros(d) if bounds is None else bounds  # None stands for zero
+    if not (np.isfinite(out) & (out > 0)).all():
+        advice = "each is an upper bound of the standard deviation of a feature"
+        raise InputError("scale", f"be a positive number, or {d:,} of them", _shown(scale), advice)
+    return out
+
+
+def _shown(scale: Any) -> str:
+    return repr(scale) if np.ndim(scale) == 0 else f"{float(np.min(scale)):g} among them"
+
+
+def _from_rows(
+    table: Table, rows: IntArray, plan: Plan, skip_missing: bool, *, argument: str
+) -> tuple[FloatArray, list[str]]:
+    """Return upper bounds of standard deviations from pairs of rows, and what has to be said about them."""
+    needed = means.rows_for_scale(plan)
+    if rows.size // 2 * 2 <= needed:
+        least = 2 * (math.floor(needed / 2) + 1)
+        asked = 2 * least if argument == "X" else least
+        rule = (
+            f"have at least {asked:,} rows for a scale to be taken from {'half of them' if argument == 'X' else 'it'}"
+        )
+        raise InputError(argument, rule, f"{table.shape[0]:,}", "pass scale=, an upper bound of the standard deviation")
+    variance, complete = np.empty(plan.n_features), np.empty(plan.n_features, dtype=np.intp)
+    for columns, values in _checked(table, np.arange(plan.n_features), skip_missing):
+        variance[columns], complete[columns] = means.pair_variance(values[rows])
+    bounds = means.scale_bound(variance, complete, plan)
+    notes = [
+        f"the scale was taken from {pluralize(int(rows.size), 'row')}: standard deviations are assumed to be at most "
+        f"{1 / math.sqrt(1 - math.sqrt(needed / (rows.size // 2 * 2))):.3g} times those seen there, which holds for a "
+        f"kurtosis of at most {means.KURTOSIS:g} but for a tenth of the level"
+    ]
+    constant = np.flatnonzero(bounds == 0)
+    if constant.size:
+        notes.append(
+            f"{pluralize(int(constant.size), 'column')} do not vary where the scale was taken from and were not tested: "
+            f"{messages.named(table, constant)}"
+        )
+    return bounds, notes
+
+
+# Values and intervals on the support, then the estimate.
+
+
+def estimate(
+    data: FitData,
+    inference: MeanInference,
+    *,
+    method: Refinement,
+    began: float,
+    refining: Progress | None = None,
+) -> Estimate:
+    """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
+    from sparsemean._fit.one_sample import build_estimate
+
+    plan, table = data.plan, data.table
+    inference = on_host(inference)
+    mean, ends, selection, constant = _on_support(data, inference)
+    support = selection.support
+    with one_blas_thread():
+        rows = screening.screen(data, support)
+        located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
+        if support.size and method is not None and method != "auto":
+            located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=refining)
+        rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+    missing = inference.found.missing
+    notes = (
+        *inference.notes,
+        *([] if support.size else nothing_possible(plan, inference.test)),
+        *messages.skipped(table, constant),
+        *(messages.of_missing(missing, inference.test.n_units, table) if missing.any() else ()),
+        *located.notes,
+        *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
+    )
+    return build_estimate(
+        plan, inference.beta, Inference(inference.evidence, selection), table=table, began=began, notes=notes,
+        status={
+            "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
+            "converged": located.converged,
+        },
+        mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
+        mean_test=inference.test,
+    )  # fmt: skip
+
+
+def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Selection, IntArray]:
+    """Return means, intervals, the support less columns that hold one value only, and those columns."""
+    plan, d, selection = data.plan, data.plan.n_features, inference.selection
+    mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
+    table = unit_table(data)
+    constant = [
+        columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
+        for columns, values in table.source.takes_of(selection.support)
+        if columns.size
+    ]
+    same = np.concatenate((np.empty(0, dtype=np.intp), *constant))
+    if same.size:
+        selection = drop_constant(selection, same)
+    if selection.support.size:
+        error = error_after_selection(plan, selection.support.size)
+        found = inverted(table, selection.support, test=inference.test, error=error, plan=plan, n_jobs=data.n_jobs)
+        mean[selection.support], ends[selection.support] = found[0], found[1:].T
+    return mean, ends, selection, same
+
+
+def inverted(
+    table: Table, columns: IntArray, *, test: MeanTest, error: float, plan: Plan, n_jobs: int | None = None
+) -> FloatArray:
+    """Return the root and both ends of the interval of ``columns``, which are read now: a row each."""
+    return np.concatenate([
+        _inverted(
+            values if test.rows is None else values[test.rows], test.unit[piece],
+            test=test, error=error, plan=plan, n_jobs=n_jobs, compiled=table.source.engine != "gpu",
+        )
+        for piece, values in table.source.takes_of(columns)
+    ], axis=1)  # fmt: skip
+
+
+def _inverted(
+    values: FloatArray,
+    unit: FloatArray,
+    *,
+    test: MeanTest,
+    error: float,
+    plan: Plan,
+    n_jobs: int | None,
+    compiled: bool,
+) -> FloatArray:
+    def sums_of(centres: FloatArray) -> IntArray:
+        if not compiled:  # a machine with a device need not have compiled loops
+            return np.asarray(influence.array_sums(values, centres, unit, test.kappa))
+        return influence.dense_sums(values, centres, unit, test.kappa, missing=True, n_jobs=n_jobs).sums
+
+    return means.invert(values, unit, sums_of, test=test, error=error, plan=plan)
+
+
+def _kept_inside(
+    data: FitData,
+    rows: screening.ScreeningResult,
+    support: IntArray,
+    *,
+    mean: FloatArray,
+    ends: FloatArray,
+    method: Refinement,
+    progress: Progress | None,
+) -> LocationEstimate:
+    """Return what a method that was named makes of the rows that are left, where that lies in the intervals."""
+    centre = mean[support] - data.offset(support)
+    located = screening.locate_features(data, rows, support, method=method, progress=progress, centre=centre)
+    wanted, out = located.mean + data.offset(support), mean.copy()
+    out[support] = np.clip(wanted, ends[support, 0], ends[support, 1])
+    outside = int(np.count_nonzero(out[support] != wanted))
+    notes = (f"{outside} refined value(s) fell outside their interval and were put on its end",) if outside else ()
+    return replace(located, mean=out, notes=(*located.notes, *notes))
+
+
+def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
+    """Say so where not even rows that all agree could make a feature selected."""
+    needed = means.bound(test, plan.level / plan.n_hypotheses, plan.bad_rows)
+    if test.n_units * means.most(test.kappa) >= needed:
+        return []
+    least = means.rows_to_reject(plan, test)
+    how = (
+        f"at least {least:,} rows are needed" if least > 0 else "with a quarter of them bad no number of rows is enough"
+    )
+    return [f"no feature can be selected by its mean from {pluralize(test.n_units, 'row')}: {how}"]
+
+
+def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
+    """Return intervals of some features of an estimate of means, each at ``error``, from its data."""
+    from sparsemean._stats.buckets import assign_buckets
+    from sparsemean._util.records import BucketSpec
+
+    plan, test = made.plan, made.mean_test
+    assert test is not None
+    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.missing == "omit")
+    rows = unit_table(FitData(table, buckets, plan, seed=made.seed, units=made.units))
+    return inverted(rows, columns, test=test, error=error, plan=plan)[1:].T
