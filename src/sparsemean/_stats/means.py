@@ -231,7 +231,7 @@ def _crossing(
 
 
 def pair_variance(values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the mean of (x₂ᵢ − x₂ᵢ₋₁)²/2 over pairs of neighbouring rows that are both there, and how many rows are."""
+    """Return the mean of (x₂ᵢ − x₂ᵢ₋₁)²/2 over pairs of neighbouring rows that are both there, and their rows."""
     n = values.shape[0] // 2 * 2
     with np.errstate(over="ignore"):  # a variance beyond all doubles is one that is not tested against
         squares = 0.5 * (values[1:n:2] - values[:n:2]) ** 2
