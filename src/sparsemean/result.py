@@ -293,7 +293,7 @@ class Estimate:
         if not columns.size:
             return np.empty((0, 2))
         if self.plan.noise == "skewed":
-            raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "its bucket medians miss the mean")
+            raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "fit again with target='mean'")
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         bad, error = self.plan.bad_rows, 1.0 - level

@@ -241,7 +241,9 @@ file_options = combine_options(
 IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
 error_options = combine_options(
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
-    click.option("--noise", default="symmetric", show_default=True, help="symmetric, or skewed: up to 2,500 rows."),
+    click.option(
+        "--noise", default="symmetric", show_default=True, help="symmetric; for skewed noise see --target mean."
+    ),
 )
 selection_options = combine_options(
     click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),

@@ -27,7 +27,7 @@ ENDING = ".sketch"
 @common_options.file_options
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
-@click.option("--noise", default="symmetric", show_default=True, help="skewed counts larger buckets as well.")
+@click.option("--noise", default="symmetric", show_default=True, help="symmetric; kept for earlier versions.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Sizes to count  [default: 1,2,4].")
 @click.option("--seal", is_flag=True, help="Keep no row: close the blocks at both ends.")
 @common_options.jobs
@@ -44,9 +44,8 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
     so that the merged answer is exactly that of one fit. --seal closes such
     blocks and keeps no row: for those who may not share any. Nothing is lost by
     that if the first row is a multiple of 64 and no row comes after the last;
-    otherwise rows are dealt a little differently: guarantees under symmetric
-    noise stay, skewed noise is refused where more than one block was closed
-    so. Fewer than 64 rows cannot be sealed, as counts would give them away.
+    otherwise rows are dealt a little differently, and guarantees stay. Fewer
+    than 64 rows cannot be sealed, as counts would give them away.
     """
     from sparsemean._counts.sketch import sketch_table
     from sparsemean._data import open_file

@@ -17,7 +17,6 @@ from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, 
 from sparsemean._data.table import Names, Table
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.nulls import contrast_bases, contrast_sizes
 from sparsemean._stats.planning import AUTO_SIZES, MIN_ROWS, plan_fit
 from sparsemean._util.checks import draw_seed, integer, one_number_each
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition, Ranges
@@ -121,8 +120,8 @@ class Sketch:
         """Infer which features have a mean, and how sure that is.
 
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
-        those of one fit of all rows. Estimates, intervals and suspect rows need the rows, as does ``noise="skewed"``:
-        without them they are NaN and None, and ``status`` says so.
+        those of one fit of all rows. Estimates, intervals and suspect rows need the rows: without them they are NaN
+        and None, and ``status`` says so. So do means whatever the skew, ``target="mean"``, which are refused.
 
         Parameters
         ----------
@@ -131,8 +130,9 @@ class Sketch:
             are judged.
         **options
             Those of `SparseMean` that say how to decide and estimate: ``contamination``, ``selection``, ``level``,
-            ``noise``, ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch made for skewed
-            noise), ``refine``, ``refine_on``, ``screen_rows``, ``step_size``, ``init_scale``, ``n_iter``, ``n_jobs``.
+            ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch that earlier versions made
+            for skewed noise), ``refine``, ``refine_on``, ``screen_rows``, ``step_size``, ``init_scale``, ``n_iter``,
+            ``n_jobs``.
         """
         from sparsemean._fit.from_sketch import estimate_from_sketch
         from sparsemean._kernels.memory_layout import count_threads
@@ -163,8 +163,8 @@ def check_names(names: Names, expected: Names, whose: str) -> None:
 
 # Count some rows: the part that runs where the rows are.
 
-SKEWED_SIZES = tuple(sorted({*contrast_sizes(contrast_bases(0)), *contrast_sizes(contrast_bases(1))}))
-"""What inference under skewed noise may need, with bad rows or without."""
+SKEWED_SIZES = (1, 2, 4, 8, 16, 32)
+"""What earlier versions counted for skewed noise; of such sketches the usual sizes are used."""
 MOST_NUMBER = 2**60
 WHY_NOT = {
     "groups": "rows of one subject may lie in different pieces, and share a bucket",
@@ -204,9 +204,9 @@ def sketch(
         Assigns rows to buckets. Sketches add up only if they have one seed, so that it is 0 by default; it need not be
         secret.
     bucket_sizes : "auto" or tuple of int, default="auto"
-        Sizes to count, rising powers of two up to 64; "auto" is (1, 2, 4), under skewed noise (1, 2, 4, 8, 16, 32).
-    noise : {"symmetric", "skewed"}, default="symmetric"
-        What will be assumed: under skewed noise larger buckets are needed as well.
+        Sizes to count, rising powers of two up to 64; "auto" is (1, 2, 4).
+    noise : {"symmetric"}, default="symmetric"
+        Kept for earlier versions: means whatever the skew, ``target="mean"``, need a fit of the rows.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
     missing : {"raise", "omit"}, default="raise"
@@ -215,7 +215,7 @@ def sketch(
         Close the blocks at both ends with the rows they have, and keep no row: counts only, of 64 rows at least. They
         are not anonymous: two sealed sketches of rows that differ in one give away the signs of that one. The
         answer is that of one fit if ``first_row`` is a multiple of 64 and nothing comes after the last row. If not, the
-        guarantees under symmetric noise stay, and ``noise="skewed"`` is refused once more than one block is cut. With
+        guarantees stay. With
         ``missing="omit"`` a column of one value, of which a piece has fewer than 64, may stay on the support.
     feature_names : sequence of d names, optional
         Defaults to the names of the input's columns.
@@ -273,11 +273,14 @@ def sketch_table(
 
 def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
     """Return the sizes to count, all three arguments checked."""
-    automatic = isinstance(bucket_sizes, str) and bucket_sizes == "auto"
-    plan_fit(MIN_ROWS, 1, noise=noise, missing=missing)
-    if automatic and noise == "skewed":
-        return SKEWED_SIZES
-    return plan_fit(MIN_ROWS, 1, bucket_sizes=bucket_sizes).bucket_sizes
+    if noise == "skewed":
+        raise no_means("noise", noise)
+    return plan_fit(MIN_ROWS, 1, noise=noise, missing=missing, bucket_sizes=bucket_sizes).bucket_sizes
+
+
+def no_means(argument: str, value: object) -> InputError:
+    """Say that counts of signs do not tell a mean."""
+    return InputError(argument, "be left out of sketches and streams", repr(value), "means need a fit of the rows")
 
 
 def check_unchanged(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -219,7 +219,7 @@ def decide_means(data: FitData, scale: Any) -> Certified:
     """Add up influences and do the same."""
     found = mean.infer(data, scale)
     sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)
-    return _certified(data, found.evidence, found.selection, (found.beta, sizes))
+    return _certified(replace(data, plan=found.plan), found.evidence, found.selection, (found.beta, sizes))
 
 
 def _certified(

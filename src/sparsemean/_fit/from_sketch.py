@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts.merging import close_blocks
-from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, check_names
+from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, by_signs, drop_constant, evidence_of, infer
-from sparsemean._stats.buckets import assign_buckets, cut_blocks
+from sparsemean._fit.inference import Inference, by_signs, drop_constant, infer
+from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.nulls import of_signs
 from sparsemean._stats.planning import AUTO_SIZES
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
 from sparsemean.errors import InputError
@@ -141,13 +142,10 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     began = time.perf_counter()
     request, counts, closed = _request(sketch, options)
     plan = request.plan
-    if X is None and plan.noise == "skewed":
-        advice = "counts do not show discrete columns: estimate(X), complete(X) or sparsemean merge --rows"
-        raise InputError("noise", "be 'symmetric' without the rows", "'skewed'", advice)
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        inference = by_signs(plan, evidence_of(plan, counts))
+        inference = by_signs(plan, of_signs(counts, alternative=plan.alternative))
         return _without_rows(table, counts, inference, request=request, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
@@ -211,17 +209,17 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
         raise InputError("min_effect", "be 0 for sketches", options["min_effect"], advice)
     if options.get("test", "auto") == "auto":
         options["test"] = "buckets"
-    skewed = options.get("noise") == "skewed"
+    for name, value in (("noise", "skewed"), ("target", "mean")):
+        if options.get(name) == value:
+            raise no_means(name, value)
     sizes = options.pop("bucket_sizes", "auto")
-    if isinstance(sizes, str) and sizes == "auto" and not skewed:
+    if isinstance(sizes, str) and sizes == "auto":
         sizes = AUTO_SIZES if sketch.bucket_sizes == SKEWED_SIZES else sketch.bucket_sizes
     request = one_sample.validate_request(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
     closed = close_blocks(sketch)
     ranges, sealed = _dealt(closed)
-    if skewed:
-        _check_cuts(ranges, sealed)
     counts = _of_sizes(closed, request.plan)
     return replace(request, plan=replace(request.plan, ranges=ranges, sealed=sealed)), counts, closed
 
@@ -232,8 +230,9 @@ def _of_sizes(closed: Sketch, plan: Plan) -> Counts:
     if lacking := [size for size in needed if size not in closed.bucket_sizes]:
         named = ", ".join(map(str, lacking))
         advice = f"sketch the rows with bucket_sizes={tuple(sorted({*closed.bucket_sizes, *needed}))}"
-        what = "noise" if plan.noise == "skewed" else "bucket_sizes"
-        raise InputError(what, f"need no sizes but those counted, {closed.bucket_sizes}", f"{named} as well", advice)
+        raise InputError(
+            "bucket_sizes", f"need no sizes but those counted, {closed.bucket_sizes}", f"{named} as well", advice
+        )
     counts = closed.counts
     if needed == closed.bucket_sizes:
         return counts
@@ -253,13 +252,6 @@ def _alone(first: int, last: int, ranges: Ranges) -> bool:
     start = first // BLOCK * BLOCK
     seen = sum(max(0, min(b, start + BLOCK) - max(a, start)) for a, b in ranges)
     return seen == last - first
-
-
-def _check_cuts(ranges: Ranges, sealed: Ranges) -> None:
-    """Refuse skewed noise where more blocks are cut than the one that a fit may have: skewness cancels in full ones."""
-    if (cut := cut_blocks(ranges, sealed)) > 1:
-        rule = f"be 'symmetric' where pieces were sealed, or rows lack, inside blocks of {BLOCK}"
-        raise InputError("noise", rule, f"'skewed' and {cut:,} blocks that are cut", "cut pieces at multiples of 64")
 
 
 def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:

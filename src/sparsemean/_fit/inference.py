@@ -9,14 +9,12 @@ import numpy as np
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path
-from sparsemean._stats import nulls as evidences
 from sparsemean._stats.arrays import medians, namespace, on_host
-from sparsemean._stats.nulls import sign_test, sign_test_eras
+from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test, sign_test_eras
 from sparsemean._stats.rank_evidence import RankTest
 from sparsemean._stats.selection import SlackSearch, by_paper, select
 from sparsemean._stats.signed_ranks import FILTER, SIDES, UP, SignedRankEvidence, select_by_ranks
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
-from sparsemean.errors import InputError
 
 DRIFT_DEPTH = 3
 """Levels of buckets, of 1, 2 and 4 rows, whose medians are compared."""
@@ -64,9 +62,8 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
 
 def by_signs(plan: Plan, signs: Evidence) -> Inference:
     """Return what the signs of bucket means decide."""
-    if plan.noise == "symmetric":
-        numbers = [int(null.most) for null in signs.nulls if isinstance(null, evidences.SignTestNull)]
-        signs = replace(signs, eras=sign_test_eras(numbers, error=_first_error(plan), sides=signs.sides))
+    numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
+    signs = replace(signs, eras=sign_test_eras(numbers, error=_first_error(plan), sides=signs.sides))
     rejections = select(signs, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
     best = rejections.best % len(plan.bucket_sizes)  # of both sides of a smallest effect
     return Inference(signs, replace(rejections, best=best))
@@ -80,21 +77,19 @@ def _first_error(plan: Plan) -> float:
 def _signs(data: FitData, counts: Counts) -> Evidence:
     """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
     plan, least = data.plan, data.plan.min_effect
-    if plan.noise == "skewed" or not least:
-        return evidence_of(plan, counts)
+    if not least:
+        return of_signs(counts, alternative=plan.alternative)
     parts = [
-        evidences.of_signs(data.shifted(by).count(), alternative=name)
+        of_signs(data.shifted(by).count(), alternative=name)
         for by, name in ((least, "greater"), (-least, "less"))
         if plan.alternative in (name, "two-sided")
     ]
-    return parts[0] if len(parts) == 1 else evidences.beside(*parts)
+    return parts[0] if len(parts) == 1 else beside(*parts)
 
 
 def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
-    """Settle what counts alone do not: no discrete columns under skewed noise, and the walks of the paper's rule."""
+    """Settle what counts alone do not: the walks of the paper's rule."""
     plan, selection = data.plan, inference.selection
-    if plan.noise == "skewed":
-        check_continuous(data, on_host(selection.support))
     if plan.selection != "paper":
         return inference
     selection, iterated = _paper_support(data, counts, on_host(selection))
@@ -106,37 +101,11 @@ def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
     return Inference(inference.evidence, selection, iterated)
 
 
-def check_continuous(data: FitData, support: IntArray) -> None:
-    """Refuse selected columns of which one value has too large a share: contrasts do not cancel what that does."""
-    n = data.table.shape[0]
-    most = int(evidences.MOST_EQUAL * n) + 1
-    for columns, values in data.source.takes_of(support) if support.size else ():
-        ordered = np.sort(values, axis=0)
-        discrete = np.flatnonzero((ordered[most - 1 :] == ordered[: n - most + 1]).any(axis=0))
-        if discrete.size:
-            rule = f"be 'symmetric' where a value makes up more than {evidences.MOST_EQUAL:.0%} of a selected column"
-            advice = "skewness does not cancel in discrete columns: drop them"
-            raise InputError("noise", rule, f"'skewed' and {data.table.label(int(columns[discrete[0]]))}", advice)
-
-
-def evidence_of(plan: Plan, counts: Counts) -> Evidence:
-    """Return what counts say of every feature."""
-    if plan.noise == "skewed":
-        return evidences.of_contrasts(counts, plan.bucket_sizes, evidences.contrast_bases(plan.bad_rows))
-    return evidences.of_signs(counts, alternative=plan.alternative)
-
-
 def best_beta(plan: Plan, counts: Counts | RankTest | FloatArray, selection: Selection) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size; Cliff's delta or β itself, and 1, without buckets.
-
-    Under skewed noise this is the largest one: only large buckets speak of the mean.
-    """
+    """Return β₀ of every feature at its best size, and that size; Cliff's delta or β itself, and 1, without buckets."""
     if isinstance(counts, (RankTest, np.ndarray)):
         return counts.delta if isinstance(counts, RankTest) else counts, np.ones(plan.n_features, dtype=np.intp)
-    xp, sizes = namespace(counts.positive), plan.bucket_sizes
-    last = len(sizes) - 1
-    best = selection.best if plan.noise == "symmetric" else xp.full(plan.n_features, last, dtype=np.intp)
-
+    xp, sizes, best = namespace(counts.positive), plan.bucket_sizes, selection.best
     net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
     beta = net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
     at = xp.flatnonzero(best)
@@ -202,8 +171,7 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     mean, ends, drifting = offset.copy(), np.full((d, 2), np.nan), np.full((DRIFT_DEPTH, d), np.nan)
     if not support.size:
         return Values(mean, ends, support, drifting, support)
-    symmetric = plan.noise == "symmetric"
-    looked_at = DRIFT_DEPTH if plan.dealing == "blocks" and symmetric else 0
+    looked_at = DRIFT_DEPTH if plan.dealing == "blocks" else 0
     error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
@@ -218,9 +186,8 @@ def _support_values(data: FitData, selection: Selection) -> Values:
 
     value, low, high, same, *drift = data.means(support, work, max(looked_at, data.buckets.partition.depth))
     mean[support] = value + offset[support]
-    at_null = support[intervals.end_at_null(low, high)] if symmetric else support[:0]
-    if symmetric:  # medians of skewed bucket means miss the mean by an unknown amount
-        ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
+    at_null = support[intervals.end_at_null(low, high)]
+    ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
     if looked_at:
         drifting[:, support] = np.stack(drift) + offset[support]
@@ -259,8 +226,6 @@ def _constant(data: FitData, candidates: IntArray) -> IntArray:
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
     """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
-    if plan.noise == "skewed":
-        best = np.zeros_like(best)  # only the largest buckets speak of the mean
     out = np.empty(best.size)
     for size, means in enumerate(sizes):
         at = np.flatnonzero(best == size)

@@ -18,14 +18,22 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, drop_constant
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
-from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.selection import select
 from sparsemean._util.checks import one_number_each, pluralize
-from sparsemean._util.records import Evidence, FloatArray, IntArray, LocationEstimate, MeanTest, Plan, Selection
+from sparsemean._util.records import (
+    CountArray,
+    Evidence,
+    FloatArray,
+    IntArray,
+    LocationEstimate,
+    MeanTest,
+    Plan,
+    Selection,
+)
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,8 +44,9 @@ if TYPE_CHECKING:
 class MeanInference:
     """What sums decide: how they were taken, the evidence, β of every feature and the features selected."""
 
+    plan: Plan
     test: MeanTest
-    found: InfluenceSums
+    missing: CountArray
     evidence: Evidence
     beta: FloatArray
     selection: Selection
@@ -46,8 +55,8 @@ class MeanInference:
 
 def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanInference:
     """Fix the test, read every value once and select."""
-    plan, table = data.plan, unit_table(data)
-    test, notes = _test(data, table, scale)
+    table = unit_table(data)
+    plan, test, notes = _test(data, table, scale)
     rows = None
     if test.rows is not None:
         rows = np.zeros(plan.n_units, dtype=bool)
@@ -58,7 +67,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
     chosen = select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
-    return MeanInference(test, found, evidence, beta, chosen, tuple(notes))
+    return MeanInference(plan, test, found.missing, evidence, beta, chosen, tuple(notes))
 
 
 def unit_table(data: FitData) -> Table:
@@ -89,8 +98,8 @@ def _checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tu
 # The scale: given, or taken from rows that are not tested.
 
 
-def _test(data: FitData, table: Table, scale: Any) -> tuple[MeanTest, list[str]]:
-    """Return the test and what there is to say about the scale."""
+def _test(data: FitData, table: Table, scale: Any) -> tuple[Plan, MeanTest, list[str]]:
+    """Return the plan with the rows that gave the scale, the test, and what there is to say about the scale."""
     plan = data.plan
     if scale is None:
         if plan.bad_rows:
@@ -101,7 +110,8 @@ def _test(data: FitData, table: Table, scale: Any) -> tuple[MeanTest, list[str]]
         bounds, notes = _from_rows(table, for_scale, plan, data.buckets.skip_missing, argument="X")
         half = pluralize(int(for_scale.size), "row" if data.units is None else "subject")
         notes.insert(0, f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested")
-        return means.mean_test(plan, bounds, rows=tested, scale_rows=int(for_scale.size)), notes
+        plan = replace(plan, scale_rows=int(for_scale.size))
+        return plan, means.mean_test(plan, bounds, tested), notes
     if np.ndim(scale) == 2 or hasattr(scale, "columns"):
         earlier = as_table(scale)
         if earlier.shape[1] != plan.n_features or earlier.shape[0] < means.FEWEST_ROWS:
@@ -109,8 +119,9 @@ def _test(data: FitData, table: Table, scale: Any) -> tuple[MeanTest, list[str]]
             raise InputError("scale", rule, f"shape {earlier.shape}")
         every = np.arange(earlier.shape[0])
         bounds, notes = _from_rows(earlier, every, plan, data.buckets.skip_missing, argument="scale")
-        return means.mean_test(plan, bounds, scale_rows=int(every.size)), notes
-    return means.mean_test(plan, _given(scale, plan.n_features)), []
+        plan = replace(plan, scale_rows=int(every.size))
+        return plan, means.mean_test(plan, bounds), notes
+    return plan, means.mean_test(plan, _given(scale, plan.n_features)), []
 
 
 def _given(scale: Any, d: int) -> FloatArray:
@@ -151,7 +162,7 @@ def _from_rows(
     constant = np.flatnonzero(bounds == 0)
     if constant.size:
         notes.append(
-            f"{pluralize(int(constant.size), 'column')} do not vary where the scale comes from and were not tested: "
+            f"{constant.size:,} column(s) do not vary where the scale comes from and were not tested: "
             f"{messages.named(table, constant)}"
         )
     return bounds, notes
@@ -171,7 +182,7 @@ def estimate(
     """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
     from sparsemean._fit.one_sample import build_estimate
 
-    plan, table = data.plan, data.table
+    plan, table = inference.plan, data.table
     inference = on_host(inference)
     mean, ends, selection, constant = _on_support(data, inference)
     support = selection.support
@@ -181,12 +192,11 @@ def estimate(
         if support.size and method is not None and method != "auto":
             located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=refining)
         rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-    missing = inference.found.missing
     notes = (
         *inference.notes,
         *([] if support.size else nothing_possible(plan, inference.test)),
         *messages.skipped(table, constant),
-        *(messages.of_missing(missing, inference.test.n_units, table) if missing.any() else ()),
+        *(messages.of_missing(inference.missing, inference.test.n_units, table) if inference.missing.any() else ()),
         *located.notes,
         *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
     )
@@ -203,7 +213,7 @@ def estimate(
 
 def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Selection, IntArray]:
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
-    plan, d, selection = data.plan, data.plan.n_features, inference.selection
+    plan, d, selection = inference.plan, data.plan.n_features, inference.selection
     mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
     table = unit_table(data)
     constant = [

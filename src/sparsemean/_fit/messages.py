@@ -13,8 +13,6 @@ from sparsemean._fit.power import nothing_possible
 from sparsemean._util.checks import NAMED, list_names
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
 
-MEDIANS_MISS = "medians of bucket means miss the mean by an unknown amount"
-"""Why there are no intervals under skewed noise."""
 AT_NULL = "as many of their values are exactly the null value"
 """Why a selected feature may have no interval."""
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
@@ -30,8 +28,6 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
         )
     if plan.selection != "paper" and not support.size:
         messages += nothing_possible(plan)
-    if plan.noise == "skewed" and support.size:
-        messages.append(f"no intervals under skewed noise: {MEDIANS_MISS}")
     if constant.size and not selection.skipped.size:
         messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
     messages += skipped(table, selection.skipped)

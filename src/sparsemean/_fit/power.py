@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._fit.theorems import numbers
-from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS, contrast_bases, two_sided
+from sparsemean._stats.nulls import two_sided
 from sparsemean._stats.planning import (
     MIN_ROWS,
     bad_rows,
@@ -32,7 +32,7 @@ from sparsemean.errors import InputError
 
 def n_tests(plan: Plan) -> float:
     """Return by how much the level is divided for the most significant feature, were all features alike."""
-    sizes = len(plan.bucket_sizes) if plan.noise != "skewed" else len(contrast_bases(plan.bad_rows))
+    sizes = len(plan.bucket_sizes)
     if plan.selection == "fdr":
         return sizes
     if plan.selection == "fdr_by":
@@ -59,19 +59,7 @@ def majority(plan: Plan, size: int) -> tuple[int, int]:
 
 def survivable_rows(plan: Plan) -> int:
     """Return the largest number of bad rows at which some size can still select a feature; negative if none can."""
-    if plan.noise == "skewed":
-        return max(_survivable_contrast(plan, base) for base in contrast_bases(plan.bad_rows))
     return max(J - (k - plan.bad_rows) for J, k in (majority(plan, size) for size in plan.bucket_sizes))
-
-
-def _survivable_contrast(plan: Plan, base: int) -> int:
-    """Return m such that G groups with D = ½, all signs alike, are still significant."""
-    from scipy.special import ndtri
-
-    groups = -(-plan.n_units // (4 * base))
-    z = -float(ndtri(plan.level / n_tests(plan) / 2))
-    spare = groups * (0.5 - SKEW_BIAS[base]) - z * math.sqrt(CONTRAST_VARIANCE * groups)
-    return math.floor(spare / 2)
 
 
 def rows_for_any(plan: Plan) -> int:
@@ -85,10 +73,9 @@ def nothing_possible(plan: Plan) -> list[str]:
     if limit >= plan.bad_rows:
         return []
     if limit < 0:
-        needed = "" if plan.noise == "skewed" else f"; at least {rows_for_any(plan)} are needed"
         return [
             f"nothing can be certified: {plan.n_units} rows are too few for {plan.n_features} features at level "
-            f"{plan.level:g}{needed}"
+            f"{plan.level:g}; at least {rows_for_any(plan)} are needed"
         ]
     return [
         f"nothing can be certified: with {plan.bad_rows} bad rows among {plan.n_units} even a feature on which all "

@@ -49,7 +49,6 @@ def refined(
     X: FloatArray,
     *,
     contamination: float,
-    noise: str,
     random_state: Any,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
@@ -59,7 +58,7 @@ def refined(
     "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
     """
     if refine == "auto":
-        return auto(X, contamination, noise, progress, centre)
+        return auto(X, contamination, progress, centre)
     if callable(refine):
         return _called(refine, X, contamination)
     assert isinstance(refine, str)
@@ -140,7 +139,6 @@ FEWEST = 8
 def auto(
     X: FloatArray,
     contamination: float,
-    noise: str = "symmetric",
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
 ) -> LocationEstimate:
@@ -151,14 +149,9 @@ def auto(
        centres of 1 and 3 degrees of freedom are computed on the rest, and the one with the smallest estimated
        standard error is taken (`choose`). All of them are robust: whichever is taken, a few rows cannot move it far.
 
-    Under skewed noise none of these centres is the mean; there the answer is the weighted mean of spectral descent,
-    which needs a finite variance.
-
     Values that are missing (NaN) speak neither for nor against a row and are in no centre. Where none is there, the
     feature keeps its ``centre``.
     """
-    if noise == "skewed":
-        return _mean_by_descent(X, contamination)
     if contamination <= MANY:
         start = np.array([pseudomedian(x) if (x := dropna(column)).size else np.nan for column in X.T])
     else:
@@ -236,13 +229,3 @@ def choose(offered: list[list[Centre]]) -> list[int]:
     # Ten stands for infinity: a kind that fails for one feature is bad there, but not out of the question for the rest.
     common = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
     return [int(kind) for kind in np.where(ratio[:, common] > WORTH, errors.argmin(axis=1), common)]
-
-
-def _mean_by_descent(X: FloatArray, contamination: float) -> LocationEstimate:
-    located = spectral_descent(X, contamination)
-    return LocationEstimate(
-        located.mean,
-        iterations=located.iterations,
-        weights=located.weights,
-        how="weighted mean of spectral descent, as under skewed noise no other centre is the mean",
-    )

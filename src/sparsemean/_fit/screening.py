@@ -168,9 +168,7 @@ def locate_features(
     if gaps and how != "auto":
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
-    located = refined(
-        how, X, contamination=share, noise=plan.noise, random_state=data.seed, progress=progress, centre=centre
-    )
+    located = refined(how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre)
     return located.said(f"{located.how}; {_gaps(gaps, X.size, how)}") if gaps else located
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._fit.messages import AT_NULL, MEDIANS_MISS
+from sparsemean._fit.messages import AT_NULL
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
-from sparsemean._stats.nulls import CONTRAST_VARIANCE, SKEW_BIAS
+from sparsemean._stats.means import KURTOSIS
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import unit_name
 from sparsemean._util.records import Plan
@@ -96,11 +96,10 @@ NULLS = {
         ),
     ),
     "skewed": NullGuarantee(
-        "features without a mean, skewed noise allowed up to a stated bound",
+        "features without a mean, under a bound on skewness that earlier versions assumed",
         (
-            "Noise may be skewed, up to a bound: what higher orders add to a contrast is at most "
-            f"{SKEW_BIAS[1]:g}, {SKEW_BIAS[2]:g} and {SKEW_BIAS[4]:g} for buckets of 1, 2 and 4, and its variance at "
-            f"most {16 * CONTRAST_VARIANCE:g}/16. These are assumptions, not theorems.",
+            "Noise is skewed no more than a rule of earlier versions allowed for, which later ones do not offer: with "
+            "many rows, or discrete values, it lost its error rate.",
         ),
     ),
     "symmetric": NullGuarantee(
@@ -111,6 +110,11 @@ NULLS = {
         ),
     ),
 }
+SPLIT = (
+    "The seed, which deals rows between those that give the scale and those that are tested, was not chosen after "
+    "seeing what it selects."
+)
+"""What is assumed where half of the rows gave the scale."""
 MEANS = (
     "Means of the groups, their difference, lift and fold change: they stand in the table because they are asked for. "
     "One bad row moves them as far as anyone likes."
@@ -176,11 +180,39 @@ def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
 
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
+    if plan.target == "mean":
+        return _of_mean(plan)
     if plan.dealing != "pairs":
         return NULLS[plan.noise]
     if not plan.min_effect:
         return NULLS["pairs"]
     return NullGuarantee(groups.null_features(plan), (groups.null_assumption(plan), NULLS["pairs"].assumptions[1]))
+
+
+def _of_mean(plan: Plan) -> NullGuarantee:
+    """Return which means count as none, and what is assumed of their scale."""
+    away = f" by no more than {plan.min_effect:g}" if plan.min_effect else ""
+    side = {"two-sided": "off", "greater": "above", "less": "below"}[plan.alternative]
+    plain = plan.alternative == "two-sided" and not plan.min_effect
+    null = (
+        "is the null value" if plain else f"is {side} the null value{away}" if away else f"is not {side} the null value"
+    )
+    if not plan.scale_rows:
+        return NullGuarantee(
+            f"features whose mean {null}, whatever their distribution,",
+            (
+                "A feature has a standard deviation of at most the scale that was given. Its noise may be as skewed as "
+                "it likes, and differ from row to row.",
+            ),
+        )
+    return NullGuarantee(
+        f"features whose mean {null}, of any distribution with a kurtosis of at most {KURTOSIS:g},",
+        (
+            f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
+            "distribution of those tested: that they are large enough, but for a tenth of the level, assumes a "
+            f"kurtosis of at most {KURTOSIS:g}.",
+        ),
+    )
 
 
 def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
@@ -222,8 +254,8 @@ def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     if k and plan.selection != "paper":
         sentences.append(COLUMNS["radius"].sentence)
     if k and plan.screen_rows:
-        columns = "p-values and radius" if plan.noise == "skewed" else "p-values, radius and intervals"
-        sentences.append(f"Selection, {columns} come from all rows: screening touches the values only.")
+        touched = "nothing of them" if plan.target == "mean" and plan.refine == "auto" else "the values only"
+        sentences.append(f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}.")
     filled = terms(plan, names, unit_name(estimate.units))
     return [sentence.format(**filled) for sentence in sentences]
 
@@ -236,7 +268,8 @@ def _intervals(estimate: Estimate) -> str:
     sentence = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
-    if infinite := int(np.sum(np.isinf(ends).any(axis=1))):
+    open_ends = np.isinf(ends).any(axis=1) if plan.alternative == "two-sided" else np.isinf(ends).all(axis=1)
+    if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
     return sentence
 
@@ -253,7 +286,10 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
             f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
         )
     sentences += of_null(plan).assumptions
-    sentences += [_seed()] if names is None else _of_groups(plan)
+    if plan.target == "mean":
+        sentences += [SPLIT] if estimate.mean_test is not None and estimate.mean_test.rows is not None else []
+    else:
+        sentences += [_seed()] if names is None else _of_groups(plan)
     if plan.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
@@ -287,8 +323,6 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences.append(not_promised.format(**filled))
     if filled_up := estimate.selection.filled_up:
         sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
-    if plan.noise == "skewed":
-        sentences.append(f"Intervals: {MEDIANS_MISS}, so there are none.")
     verb = "have a mean" if names is None else "differ"
     sentences.append(
         f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {units}."
@@ -315,9 +349,11 @@ def _values(estimate: Estimate) -> str:
     plan = estimate.plan
     if not estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
+    if plan.target == "mean" and plan.refine in ("", "auto"):
+        return "The estimate itself, the root of the influence sum, is robust, but only its interval has a bound."
     if plan.dealing == "pairs" or not plan.refine:
         which = "the median of all differences" if plan.dealing == "pairs" else "a median of bucket means"
         return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    bounded = plan.refine == "auto" and plan.noise != "skewed"
+    bounded = plan.target == "mean" or (plan.refine == "auto" and plan.noise != "skewed")
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

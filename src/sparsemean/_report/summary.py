@@ -39,6 +39,8 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
             f"Estimates are shifts, {groups.direction(names)}; a difference of means, a lift or a fold change carries "
             "no guarantee."
         )
+    if k and plan.target == "mean":
+        sentences.append("Estimates are means, whatever the skew.")
     if k and (pair := groups.matched(estimate)) is not None:
         sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
     sentences += _rows_and_values(estimate)

@@ -153,25 +153,6 @@ def assign_ranges(ranges: Ranges, sealed: Ranges, sizes: tuple[int, ...], seed: 
     )
 
 
-def cut_blocks(ranges: Ranges, sealed: Ranges = ()) -> int:
-    """Return how many blocks, or parts of them that `assign_ranges` deals apart, have some but fewer than 64 rows.
-
-    Examples
-    --------
-    >>> cut_blocks(((0, 130),)), cut_blocks(((0, 70), (128, 133)), ((64, 67),))
-    (1, 3)
-    """
-    rest = dict[int, int]()
-    for first, last in ranges:
-        for block in {first // BLOCK, (last - 1) // BLOCK}:
-            seen = min(last, BLOCK * (block + 1)) - max(first, BLOCK * block)
-            rest[block] = rest.get(block, 0) + seen
-    for first, last in sealed:
-        block = first // BLOCK
-        rest[block] = rest.get(block, BLOCK) - (last - first)  # a block where no range begins or ends is full
-    return len(sealed) + sum(0 < rows < BLOCK for rows in rest.values())
-
-
 def check_sizes(sizes: tuple[int, ...]) -> None:
     """Refuse sizes that do not nest inside a block: rising powers of two from 1 to 64."""
     powers = [1 << h for h in range(BLOCK.bit_length())]

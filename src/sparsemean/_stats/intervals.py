@@ -12,14 +12,8 @@ from sparsemean._util.records import FloatArray, Plan
 
 
 def levels_used(plan: Plan) -> list[int]:
-    """Return the levels of buckets that intervals rest on.
-
-    All sizes that are counted; under skewed noise the largest alone, whose median is nearest to the mean.
-    """
-    if plan.dealing == "paper":
-        return [0]
-    sizes = plan.bucket_sizes if plan.noise == "symmetric" else plan.bucket_sizes[-1:]
-    return [size.bit_length() - 1 for size in sizes]
+    """Return the levels of buckets that intervals rest on: all sizes that are counted."""
+    return [0] if plan.dealing == "paper" else [size.bit_length() - 1 for size in plan.bucket_sizes]
 
 
 def error_after_selection(plan: Plan, n_selected: int) -> float:

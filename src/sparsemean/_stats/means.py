@@ -39,13 +39,13 @@ class InfluenceNull:
         """Return the same: it is that of every feature."""
         return self
 
-    def threshold(self, error: float, sizes: int = 1) -> Threshold:
+    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
         """Return the smallest multiple of 2⁻³² whose p-value is small enough."""
 
         def p(step: int) -> float:
-            return float(sizes * self._tail(np.array([step / GRID]))[0])
+            return float(factor * self._tail(np.array([step / GRID]))[0])
 
-        step = math.ceil((self.bias + math.log(sizes * self.factor / error)) * GRID)
+        step = math.ceil((self.bias + math.log(factor * self.factor / error)) * GRID)
         # exp and its inverse agree up to rounding only: the p-values themselves decide which multiple is the first.
         while p(step) > error:
             step += 1
@@ -86,21 +86,21 @@ def sides(plan: Plan) -> float:
     return 2.0 if plan.alternative == "two-sided" else 1.0
 
 
-def mean_test(plan: Plan, scale: FloatArray, *, rows: IntArray | None = None, scale_rows: int = 0) -> MeanTest:
+def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> MeanTest:
     """Fix κ and the unit of every feature, before any of the rows that are tested is looked at.
 
-    ``rows`` are those that are tested, all by default; ``scale_rows`` made the scale, if any did. With
+    ``rows`` are those that are tested, all by default. With
     a = √((L + 2mM)/(nκ))/σ it is nκa²σ² = L + 2mM, and the half width 2σ√(κ(L + 2mM)/n). A scale of zero stands for a
     feature that is not tested: in an infinite unit every sum is zero.
     """
     n = plan.n_units if rows is None else int(rows.size)
-    factor = sides(plan) / (1.0 - SCALE_SHARE if scale_rows else 1.0)
+    factor = sides(plan) / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
     log_odds = math.log(factor * plan.n_hypotheses / plan.level)
     kappa = kappa_of(log_odds, plan.bad_rows)
     variance = log_odds + 2 * plan.bad_rows * most(kappa)
     unit = scale * math.sqrt(n * kappa / variance)
     return MeanTest(
-        kappa=kappa, bias=variance + n * ERROR, factor=factor, n_units=n, scale_rows=scale_rows,
+        kappa=kappa, bias=variance + n * ERROR, factor=factor, n_units=n,
         unit=np.where(scale > 0, unit, np.inf), rows=rows,
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[Evidence, F
     null, move = InfluenceNull(test.bias, test.factor), most(test.kappa)
     # A bad row among those that gave the scale can undo everything.
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
-    evidence = Evidence(statistic[np.newaxis], (null,), (moved,), (1,))
+    evidence = Evidence(statistic[np.newaxis], (null,), (moved,))
     return evidence, net / (test.n_units * move)
 
 

@@ -1,4 +1,4 @@
-"""Null distributions of sign counts and of contrasts, and p-values when some rows were replaced."""
+"""Null distributions of sign counts, and p-values when some rows were replaced."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import map_unique, namespace, on_device, on_host, place, to_device
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Null, Threshold
+from sparsemean._stats.arrays import map_unique, namespace, on_host, place, to_device
+from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Threshold
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
@@ -174,64 +174,6 @@ def two_sided(k: IntArray, n: IntArray) -> FloatArray:
     return np.where(2 * k <= n, 1.0, np.minimum(1.0, 2.0 * tail))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Gaussian:
-    """|sum| of terms whose mean is at most ``bias`` and whose variance is at most ``sd²`` in all.
-
-    The statistic is a multiple of ``grid``.
-    """
-
-    bias: float
-    sd: float
-    grid: float = 0.125  # a contrast is a sign less an eighth of a sum of four signs
-
-    def of(self, features: IntArray) -> Gaussian:  # noqa: ARG002
-        """Return the same: it is that of every feature."""
-        return self
-
-    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
-        """Return the smallest multiple of the grid whose p-value is small enough."""
-        from scipy.special import ndtri
-
-        def p(step: int) -> float:
-            return float(factor * self._tail(np.array([step * self.grid]))[0])
-
-        steps = int(np.ceil((self.bias - self.sd * float(ndtri(min(1.0, error / factor) / 2))) / self.grid))
-        # Φ and its inverse agree up to rounding only: the p-values themselves decide which multiple is the first.
-        while p(steps) > error:
-            steps += 1
-        while p(steps - 1) <= error:
-            steps -= 1
-        return Threshold(steps * self.grid, p(steps - 1))
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
-        """Return min(1, 2·Φ(−z)), z = (statistic − bias)/sd, and 1 where z ≤ 0."""
-        return map_unique(self._tail, statistic) if on_device(statistic) else self._tail(statistic)
-
-    def _tail(self, statistic: FloatArray) -> FloatArray:
-        from scipy.special import ndtr
-
-        z = (statistic - self.bias) / self.sd
-        return np.where(z <= 0, 1.0, np.minimum(1.0, 2.0 * ndtr(-z)))
-
-
-# From counts to evidence: the same few numbers read as a sign test or as contrasts that cancel skewness.
-
-SKEW_BIAS = {1: 0.07, 2: 0.053, 4: 0.042, 8: 0.0}
-"""b₀: bounds what is left of the mean of a contrast when the skewness has cancelled. An assumption, not a theorem; it
-covers centred lognormal (σ = 0.954), exponential, one-sided Fisk and Pareto (shape 3.1)."""
-MOST_SKEWED = 2500
-"""Units beyond which contrasts are refused. What is left of skewness at B = 8, where b₀ is 0, is a mean of −.0315 for
-Pareto's noise of shape 3.1 (−.0249 Fisk, −.0153 lognormal): among n rows .0315·√(n/32)/√(13/16) deviations. Up to 2500
-rows that is less than what 13/16 leaves over a true variance of .73, for any number of features; at 10,000 rows of 100
-features the family-wise error is .13 at a level of .05, at 100,000 about five of them are selected."""
-MOST_EQUAL = 0.25
-"""Share of the rows that may have one and the same value. Below it the level was kept by every discrete noise tried at
-the most rows allowed; with 70 % equal values it is not, with 90 % and more every p-value is small."""
-CONTRAST_VARIANCE = 13 / 16
-"""Bounds Var D for every noise tried; estimating it would let an adversary shrink it."""
-
-
 def of_signs(counts: Counts, *, alternative: str = "two-sided") -> Evidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket.
 
@@ -277,31 +219,3 @@ def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
     ends = sorted({last for last in lasts if last >= 0})
     eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
     return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
-
-
-def of_contrasts(counts: Counts, sizes: tuple[int, ...], bases: tuple[int, ...]) -> Evidence:
-    """Return |ΣD| for every base size B, D = sign(sum of 4B rows) − ½·mean sign of its four quarters.
-
-    Skewness shifts the signs of B rows by −γ/(6√B) and those of 4B rows by half as much, so D is free of it while a
-    mean stays. One replaced row moves D by at most 2. ΣD is (N₊ − N₋ of 4B) − (N₊ − N₋ of B)/8, but in a group that
-    is not full, where skewness stays: one fit has at most one such group, and whoever deals rows otherwise asks
-    `buckets.cut_blocks` first.
-    """
-    net = counts.positive.astype(np.float64) - counts.negative
-    statistic, nulls = [], list[Null]()
-    for base in bases:
-        small, large = sizes.index(base), sizes.index(4 * base)
-        groups = counts.n_buckets[large]
-        statistic.append(abs(net[large] - net[small] / 8))  # half the mean of four signs is an eighth of their sum
-        nulls.append(Gaussian(bias=groups * SKEW_BIAS[base], sd=float(np.sqrt(CONTRAST_VARIANCE * groups))))
-    return Evidence(namespace(net).stack(statistic), tuple(nulls), (2.0,) * len(bases))
-
-
-def contrast_bases(bad_rows: int) -> tuple[int, ...]:
-    """Return the base sizes of the contrasts: without bad rows one large base needs no allowance for the rest."""
-    return (8,) if bad_rows == 0 else (1, 2, 4)
-
-
-def contrast_sizes(bases: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the bucket sizes that contrasts of ``bases`` are made of."""
-    return tuple(sorted({*bases, *(4 * base for base in bases)}))

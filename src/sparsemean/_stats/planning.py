@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
-from sparsemean._stats.nulls import MOST_SKEWED, contrast_bases, contrast_sizes
-from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real, unit_name
+from sparsemean._util.checks import fraction_of_rows, integer, real
 from sparsemean._util.records import Plan
 from sparsemean.errors import InputError
 
@@ -157,20 +157,10 @@ def plan_fit(
         advice = "buckets of rows cannot be formed from fewer"
         raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
     rule = one_of(selection, SELECTIONS, argument="selection")
-    noise_name = one_of(noise, NOISES, argument="noise")
+    wanted = _target(target, noise)
     buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
-    if buckets is not None and noise_name == "skewed":
-        name, value = ("selection", rule) if n_buckets is None else ("n_buckets", n_buckets)
-        raise InputError(name, "leave the buckets to noise='skewed', which nests its own sizes", repr(value))
     gaps = one_of(missing, MISSING, argument="missing")
-    if gaps == "omit" and noise_name == "skewed":
-        advice = "skewness does not cancel between sums of unequally many values: fill them first"
-        raise InputError("missing", "be 'raise' with noise='skewed'", repr(missing), advice)
     units = n if n_units is None else n_units
-    if noise_name == "skewed" and units > MOST_SKEWED:
-        advice = "what is left of skewness then shows as if it were a mean"
-        most = pluralize(MOST_SKEWED, unit_name(n_units))
-        raise InputError("noise", f"be 'symmetric' beyond {most}", f"'skewed' for {units:,}", advice)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     # As published the paper's rule takes the plain ceiling, rounding errors included.
@@ -178,11 +168,12 @@ def plan_fit(
     J = None if buckets is None else count_buckets(buckets, n, epsilon)
     select_at, estimate_at = check_iterations(n_iter)
     fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
-    wanted = one_of(target, TARGETS, argument="target")
     side, least = one_of(alternative, ALTERNATIVES, argument="alternative"), check_min_effect(min_effect)
     if J is not None:
         _refuse_one_size(test=test, target=wanted, alternative=side, min_effect=least)
     sized = not (isinstance(bucket_sizes, str) and bucket_sizes == "auto")
+    if sized and wanted == "mean":
+        raise InputError("bucket_sizes", "be left out with target='mean', which has no buckets", repr(bucket_sizes))
     return Plan(
         n_rows=n,
         n_features=d,
@@ -191,10 +182,10 @@ def plan_fit(
         bad_rows=bad,
         selection=rule,
         level=check_level(level),
-        noise=noise_name,
+        noise="symmetric" if wanted == "centre" else "any",
         dealing="blocks" if J is None else "paper",
         n_buckets=J,
-        bucket_sizes=_sizes(bucket_sizes, noise_name, bad) if J is None else (n // J,),
+        bucket_sizes=_sizes(bucket_sizes) if J is None else (n // J,),
         alpha=check_share("init_scale", init_scale, least=LEAST_ALPHA),
         eta=check_share("step_size", step_size, least=LEAST_ETA),
         select_at=select_at,
@@ -206,6 +197,14 @@ def plan_fit(
         alternative=side,
         min_effect=least,
     )
+
+
+def _target(target: object, noise: object) -> str:
+    """Return what is tested; ``noise="skewed"`` is what the mean was called in earlier versions."""
+    if one_of(noise, NOISES, argument="noise") == "symmetric":
+        return one_of(target, TARGETS, argument="target")
+    warnings.warn("noise='skewed' is gone: use target='mean' with scale=", FutureWarning, stacklevel=2)
+    return "mean"
 
 
 def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
@@ -235,11 +234,7 @@ def check_min_effect(min_effect: object) -> float:
     return least
 
 
-def _sizes(bucket_sizes: object, noise: str, bad: int) -> tuple[int, ...]:
-    if noise == "skewed":
-        if not isinstance(bucket_sizes, str) or bucket_sizes != "auto":
-            raise InputError("bucket_sizes", "be 'auto' with noise='skewed'", repr(bucket_sizes))
-        return contrast_sizes(contrast_bases(bad))
+def _sizes(bucket_sizes: object) -> tuple[int, ...]:
     if isinstance(bucket_sizes, str) and bucket_sizes == "auto":
         return AUTO_SIZES
     rule = "be 'auto' or rising powers of two between 1 and 64"

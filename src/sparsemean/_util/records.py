@@ -62,6 +62,8 @@ class Plan:
         Which side counts, and the smallest mean, or difference of groups, that matters.
     test, target
         What one sample is tested by, ``"ranks"`` or ``"buckets"``, and what is tested, ``"centre"`` or ``"mean"``.
+    scale_rows
+        Rows that bounds of the standard deviations were taken from, with ``target="mean"``; 0 where they were given.
     n_tests, n_strata, rest
         Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
         all other labels.
@@ -99,6 +101,7 @@ class Plan:
     rest: bool = False
     test: str = "buckets"
     target: str = "centre"
+    scale_rows: int = 0
 
     @property
     def n_hypotheses(self) -> int:
@@ -358,8 +361,6 @@ class MeanTest:
     """p = factor·exp(−…): the number of sides, over what a scale from data leaves of the level."""
     n_units: int
     """Rows (subjects) that are added up."""
-    scale_rows: int
-    """Rows that the scale was taken from; 0 where it was given."""
     unit: FloatArray
     """1/a of every feature: values are measured in it. Infinite where a feature is not tested."""
     rows: IntArray | None = None

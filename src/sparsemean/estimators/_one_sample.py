@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from sparsemean._counts.merging import append_rows
-from sparsemean._counts.sketch import Sketch, check_unchanged, sketch_table
+from sparsemean._counts.sketch import Sketch, check_unchanged, no_means, sketch_table
 from sparsemean._data import as_table
 from sparsemean._data.gpu import sent
 from sparsemean._fit.one_sample import sparse_mean
@@ -39,17 +39,20 @@ class SparseMean(Selector):
         dependence and any adversary); the paper's rule (no error rate).
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
-    noise : {"symmetric", "skewed"}, default="symmetric"
-        What is assumed of a feature without a mean. "skewed" cancels skewness to first order, for contamination up to
-        about 3 %; it is refused beyond 2,500 rows and for columns of which one value makes up more than a quarter.
+    noise : {"symmetric"}, default="symmetric"
+        What is assumed of a feature without a mean. "skewed" is what ``target="mean"`` was called in earlier versions:
+        it warns and means that.
     test : {"auto", "ranks", "buckets"}, default="auto"
         What features are tested by: signed ranks of rows, which need no seed, or signs of means of small buckets, which
         are counted in one pass. "auto" takes ranks up to 20,000 rows, unless bucket sizes are named.
     target : {"centre", "mean"}, default="centre"
         What is tested and estimated: the centre of symmetric noise, or the mean, whatever the skew. The mean asks for a
-        ``scale``.
+        ``scale``; its values are roots of the influence sum, from all rows.
     scale : None, float, array of d numbers or earlier data, default=None
-        For ``target="mean"``: an upper bound of the standard deviation, or data to take one from.
+        For ``target="mean"``: an upper bound of the standard deviation (of a subject's mean, where rows come in
+        groups), one for each feature, or earlier data with the same columns to take it from. None: without
+        contamination half of the rows, drawn by the seed, give it and the others are tested; with contamination it is
+        refused. A scale from data assumes a kurtosis of at most 20 and takes a tenth of the level.
     alternative : {"two-sided", "greater", "less"}, default="two-sided"
         Which side counts: "greater" looks for means above the null value.
     min_effect : float, default=0.0
@@ -257,6 +260,8 @@ class SparseMean(Selector):
         SparseMean
             The estimator itself.
         """
+        if self.target != "centre":
+            raise no_means("target", self.target)
         table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
             sketch = sketch_table(table, n_jobs=self.n_jobs, **{name: getattr(self, name) for name in COUNTING})

@@ -147,6 +147,6 @@ def _title(estimate: Estimate, features: IntArray) -> str:
     if not estimate.has_values:
         return f"{title}; estimates and intervals need the rows"
     if np.isnan(ends).all():
-        return f"{title}; no intervals under skewed noise" if plan.noise == "skewed" else f"{title}; no intervals"
+        return f"{title}; no intervals"
     title += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"
     return f"{title} (arrow: no end)" if np.isinf(ends).any() else title

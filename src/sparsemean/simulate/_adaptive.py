@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._stats import selection
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.nulls import contrast_bases, contrast_sizes, of_contrasts, of_signs
+from sparsemean._stats.nulls import of_signs
 from sparsemean._util.checks import integer
 from sparsemean._util.records import Counts, Evidence, Partition
 from sparsemean.errors import InputError
@@ -30,7 +30,6 @@ class Votes(NamedTuple):
     counts: Counts
     evidence: Evidence
     budget: int
-    skewed: bool
 
 
 class Turn(NamedTuple):
@@ -42,27 +41,20 @@ class Turn(NamedTuple):
     values: FloatArray
 
 
-def poll(X: FloatArray, budget: int, *, seed: int, skewed: bool) -> Votes:
+def poll(X: FloatArray, budget: int, *, seed: int) -> Votes:
     """Count the votes as a fit with this seed does that allows for ``budget`` bad rows."""
-    bases = contrast_bases(max(1, budget))  # their smallest size is one row, which the partition then names
-    sizes = contrast_sizes(bases) if skewed else SIZES
-    partition = assign_block_buckets(X.shape[0], sizes, seed)
+    partition = assign_block_buckets(X.shape[0], SIZES, seed)
     from sparsemean._kernels import cpu  # compiled: only this attack needs it
 
     counts = cpu.count_signs(X, partition)
-    evidence = of_contrasts(counts, sizes, bases) if skewed else of_signs(counts)
-    return Votes(partition, sizes, counts, evidence, budget, skewed)
+    return Votes(partition, SIZES, counts, of_signs(counts), budget)
 
 
 def nearest(votes: Votes, features: IntArray) -> tuple[int, int]:
-    """Return the one of ``features`` with the smallest p-value, and the index of the size that shows it.
-
-    Contrasts are moved most by their large buckets, so with them those are the size to look at.
-    """
+    """Return the one of ``features`` with the smallest p-value, and the index of the size that shows it."""
     p = selection.p_at(votes.evidence, np.array([0]), features)[..., 0]
     index, at = np.unravel_index(p.argmin(), p.shape)
-    size = 4 * contrast_bases(max(1, votes.budget))[int(index)] if votes.skewed else votes.sizes[int(index)]
-    return int(features[at]), votes.sizes.index(size)
+    return int(features[at]), int(index)
 
 
 def weakest(votes: Votes, features: IntArray) -> int:
@@ -172,7 +164,7 @@ def adaptive(
         The feature to hide or to have selected, instead of the one that the attack would choose.
     seed : int
         The ``random_state`` of the fit that is attacked.
-    noise : {"symmetric", "skewed"}
+    noise : {"symmetric"}
         The ``noise`` of the fit that is attacked.
     distance : float, optional
         How far from zero the changed entries are put. By default no further than is needed: a bucket's sum is
@@ -180,10 +172,10 @@ def adaptive(
     """
     if aim not in AIMS:
         raise InputError("aim", f"be one of {', '.join(AIMS)}", repr(aim))
-    if noise not in ("symmetric", "skewed"):
-        raise InputError("noise", "be 'symmetric' or 'skewed'", repr(noise))
+    if noise != "symmetric":
+        raise InputError("noise", "be 'symmetric'", repr(noise), "means have no votes to turn: put rows far away")
     seed = integer(seed, argument="seed", least=0, rule="be the integer that seeds the fit")
-    votes = poll(X, corrupted.size, seed=seed, skewed=noise == "skewed")
+    votes = poll(X, corrupted.size, seed=seed)
     inside = np.flatnonzero(mean)
     outside = np.flatnonzero(mean == 0)
     if feature is not None:
