@@ -26,7 +26,7 @@ def estimate() -> Estimate:
 
 COLUMNS = [
     "feature", "estimate", "ci_low", "ci_high", "p_value", "p_adjusted", "q_value", "radius", "max_contamination",
-    "beta", "entry_time", "bucket_size", "skew_safe",
+    "beta", "entry_time", "bucket_size", "skewed",
 ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def default() -> Estimate:
 
 
 CERTIFIED = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "intervals", "beta",
-             "entry_time", "bucket_size", "skew_safe", "bucket_of_row")  # fmt: skip
+             "entry_time", "bucket_size", "skewed", "bucket_of_row")  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from sparsemean.errors import InputError
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.1, random_state=0)
 CERTIFIED = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "intervals", "beta")
-ALL = (*CERTIFIED, "mean", "entry_time", "bucket_size", "skew_safe")
+ALL = (*CERTIFIED, "mean", "entry_time", "bucket_size", "skewed")
 
 
 def with_gaps(X: np.ndarray, share: float = 0.2, seed: int = 1) -> np.ndarray:

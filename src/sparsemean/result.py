@@ -59,8 +59,9 @@ class Estimate:
         β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
         The bucket size with the smallest p-value.
-    skew_safe : ndarray of int of shape (d,)
-        −1, not known: kept for files and tables of earlier versions.
+    skewed : ndarray of int of shape (d,)
+        1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
+        it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
     selection : Selection
         p-values, adjusted ones, q-values and the number of bad rows that each feature survives.
     feature_names : ndarray of str or None
@@ -96,7 +97,7 @@ class Estimate:
     intervals: FloatArray
     beta: FloatArray
     bucket_size: IntArray
-    skew_safe: IntArray
+    skewed: IntArray
     selection: Selection
     feature_names: npt.NDArray[np.object_] | None
     plan: Plan
@@ -218,10 +219,10 @@ class Estimate:
         -------
         DataFrame
             Columns feature, estimate (NaN off the support), ci_low, ci_high, p_value, p_adjusted, q_value, radius,
-            max_contamination, beta, entry_time, bucket_size and skew_safe (always NA); of ``certified=False`` feature,
-            estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is larger),
-            and, without any guarantee, mean, median, share of non-zeros and number of values of the reference (0) and
-            of the label (1), difference of means, lift in percent and log2_fold_change.
+            max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of ``certified=False``
+            feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is
+            larger), and, without any guarantee, mean, median, share of non-zeros and number of values of the reference
+            (0) and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
         import pandas as pd
 
@@ -244,7 +245,7 @@ class Estimate:
             **self._of_groups(features),
             "entry_time": self.entry_time[features],
             "bucket_size": self.bucket_size[features],
-            "skew_safe": pd.array([pd.NA] * features.size, dtype="boolean"),
+            "skewed": pd.arrays.BooleanArray(self.skewed[features] == 1, self.skewed[features] < 0),
         }
         return pd.DataFrame(columns)
 

@@ -72,7 +72,7 @@ def same_counts(found: Any, expected: Any) -> None:
 def same(found: Estimate, expected: Estimate) -> None:
     """Everything that is decided is the same, and so are values but for the last digits."""
     same_counts(found.counts, expected.counts)
-    for name in ("support", "p_values", "p_adjusted", "radius", "max_contamination", "entry_time", "skew_safe"):
+    for name in ("support", "p_values", "p_adjusted", "radius", "max_contamination", "entry_time", "skewed"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.intervals, expected.intervals, rtol=0, atol=1e-10)

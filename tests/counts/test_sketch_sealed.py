@@ -50,7 +50,7 @@ def test_skewed_noise_is_refused_where_blocks_are_cut(case: tuple[Sketch, int]) 
 
 
 def same_answer(found: Estimate, expected: Estimate) -> None:
-    for name in ("support", "p_values", "q_values", "radius", "beta", "skew_safe", "intervals"):
+    for name in ("support", "p_values", "q_values", "radius", "beta", "skewed", "intervals"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
 

@@ -43,7 +43,7 @@ def same_values(found: Estimate, expected: Estimate, atol: float = 1e-10) -> Non
     same_decisions(found, expected)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=0, atol=atol)
     np.testing.assert_allclose(found.intervals, expected.intervals, rtol=0, atol=atol)
-    np.testing.assert_array_equal(found.skew_safe, expected.skew_safe)
+    np.testing.assert_array_equal(found.skewed, expected.skewed)
     assert found.rows is not None
     assert expected.rows is not None
     np.testing.assert_array_equal(found.rows.suspects, expected.rows.suspects)
@@ -94,7 +94,7 @@ def test_seven_pieces_and_five_files_decide_like_one_fit(case: Any, tmp_path: Pa
         same_decisions(found, expected)
         assert np.isnan(found.mean[found.support]).all()
         assert np.isnan(found.intervals).all()
-        assert (found.skew_safe == -1).all()
+        assert (found.skewed == -1).all()
         assert found.rows is None
         assert found.bucket_of_row is None
         np.testing.assert_array_equal(np.delete(found.mean, found.support), np.delete(expected.mean, found.support))
@@ -265,7 +265,7 @@ def test_an_estimate_without_values_says_so_everywhere(bare: Estimate, tmp_path:
     assert "need the rows again" in bare.status.messages[-1]
     assert "interval" not in bare.summary().replace("estimates, intervals and suspect rows need the rows", "")
     assert bare.table()["estimate"].isna().all()
-    assert bare.table()["skew_safe"].isna().all()
+    assert bare.table()["skewed"].isna().all()
     said = json.loads(as_json(bare))
     assert [row["estimate"] for row in said["selected"]] == [None] * 4
     assert said["refine"] is None

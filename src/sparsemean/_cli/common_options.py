@@ -135,17 +135,18 @@ def _fill_tests(comparison: Comparison, grid: Grid) -> None:
 
 def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
     """Print the selected features."""
-    plan, selected = estimate.plan, estimate.table()
+    plan, selected = estimate.plan, estimate.table().fillna({"skewed": False})
     grid.add_column("feature", overflow="fold")
     adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
     pairs = plan.dealing == "pairs"  # of groups the share of pairs above is told: a shift may be 0 where zeros are many
     for name in ("estimate", "interval", *(["auc"] if pairs else []), sure, "radius", "survives"):
         grid.add_column(name, justify="right")
+    marked, marks = bool(selected["skewed"].any()), (" ", "*")
     row: Any
     for row in selected.head(SHOWN).itertuples():
         interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
         survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
-        value = f"{row.estimate:.4g}".replace("nan", "–")
+        value = f"{row.estimate:.4g}".replace("nan", "–") + (marks[bool(row.skewed)] if marked else "")
         auc = [f"{row.auc:.3f}"] if pairs else []
         cells = (value, interval, *auc, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
         grid.add_row(visible(row.feature), *cells)
@@ -153,6 +154,8 @@ def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
         console.print(grid)
     if len(selected) > SHOWN:
         console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
+    if marked:
+        console.print("* centre, not mean; --target mean is about means")
 
 
 def details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:

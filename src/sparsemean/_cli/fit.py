@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LABELS = ("subject", "strata", "pairs")
 """Columns that say which rows belong together."""
-COMPARISON = ("reference", "vs", *LABELS)
+COMPARISON = ("reference", "vs", "strata", "pairs")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
     "noise", "test", "target", "scale", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed",
@@ -40,7 +40,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--group", metavar="COLUMN", help="Compare the groups of rows that this column names.")
 @click.option("--reference", metavar="LABEL", help="Group that others are compared with [default: first of two].")
 @click.option("--vs", metavar="WHAT", help="rest: each group against the rest; pairs: all pairs of groups.")
-@click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are compared, by means of their rows.")
+@click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are what is counted or compared.")
 @click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
 @click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
 @click.option("--alternative", default="two-sided", show_default=True, help="two-sided, greater or less.")
@@ -178,7 +178,8 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
 
     reference, vs = options.pop("reference"), options.pop("vs")
     if wanted.group is None:
-        return one_sample.fit(table, progress=progress, **_one_sample(options))
+        subjects = table.columns.get("subject")
+        return one_sample.fit(table, groups=subjects, progress=progress, **_one_sample(options))
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None

@@ -83,7 +83,14 @@ class FitData:
 
         What is missing is NaN: a value, or every value of a subject.
         """
-        rows = self.source.take(columns)
+        return self._centred(columns, self.source.take(columns))
+
+    def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield `values` a good many columns at a time."""
+        for part, rows in self.source.takes_of(columns) if columns.size else ():
+            yield part, self._centred(part, rows)
+
+    def _centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
         rows = rows if self.units is None else self._of_units(rows)
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         return rows if self.null is None else rows - self.null[columns]
@@ -97,20 +104,14 @@ class FitData:
         """Rank the values of ``columns`` less their null values, or the means of subjects."""
         caps = caps_of(self.plan.n_units)
         found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
-        for piece, values in self._pieces(columns):
+        for piece, values in self.values_of(columns):
+            looked_at = values if self.chosen is None else values[self.chosen]
 
-            def work(part: slice, values: FloatArray = values) -> RankSums:
+            def work(part: slice, values: FloatArray = looked_at) -> RankSums:
                 return rank_sums(values[:, part], caps, keep_zeros=keep_zeros)
 
             found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
         return RankSums.joined(found)
-
-    def _pieces(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield columns less their null values, of the units that are looked at, a good many at a time."""
-        for piece, rows in self.source.takes_of(columns):
-            values = rows if self.units is None else self._of_units(rows)
-            values = values if self.chosen is None else values[self.chosen]
-            yield piece, values if self.null is None else values - self.null[piece]
 
     def bucket_means(self, columns: IntArray) -> FloatArray:
         """Return the means of ``columns`` over the largest buckets."""

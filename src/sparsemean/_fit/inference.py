@@ -10,16 +10,12 @@ from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path
 from sparsemean._stats.arrays import medians, namespace, on_host
-from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test, sign_test_eras
+from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
 from sparsemean._stats.rank_evidence import RankTest
 from sparsemean._stats.selection import SlackSearch, by_paper, select
 from sparsemean._stats.signed_ranks import FILTER, SIDES, UP, SignedRankEvidence, select_by_ranks
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 
-DRIFT_DEPTH = 3
-"""Levels of buckets, of 1, 2 and 4 rows, whose medians are compared."""
-DRIFT_ALARMS = 0.01
-"""Share of fits, at most, in which some feature with symmetric noise is said to drift."""
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
@@ -140,8 +136,6 @@ class Values:
     intervals: FloatArray
     constant: IntArray
     """Selected columns that hold one value only."""
-    drifting: FloatArray
-    """Medians of buckets of 1, 2 and 4 rows, a row each, where they drift; NaN elsewhere."""
     at_null: IntArray
     """Selected features without an interval, as it would end at the null value: many values are exactly that."""
 
@@ -168,50 +162,26 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     plan, support = data.plan, selection.support
     d = plan.n_features
     offset = np.zeros(d) if data.null is None else data.null
-    mean, ends, drifting = offset.copy(), np.full((d, 2), np.nan), np.full((DRIFT_DEPTH, d), np.nan)
+    mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
-        return Values(mean, ends, support, drifting, support)
-    looked_at = DRIFT_DEPTH if plan.dealing == "blocks" else 0
+        return Values(mean, ends, support, support)
     error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         used = [levels[level] for level in intervals.levels_used(plan)]
         low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
         value = _value(used, selection.best[columns], plan)
-        drift = _drift(levels[:looked_at], DRIFT_ALARMS / d)
         low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
         with np.errstate(over="ignore"):  # what is infinitely far apart is not the same
             same = high_end - low_end <= 1e-12 * np.abs(low_end)
-        return np.vstack((value, low, high, same, *drift))
+        return np.vstack((value, low, high, same))
 
-    value, low, high, same, *drift = data.means(support, work, max(looked_at, data.buckets.partition.depth))
+    value, low, high, same = data.means(support, work, data.buckets.partition.depth)
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
-    if looked_at:
-        drifting[:, support] = np.stack(drift) + offset[support]
-    return Values(mean, ends, _constant(data, support[same.astype(bool)]), drifting, at_null)
-
-
-def _drift(levels: list[FloatArray], error: float) -> list[FloatArray]:
-    """Return the medians of bucket means of every level where they drift beyond chance, NaN elsewhere.
-
-    Of each four rows, in the order of the buckets, the mean is held against the median: if the noise is symmetric about
-    any value, fours on which the mean is larger are as likely as those on which it is smaller, so that the sign test
-    errs with a chance of at most ``error``. Skewed noise puts most of them on the side to which the medians drift.
-    """
-    if not levels:
-        return []
-    fours = levels[0][: levels[0].shape[0] // 4 * 4].reshape(-1, 4, levels[0].shape[1])
-    ordered = np.sort(fours, axis=1)
-    above, below = ordered[:, 0] + ordered[:, 3], ordered[:, 1] + ordered[:, 2]  # NaN is neither
-    up, down = np.sum(above > below, axis=0), np.sum(above < below, axis=0)
-    leaning = np.flatnonzero(sign_test(np.maximum(up, down), up + down) <= error)
-    middles = np.full((len(levels), up.size), np.nan)
-    middles[:, leaning] = [medians(level[:, leaning]) for level in levels]
-    middles[:, (middles[-1] - middles[0]) * (up - down) <= 0] = np.nan
-    return list(middles)
+    return Values(mean, ends, _constant(data, support[same.astype(bool)]), at_null)
 
 
 def _constant(data: FitData, candidates: IntArray) -> IntArray:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 
 import numpy as np
 
 from sparsemean import __version__
 from sparsemean._data.table import Names, Table
-from sparsemean._fit.inference import DRIFT_ALARMS, Values
+from sparsemean._fit.designs import dependence_note
+from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
+from sparsemean._stats.dependence import ALARM
+from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
 
@@ -84,17 +88,48 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     return messages
 
 
-def of_values(values: Values, table: Table) -> list[str]:
-    """Name selected features whose values say that their noise is not symmetric, or are mostly the null value."""
-    messages, drifting = [], np.flatnonzero(~np.isnan(values.drifting[0]))
-    if drifting.size:
-        first = ", ".join(f"{middle:.3g}" for middle in values.drifting[:, drifting[0]])
+def of_symmetry(skewed: IntArray, support: IntArray, plan: Plan, table: Table) -> list[str]:
+    """Name selected features whose value is no mean, and say where that cannot be told."""
+    messages, flagged = [], support[skewed[support] == 1]
+    if flagged.size:
         messages.append(
-            f"medians of buckets of 1, 2 and 4 rows drift beyond chance for {drifting.size} selected feature(s), which "
-            "speaks of skewed noise or of bad rows to one side; where it is skewed neither selection nor estimate is "
-            f"about the mean: {named(table, drifting)} ({first} for the first; by chance in at most "
-            f"{DRIFT_ALARMS:.0%} of fits)"
+            f"centre, not mean: {flagged.size} selected feature(s) look skewed, or have bad rows to one side; "
+            f'target="mean" (--target mean) is about means: {named(table, flagged)}'
         )
+    unknown = int(np.sum(skewed[support] < 0))
+    if unknown and plan.n_units < CHECKABLE:
+        messages.append(f"symmetry not checkable at {plan.n_units} rows: where noise is skewed a value is no mean")
+    elif unknown:
+        messages.append(f"symmetry not checkable for {unknown} selected feature(s) with fewer than {CHECKABLE} values")
+    return messages
+
+
+def of_dependence(z: float, units: IntArray | None, table: Table) -> list[str]:
+    """Say so, before all else, where rows look dependent, by their order or by their names."""
+    messages = []
+    if z > ALARM:
+        advice = "" if units is not None else "; if they are of one subject, name it with groups= (--subject)"
+        what = "rows" if units is None else "subjects"
+        messages.append(
+            f"WARNING: neighbouring {what} are alike (z = {z:.1f}, by chance below {ALARM:g}), so that no error rate, "
+            f"p-value or interval holds{advice}"
+        )
+    if units is not None:
+        return messages
+    if table.repeated is not None or table.row_names is None:
+        return messages + dependence_note(table)
+    twice = [name for name, number in Counter(table.row_names.tolist()).items() if number > 1]
+    if twice:
+        messages.append(
+            f"{len(twice)} row name(s) occur more than once ({list_names(twice)}): if they are several rows of one "
+            "subject, name it with groups= (--subject)"
+        )
+    return messages
+
+
+def of_values(values: Values, table: Table) -> list[str]:
+    """Name selected features whose values are mostly the null value."""
+    messages = []
     if values.at_null.size:
         messages.append(
             f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}: the test is of the other values, "

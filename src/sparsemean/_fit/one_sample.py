@@ -173,11 +173,15 @@ def estimate_from_counts(
     support = selection.support
     with one_blas_thread():
         rows = screening.screen(data, support)
+        skewed = screening.flag_skewed(data, rows, support)
+        alike = screening.neighbours_alike(data, rows, support)
         located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
         rows = screening.screen_on_support(data, rows, support, mean=located.mean)
     extra = _uncertified(data, rows, selection, request=request, progress=recounting) if recount else None
     notes = (
+        *messages.of_dependence(alike, data.units, table),
         *messages.of_fit(plan, counts, selection, values.constant, table),
+        *messages.of_symmetry(skewed, support, plan, table),
         *messages.of_values(values, table),
         *located.notes,
         *messages.of_numbering(plan),
@@ -191,6 +195,7 @@ def estimate_from_counts(
         },
         mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
         bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
+        skewed=skewed,
     )  # fmt: skip
 
 
@@ -203,6 +208,7 @@ def build_estimate(
     began: float,
     notes: Iterable[str],
     status: Mapping[str, Any] | None = None,
+    skewed: IntArray | None = None,
     **values: Any,
 ) -> Estimate:
     """Put an estimate together, of one sample or of one test of groups; of sums, β itself stands for the counts."""
@@ -211,7 +217,7 @@ def build_estimate(
         support=inference.selection.support,
         beta=beta,
         bucket_size=bucket_size,
-        skew_safe=np.full(plan.n_features, -1, dtype=np.intp),
+        skewed=np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed,
         selection=inference.selection,
         plan=plan,
         status=Status(

@@ -10,8 +10,9 @@ from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
-from sparsemean._stats import row_scores
+from sparsemean._stats import dependence, row_scores
 from sparsemean._stats.arrays import fillna, medians
+from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
 
@@ -96,6 +97,23 @@ def screen_on_support(
     )
     how = "; ".join(part for part in (before.how, on_support.how) if part)
     return ScreeningResult(rows, np.setdiff1d(before.kept, rejected), before.left - of_kept.aligned, how)
+
+
+def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
+    """Flag selected features by the rows that are left, see `skew_flags`; −1 off the support."""
+    flags = np.full(data.plan.n_features, -1, dtype=np.intp)
+    for columns, values in data.values_of(support):
+        flags[columns] = skew_flags(values[screening.kept])
+    return flags
+
+
+def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArray) -> float:
+    """Return how far neighbours among the units that are left agree, off the support if it leaves columns."""
+    sampled = screening_columns(data)
+    off = np.setdiff1d(sampled, support)
+    known = off.size >= TOO_FEW
+    columns = off if known else sampled
+    return dependence.neighbours_alike(data.values(columns)[screening.kept], known) if columns.size else 0.0
 
 
 def _of_rows(data: FitData, of_units: RowScores, where: str) -> ScreeningResult:

@@ -20,16 +20,18 @@ from sparsemean._util.records import Counts, MeanTest, Plan, RowScores, Selectio
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
-FORMAT, EARLIER = "sparsemean-estimate-4", "sparsemean-estimate-3"
+FORMAT = "sparsemean-estimate-5"
+EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4")
+"""They have skew_safe, which says nothing, in place of skewed."""
 LAZY = ("entry_time", "radius")
 PARTS = {
     "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
     "mean_test": MeanTest,
 }  # fmt: skip
-PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skew_safe")
+PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
 OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata")
 ARRAYS = {
-    "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skew_safe": "iu d",
+    "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
     "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d",
     "selection.support": "iu s d", "selection.p_values": "f d", "selection.p_adjusted": "f d",
@@ -86,7 +88,9 @@ def load(path: str | Path) -> Estimate:
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
-    if header["format"] not in (FORMAT, EARLIER):
+    if header["format"] in EARLIER:
+        arrays["skewed"] = np.full(arrays.pop("skew_safe").shape, -1)
+    elif header["format"] != FORMAT:
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
@@ -139,6 +143,8 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     }
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
+    if np.abs(arrays["skewed"]).max(initial=0) > 1:
+        raise ValueError("its flags of skewness cannot be")
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
         raise ValueError("its support is in disorder")
     if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:

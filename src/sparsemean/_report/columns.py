@@ -108,7 +108,7 @@ class Column:
     key: str
     heading: str
     kind: str
-    """``name``, ``number``, ``p``, ``share``, ``percent``, ``rate`` or ``count``."""
+    """``name``, ``number``, ``p``, ``share``, ``percent``, ``rate``, ``count`` or ``flag``."""
     meaning: str
     digits: int | None = None
     """Decimals of a number; None: four significant digits."""
@@ -171,6 +171,9 @@ def _group_columns(names: Names, scale: str | None, digits: int | None) -> list[
     ]
 
 
+CENTRE = "the value is a centre, not mean, as the feature looks skewed, or has bad rows to one side"
+
+
 def _short(name: str) -> str:
     name = "rest" if name == groups.REST else name
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
@@ -206,6 +209,7 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
         Column("beta", labels.beta, "rate", rate),
         Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
         Column("bucket_size", "Bucket", "count", f"Rows in a bucket where p is smallest, of {sizes}"),
+        Column("skewed", "Skewed", "flag", f"Yes: {CENTRE}"),
     ]  # fmt: skip
 
 
@@ -253,6 +257,12 @@ def first_rows(content: dict[str, Any]) -> list[list[str]]:
     return [[text(value, kind, digits) for value, (kind, digits) in zip(row, described, strict=True)] for row in rows]
 
 
+def centres(content: dict[str, Any]) -> list[bool]:
+    """Return of which features on the page the value is marked as a centre."""
+    flags = dict(zip((column[0] for column in content["columns"]), content["table"], strict=True)).get("skewed", ())
+    return [flag is True for flag in flags]
+
+
 def uncertified_rows(content: dict[str, Any]) -> list[list[str]]:
     """Return the features that are not certified as text."""
     kinds = {"feature": "name", "estimate": "number", "p_adjusted": "p"}
@@ -274,6 +284,8 @@ def text(value: Any, kind: str, digits: int | None = None) -> str:
         return UNKNOWN
     if kind == "name":
         return str(value)
+    if kind == "flag":
+        return "yes" if value else "no"
     if isinstance(value, str):
         return "−∞" if value.startswith("-") else "∞"
     return _number(float(value), kind, digits).replace("-", "−")

@@ -37,7 +37,9 @@ def page_data(estimate: Estimate, labels: Labels, *, tests: int = 1) -> dict[str
     """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
     plan, most = estimate.plan, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests)
     listed = strongest_first(estimate, estimate.support)[:most]
-    frame = estimate.table().head(most).drop(columns="skew_safe")  # not known of any feature
+    frame = estimate.table().head(most)
+    flags = frame["skewed"].astype(object).where(frame["skewed"].notna(), None)
+    frame = frame.assign(skewed=flags) if (estimate.skewed[listed] == 1).any() else frame.drop(columns="skewed")
     if labels.pairs and frame["log2_fold_change"].isna().all():  # neither counts nor their logarithms
         frame = frame.drop(columns="log2_fold_change")
     described = columns.columns_of(frame, estimate, labels)
@@ -239,6 +241,7 @@ def content_of(estimate: Estimate, labels: Labels, *, file_name: str, tests: int
         "labels": labels,
         "content": content,
         "first": columns.first_rows(content),
+        "centres": columns.centres(content),
         "facts": facts(estimate, labels),
         "summary": content["summary"],
         "promises": guarantees.of_fit(estimate, labels.groups),

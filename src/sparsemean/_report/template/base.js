@@ -31,6 +31,7 @@ const count = data.index.length;
 const nameOf = (k) => String(column.feature[k]);
 const nullOf = (k) => (data.null === null ? 0 : data.null[k]);
 const sideOf = (k) => Math.sign(column.beta[k]);
+const isCentre = (k) => column.skewed !== undefined && column.skewed[k] === true;
 const unit = data.unit;
 
 function announce(words) {

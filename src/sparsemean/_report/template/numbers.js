@@ -15,6 +15,7 @@ function significant(value, digits) {
 function shown(value, kind, digits) {
   if (value === null || (typeof value === "number" && Number.isNaN(value))) return "–";
   if (kind === "name") return String(value);
+  if (kind === "flag") return value ? "yes" : "no";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   switch (kind) {
     case "share": return minus(`${(100 * value).toFixed(1)} %`);
@@ -30,7 +31,7 @@ const cell = (each, k) => shown(each.values[k], each.kind, each.digits);
 const cellOf = Object.fromEntries(columns.map((each) => [each.key, (k) => cell(each, k)]));
 
 function facts(k) {
-  const said = [`${data.pairs ? "shift" : "mean"} ${cellOf.estimate(k)}`];
+  const said = [`${data.pairs ? "shift" : isCentre(k) ? "centre, not mean," : "mean"} ${cellOf.estimate(k)}`];
   if (!Number.isNaN(column.ci_low[k])) said.push(`interval ${cellOf.ci_low(k)} to ${cellOf.ci_high(k)}`);
   said.push(`p adjusted ${cellOf.p_adjusted(k)}`);
   if (!Number.isNaN(column.max_contamination[k])) said.push(`survives ${cellOf.max_contamination(k)} bad ${data.each}`);

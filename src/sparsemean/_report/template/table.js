@@ -55,7 +55,10 @@ function tableRow(k) {
     if (each.kind === "name") {
       const button = html("button", { type: "button", "aria-pressed": "false", title: nameOf(k) }, html("bdi", {}, nameOf(k)));
       row.append(html("th", { scope: "row", class: "name" }, button));
-    } else row.append(html("td", { class: each.extra ? `${each.kind} extra` : each.kind }, cell(each, k)));
+    } else {
+      const marked = each.key === "estimate" && isCentre(k) ? " centre" : "";
+      row.append(html("td", { class: each.kind + (each.extra ? " extra" : "") + marked }, cell(each, k)));
+    }
   }
   return row;
 }

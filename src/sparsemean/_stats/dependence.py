@@ -1,0 +1,58 @@
+"""An alarm for rows that depend on their neighbours: several of one subject, or a series in time.
+
+It is a warning, no test of the fit. It sees rows that agree with the next one only: neither those of a subject that
+are scattered over a file, nor seasons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean._stats.arrays import medians
+from sparsemean._util.records import FloatArray
+
+ALARM = 4.0
+"""z from which neighbours are said to agree: independent rows reach it in about 1 of 30,000 fits."""
+MOST_COLUMNS = 256
+"""Columns that are looked at, evenly spread: more tell little more."""
+
+
+def neighbours_alike(x: FloatArray, known: bool) -> float:
+    """Return z of neighbouring rows about the medians of the columns, or about 0 where that is less.
+
+    The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in
+    rows whose scale is far below that of others, if such rows come together; those about 0 do not.
+    """
+    x = x[:, np.unique(np.linspace(0, x.shape[1] - 1, min(x.shape[1], MOST_COLUMNS)).astype(np.intp))]
+    about_null = neighbour_z(x) if known else np.inf
+    return about_null if about_null <= ALARM else min(about_null, neighbour_z(x - medians(x)))
+
+
+def neighbour_z(x: FloatArray) -> float:
+    """Return how far rows of ``x`` agree with the next ones, in standard deviations; 0 where nothing can be said.
+
+    sᵢⱼ is the sign of a value less the mean of the signs of its column, which is not zero where values are skewed or
+    often zero; what is missing has none. Sᵢ = Σⱼ sᵢⱼ·sᵢ₊₁ⱼ, less its mean over all orders of the rows,
+    −ΣᵢΣⱼ sᵢⱼ²/(n(n−1)), and z = ΣSᵢ/√ΣSᵢ². Columns are summed first: features may depend on each other in any way.
+    Signs have no tails, so that rows may have any. Where nearly all Sᵢ are zero their squares say too little: what
+    stands for ΣSᵢ² is not less than its mean over all orders.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((300, 20))
+    >>> neighbour_z(rows) > ALARM, neighbour_z(rows[np.arange(300) // 3 * 3]) > ALARM
+    (False, True)
+    """
+    n, d = x.shape
+    if n < 3 or not d:
+        return 0.0
+    signs = np.sign(x)
+    present = ~np.isnan(signs)
+    signs[~present] = 0.0
+    signs -= np.where(present, signs.sum(axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
+    squares = np.sum(signs**2, axis=1)
+    S = np.einsum("ij,ij->i", signs[:-1], signs[1:]) + squares.sum() / (n * (n - 1))
+    of_all_pairs = (np.sum((signs.T @ signs) ** 2) - np.sum(squares**2)) / n
+    length = float(np.sqrt(max(np.sum(S**2), of_all_pairs)))
+    return float(S.sum()) / length if length else 0.0
