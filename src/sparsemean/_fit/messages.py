@@ -9,12 +9,13 @@ import numpy as np
 
 from sparsemean import __version__
 from sparsemean._data.table import Names, Table
+from sparsemean._fit.data import FitData
 from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.dependence import ALARM
 from sparsemean._stats.symmetry import CHECKABLE
-from sparsemean._util.checks import NAMED, list_names
+from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
 
 AT_NULL = "as many of their values are exactly the null value"
@@ -88,43 +89,49 @@ def of_missing(missing: CountArray, n_rows: int, table: Table) -> list[str]:
     return messages
 
 
-def of_symmetry(skewed: IntArray, support: IntArray, plan: Plan, table: Table) -> list[str]:
+def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]:
     """Name selected features whose value is no mean, and say where that cannot be told."""
-    messages, flagged = [], support[skewed[support] == 1]
+    messages, flagged, n = [], support[skewed[support] == 1], data.plan.n_units
     if flagged.size:
         messages.append(
             f"centre, not mean: {flagged.size} selected feature(s) look skewed, or have bad rows to one side; "
-            f'target="mean" (--target mean) is about means: {named(table, flagged)}'
+            f'target="mean" (--target mean) is about means: {named(data.table, flagged)}'
         )
     unknown = int(np.sum(skewed[support] < 0))
-    if unknown and plan.n_units < CHECKABLE:
-        messages.append(f"symmetry not checkable at {plan.n_units} rows: where noise is skewed a value is no mean")
+    if unknown and n < CHECKABLE:
+        unit = unit_name(data.units)
+        messages.append(f"symmetry not checkable at {n} {unit}s: where noise is skewed a value is no mean")
     elif unknown:
-        messages.append(f"symmetry not checkable for {unknown} selected feature(s) with fewer than {CHECKABLE} values")
+        messages.append(
+            f"symmetry not checkable for {unknown} selected feature(s) with too few values, or too few that differ"
+        )
     return messages
 
 
 def of_dependence(z: float, units: IntArray | None, table: Table) -> list[str]:
     """Say so, before all else, where rows look dependent, by their order or by their names."""
-    messages = []
-    if z > ALARM:
-        advice = "" if units is not None else "; if they are of one subject, name it with groups= (--subject)"
-        what = "rows" if units is None else "subjects"
-        messages.append(
-            f"WARNING: neighbouring {what} are alike (z = {z:.1f}, by chance below {ALARM:g}), so that no error rate, "
-            f"p-value or interval holds{advice}"
-        )
-    if units is not None:
-        return messages
+    named = [] if units is not None else _repeated_rows(table)
+    if z <= ALARM:
+        return named
+    advice = "" if named or units is not None else "; if some are of one subject, name it with groups= (--subject)"
+    alarm = (
+        f"{unit_name(units)}s LOOK DEPENDENT: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
+        f"error rate, p-value or interval holds{advice}"
+    )
+    return [alarm, *named]
+
+
+def _repeated_rows(table: Table) -> list[str]:
+    """Name rows that share a name: they may be of one subject."""
     if table.repeated is not None or table.row_names is None:
-        return messages + dependence_note(table)
+        return dependence_note(table)
     twice = [name for name, number in Counter(table.row_names.tolist()).items() if number > 1]
-    if twice:
-        messages.append(
-            f"{len(twice)} row name(s) occur more than once ({list_names(twice)}): if they are several rows of one "
-            "subject, name it with groups= (--subject)"
-        )
-    return messages
+    if not twice:
+        return []
+    return [
+        f"{len(twice):,} row name(s) occur more than once ({list_names(twice)}): if they are several rows of one "
+        "subject, name it with groups= (--subject)"
+    ]
 
 
 def of_values(values: Values, table: Table) -> list[str]:

@@ -181,7 +181,7 @@ def estimate_from_counts(
     notes = (
         *messages.of_dependence(alike, data.units, table),
         *messages.of_fit(plan, counts, selection, values.constant, table),
-        *messages.of_symmetry(skewed, support, plan, table),
+        *messages.of_symmetry(skewed, support, data),
         *messages.of_values(values, table),
         *located.notes,
         *messages.of_numbering(plan),

@@ -2,8 +2,8 @@
 
 What is proved: where the rows are independent and symmetric about one value, whatever that is, and none is bad, a
 column is flagged with a chance of at most `ERROR`. No moments are needed, and rows may have scales of their own. What
-is a warning only: bad rows to one side look like skewed noise; and a column that is not flagged may be skewed by less
-than so many rows show, but enough to mislead a test of its centre that is taken for one of its mean.
+is a warning only: bad rows can feign skewness and hide it; and a column that is not flagged may be skewed by less than
+so many rows show, and still by enough to mislead a test of its centre that is taken for one of its mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparsemean._util.records import FloatArray, IntArray
 ERROR = 0.01
 """Chance, at most, that a symmetric column is flagged."""
 CHECKABLE = 250
-"""Values from which the reference law, lognormal with σ = .5 (skewness 1.75), is flagged with a chance of 0.95."""
+"""Values from which the reference law, lognormal with σ = .5 (skewness 1.75), is flagged with a chance above 0.95."""
 GROUPS = ((2000, 32), (500, 16), (0, 8))
 """From so many values: the size of groups. Large ones show a little skewness better, but there must be many."""
 GAUSSIAN_BOUND = 0.25 / ndtr(-np.sqrt(2.0))
@@ -25,17 +25,18 @@ GAUSSIAN_BOUND = 0.25 / ndtr(-np.sqrt(2.0))
 
 
 def symmetry_p(x: FloatArray) -> FloatArray:
-    """Return a p-value of symmetry about any value for each column of ``x``, which has no gaps.
+    """Return the p-value of symmetry about any value of each column of ``x``, without gaps, and the least there can be.
 
     Rows are dealt at random, but always in the same way, into groups; hᵍ is the sample skewness of group g. It does not
     change if a value is added to all rows and turns its sign if all are turned round. So the signs of the hᵍ are fair
     coins, whatever their sizes, if the noise is symmetric, and z = Σhᵍ/√Σ(hᵍ)² is a weighted sum of such coins: its
-    tail is at most 3.18 times the normal one at any number of groups (Bentkus and Dzindzalieta 2015).
+    tail is at most 3.18 times the normal one at any number of groups (Bentkus and Dzindzalieta 2015, Bernoulli 21).
+    z² is at most the number of groups with hᵍ ≠ 0, of which a column that is mostly one value has few.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> symmetry_p(np.column_stack((rng.standard_cauchy(400), rng.exponential(size=400)))) < 0.01
+    >>> symmetry_p(np.column_stack((rng.standard_cauchy(400), rng.exponential(size=400))))[0] < 0.01
     array([False,  True])
     """
     n, size = x.shape[0], next(size for least, size in GROUPS if x.shape[0] >= least)
@@ -43,7 +44,8 @@ def symmetry_p(x: FloatArray) -> FloatArray:
     h = _skewness(dealt.reshape(-1, size, x.shape[1]))
     length = np.sqrt(np.sum(h**2, axis=0))
     z = np.abs(h.sum(axis=0)) / np.where(length > 0, length, 1.0)
-    return np.asarray(np.minimum(1.0, 2.0 * GAUSSIAN_BOUND * ndtr(-z)))
+    largest = np.sqrt(np.count_nonzero(h, axis=0))
+    return np.asarray(np.minimum(1.0, 2.0 * GAUSSIAN_BOUND * ndtr(-np.stack((z, largest)))))
 
 
 def _skewness(groups: FloatArray) -> FloatArray:
@@ -63,15 +65,17 @@ def _or_one(x: FloatArray) -> FloatArray:
 
 
 def skew_flags(x: FloatArray) -> IntArray:
-    """Return 1 for each column of ``x`` that is skewed beyond chance, 0 for others, −1 where there are too few values.
+    """Return 1 for each column of ``x`` that is skewed beyond chance, 0 for others, −1 where that cannot be told.
 
+    It cannot where there are fewer than `CHECKABLE` values, or so few that differ that no p-value can be small enough.
     Missing values, NaN, are left out.
     """
     gaps = np.isnan(x).any(axis=0)
-    p, number = np.ones(x.shape[1]), np.full(x.shape[1], x.shape[0])
+    p, number = np.ones((2, x.shape[1])), np.full(x.shape[1], x.shape[0])
     if not gaps.all():
-        p[~gaps] = symmetry_p(x if not gaps.any() else x[:, ~gaps])
+        p[:, ~gaps] = symmetry_p(x[:, ~gaps] if gaps.any() else x)
     for column in np.flatnonzero(gaps):
         present = dropna(x[:, column])
-        p[column], number[column] = symmetry_p(present[:, np.newaxis])[0], present.size
-    return np.where(p <= ERROR, 1, np.where(number < CHECKABLE, -1, 0))
+        p[:, [column]], number[column] = symmetry_p(present[:, np.newaxis]), present.size
+    told = (number >= CHECKABLE) & (p[1] <= ERROR)
+    return np.where(p[0] <= ERROR, 1, np.where(told, 0, -1))
