@@ -74,7 +74,6 @@ def test_what_is_not_given_has_its_default(csv: Path, calls: list[dict[str, Any]
 BAD = [
     (["--reference", "0"], "--reference must come with --group: got '0'"),
     (["--vs", "rest"], "--vs must come with --group: got 'rest'"),
-    (["--subject", "who"], "--subject must come with --group: got 'who'"),
     (["--strata", "site"], "--strata must come with --group: got 'site'"),
     (["--pairs", "couple"], "--pairs must come with --group: got 'couple'"),
     (["--alternative", "less"], "--alternative must come with --group: got 'less'"),

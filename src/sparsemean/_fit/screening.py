@@ -113,7 +113,9 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     off = np.setdiff1d(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
-    return dependence.neighbours_alike(data.values(columns)[screening.kept], known) if columns.size else 0.0
+    if not columns.size:
+        return 0.0
+    return dependence.neighbours_alike(data.values(columns)[screening.kept], known=known)
 
 
 def _of_rows(data: FitData, of_units: RowScores, where: str) -> ScreeningResult:

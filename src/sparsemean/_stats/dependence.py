@@ -17,7 +17,7 @@ MOST_COLUMNS = 256
 """Columns that are looked at, evenly spread: more tell little more."""
 
 
-def neighbours_alike(x: FloatArray, known: bool) -> float:
+def neighbours_alike(x: FloatArray, *, known: bool) -> float:
     """Return z of neighbouring rows about the medians of the columns, or about 0 where that is less.
 
     The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in

@@ -1,0 +1,168 @@
+"""The alarm for dependent rows: silent on independent ones of every kind, loud on series and on rows of one subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsemean import Estimate, sparse_mean
+from sparsemean._stats.dependence import ALARM, MOST_COLUMNS, neighbour_z, neighbours_alike
+
+from command import expect as run
+
+Draw = Callable[[np.random.Generator, int, int], np.ndarray]
+DEPENDENT = "LOOK DEPENDENT: neighbours are alike"
+
+
+def correlated(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return np.sqrt(0.9) * rng.standard_normal((n, 1)) + np.sqrt(0.1) * rng.standard_normal((n, d))
+
+
+def series(rng: np.random.Generator, n: int, d: int, rho: float = 0.1) -> np.ndarray:
+    rows = rng.standard_normal((n, d))
+    for i in range(1, n):
+        rows[i] = rho * rows[i - 1] + np.sqrt(1 - rho**2) * rows[i]
+    return rows
+
+
+def of_subjects(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return np.repeat(rng.standard_normal((n // 5, d)), 5, axis=0) + rng.standard_normal((n, d))
+
+
+INDEPENDENT: dict[str, Draw] = {
+    "Gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
+    "elliptical": lambda rng, n, d: rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(2, (n, 1))),
+    "correlated features": correlated,
+    "row scales": lambda rng, n, d: rng.standard_normal((n, d)) * rng.lognormal(sigma=2, size=(n, 1)),
+    "rising scales": lambda rng, n, d: rng.standard_normal((n, d)) * np.geomspace(1, 1e4, n)[:, np.newaxis],
+    "80 % zeros": lambda rng, n, d: np.where(rng.random((n, d)) < 0.8, 0.0, rng.standard_normal((n, d))),
+    "lognormal less its median": lambda rng, n, d: rng.lognormal(size=(n, d)) - 1.0,
+    "lognormal less its mean": lambda rng, n, d: np.exp(correlated(rng, n, d)) - np.exp(0.5),
+    "rare buyers": lambda rng, n, d: np.where(rng.random((n, d)) < 0.95, 0.0, rng.lognormal(size=(n, d))),
+    "rare rows": lambda rng, n, d: np.broadcast_to(1.0 * (rng.random((n, 1)) < 0.02), (n, d)),
+    "gaps": lambda rng, n, d: np.where(rng.random((n, d)) < 0.4, np.nan, rng.standard_normal((n, d))),
+}
+
+
+@pytest.mark.parametrize("shape", [(300, 100), (60, 3), (100, 1)])
+@pytest.mark.parametrize("kind", INDEPENDENT)
+def test_independent_rows_raise_no_alarm(kind: str, shape: tuple[int, int]) -> None:
+    for seed in range(100):
+        rows = INDEPENDENT[kind](np.random.default_rng(seed), *shape)
+        assert neighbours_alike(rows, known=True) <= ALARM
+
+
+@pytest.mark.parametrize("kind", ["Gaussian", "elliptical", "correlated features", "row scales", "80 % zeros"])
+def test_fits_of_independent_rows_raise_no_alarm(kind: str) -> None:
+    """200 fits of each of five kinds, with two means among them, their centres known or not."""
+    for seed in range(200):
+        X = INDEPENDENT[kind](np.random.default_rng(seed), 120, 8) + np.where(np.arange(8) < 2, 3.0, 0.0)
+        found = sparse_mean(X[:, : 8 if seed % 2 else 4], refine=None, contamination=0.02)
+        assert not any(DEPENDENT in note for note in found.status.messages)
+
+
+@pytest.mark.parametrize("shape", [(300, 100), (1000, 100), (2000, 30)])
+@pytest.mark.parametrize("draw", [series, of_subjects])
+@pytest.mark.parametrize("known", [True, False])
+def test_dependent_rows_always_raise_it(draw: Draw, shape: tuple[int, int], known: bool) -> None:
+    for seed in range(20):
+        assert neighbours_alike(draw(np.random.default_rng(seed), *shape), known=known) > ALARM
+
+
+def test_the_statistic_by_its_definition() -> None:
+    x = np.random.default_rng(0).integers(-2, 3, (40, 7)).astype(float)
+    signs = np.sign(x) - np.sign(x).mean(axis=0)
+    products = signs @ signs.T
+    apart = products[~np.eye(40, dtype=bool)]
+    S = np.diag(products, 1) - apart.mean()
+    assert neighbour_z(x) == pytest.approx(S.sum() / np.sqrt(max(np.sum(S**2), 39 * np.mean(apart**2))), rel=1e-12)
+    orders = [neighbour_z(np.random.default_rng(seed).permutation(x)) for seed in range(400)]
+    assert abs(np.mean(orders)) < 0.2
+    assert 0.8 < np.std(orders) < 1.2
+
+
+def test_nothing_is_said_of_too_little() -> None:
+    assert neighbour_z(np.empty((50, 0))) == neighbour_z(np.ones((2, 5))) == neighbour_z(np.ones((50, 5))) == 0.0
+    assert neighbour_z(np.full((50, 5), np.nan)) == 0.0
+    many = np.random.default_rng(0).standard_normal((50, 3 * MOST_COLUMNS))
+    at = np.linspace(0, 3 * MOST_COLUMNS - 1, MOST_COLUMNS).astype(int)
+    assert neighbours_alike(many, known=True) == neighbour_z(many[:, at])
+
+
+def alarms(found: Estimate) -> list[str]:
+    return [note for note in found.status.messages if DEPENDENT in note]
+
+
+def test_a_fit_says_so_first_and_names_the_way_out() -> None:
+    X = of_subjects(np.random.default_rng(0), 500, 30)
+    found = sparse_mean(X)
+    assert found.status.messages[0].startswith(f"rows {DEPENDENT} (z = ")
+    assert found.status.messages[0].endswith("; if some are of one subject, name it with groups= (--subject)")
+    assert not alarms(sparse_mean(X, screen_rows=False))
+    assert not alarms(sparse_mean(X, groups=np.arange(500) // 5))
+    assert not alarms(sparse_mean(X[np.random.default_rng(0).permutation(500)]))
+
+
+def test_means_alone_and_bad_rows_in_a_block_are_no_dependence() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 40))
+    assert not alarms(sparse_mean(X + 5.0))
+    assert not alarms(sparse_mean(X + np.where(np.arange(40) < 20, 0.3, 0.0)))
+    X[100:120] += 4.0
+    found = sparse_mean(X, contamination=0.05)
+    assert found.rows is not None
+    assert found.rows.suspects.size == 20
+    assert not alarms(found)
+    assert alarms(sparse_mean(series(rng, 400, 40, 0.3) + 5.0))
+
+
+def test_subjects_in_order_are_judged_by_their_means() -> None:
+    X = np.repeat(series(np.random.default_rng(0), 300, 40, 0.4), 2, axis=0)
+    (note,) = alarms(sparse_mean(X, groups=np.arange(600) // 2))
+    assert note.startswith("subjects LOOK DEPENDENT")
+    assert "--subject" not in note
+
+
+def test_row_names_that_occur_twice_are_told() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    names = [f"r{i}" for i in range(200)]
+    names[7], names[9] = "r3", "r4"
+    said = "2 row name(s) occur more than once (r3, r4): if they are several rows of one subject, name it with groups="
+    found = sparse_mean(pd.DataFrame(X, index=names))
+    assert [note for note in found.status.messages if note == f"{said} (--subject)"]
+    assert not any("row name" in m for m in sparse_mean(pd.DataFrame(X, index=names), groups=names).status.messages)
+    assert not any("row name" in m for m in sparse_mean(pd.DataFrame(X)).status.messages)
+
+
+@pytest.fixture
+def donors(tmp_path: Path) -> Path:
+    rows = of_subjects(np.random.default_rng(0), 300, 6) + np.where(np.arange(6) < 1, 3.0, 0.0)
+    frame = pd.DataFrame(rows, columns=list("abcdef"))
+    frame.insert(0, "donor", [f"d{i // 5}" for i in range(300)])
+    frame.to_csv(tmp_path / "donors.csv", index=False)
+    return tmp_path / "donors.csv"
+
+
+def test_subjects_of_one_sample_on_the_command_line(donors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", donors, "--subject", "donor")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "from 300 rows of 60 subjects of which 3 may be bad" in shown
+    assert "DEPENDENT" not in shown
+    frame = pd.read_csv(donors)
+    expected = sparse_mean(frame.drop(columns="donor"), groups=frame["donor"])
+    run("fit", donors, "--subject", "donor", "--json")
+    assert (
+        f'"p_adjusted": {expected.p_adjusted[0]!r}'.replace("np.float64(", "").replace(")", "")
+        in capsys.readouterr().out
+    )
+
+
+def test_an_id_that_repeats_is_told_with_the_option(donors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("fit", donors, "--id", "donor")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Note: rows LOOK DEPENDENT: neighbours are alike (z = " in shown
+    assert "column 'donor' has 60 values for 300 rows; give it as groups= (--subject donor)" in shown
