@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
-from sparsemean._stats import dependence, row_scores
+from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
@@ -42,6 +42,8 @@ class ScreeningResult:
     kept: IntArray
     left: int
     how: str = ""
+    columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """The features off the support that rows were judged by."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it."""
@@ -73,7 +75,8 @@ def screen(data: FitData, support: IntArray) -> ScreeningResult:
     scores = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features off the support"
-    return _of_rows(data, scores, f"{where} and were left out of the values" if used else where)
+    judged = _of_rows(data, scores, f"{where} and were left out of the values" if used else where)
+    return replace(judged, columns=columns)
 
 
 def screen_on_support(
@@ -96,7 +99,8 @@ def screen_on_support(
         before.rows.aligned + of_kept.aligned,
     )
     how = "; ".join(part for part in (before.how, on_support.how) if part)
-    return ScreeningResult(rows, np.setdiff1d(before.kept, rejected), before.left - of_kept.aligned, how)
+    kept = np.setdiff1d(before.kept, rejected)
+    return ScreeningResult(rows, kept, before.left - of_kept.aligned, how, before.columns)
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
@@ -169,7 +173,7 @@ def locate_features(
 
     Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
     """
-    plan = data.plan
+    plan, without = data.plan, ""
     if not features.size:
         return LocationEstimate(np.empty(0))
     if plan.refine_on == "buckets" and method is not None:
@@ -178,6 +182,8 @@ def locate_features(
     else:
         X = data.values(features)[screening.kept]
         share = screening.share(plan)
+        if method in ("auto", None) and plan.noise != "skewed":
+            X, without = _without_factors(data, screening, features, X=X)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
@@ -189,7 +195,26 @@ def locate_features(
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
     located = refined(how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre)
-    return located.said(f"{located.how}; {_gaps(gaps, X.size, how)}") if gaps else located
+    words = (located.how, without, _gaps(gaps, X.size, how) if gaps else "")
+    return located.said("; ".join(filter(None, words)))
+
+
+def _without_factors(
+    data: FitData, screening: ScreeningResult, features: IntArray, *, X: FloatArray
+) -> tuple[FloatArray, str]:
+    """Take out of the columns ``X`` of some features what they share with those off the support, and say so."""
+    others = np.setdiff1d(screening.columns, features)
+    if others.size < factors.LEAST_COLUMNS:
+        return X, ""
+    off = data.values(others)[screening.kept]
+    common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
+    if not (count := common.scores.shape[1]):
+        return X, ""
+    X, adjusted = factors.take_out(X, common)
+    if not adjusted:
+        return X, ""
+    kinds = "factor" if count == 1 else "factors"
+    return X, f"after taking out {count} common {kinds} of {common.n_columns:,} other features"
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:

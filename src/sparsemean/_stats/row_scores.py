@@ -131,10 +131,7 @@ def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags
     gaps = np.isnan(values)
     if gaps.any():
         return _scaled_with_gaps(values, gaps, clip, step)
-    sizes = np.abs(values[::step].T, order="C")
-    middle = sizes.shape[1] // 2
-    sizes.partition(middle, axis=1)  # one partition of long rows: five times as fast as a median down the columns
-    unit = sizes[:, middle]
+    unit = scales(values, step)
     varied = unit > 0
     if not varied.all():
         values, unit = values[:, varied], unit[varied]
@@ -143,6 +140,14 @@ def _scaled(values: FloatArray, clip: float, enough: int) -> tuple[Single, Flags
     # About the mean only once it is clipped: now no bad row moves a column's mean by more than 2·clip/n.
     clipped -= clipped.mean(axis=0)
     return clipped, None
+
+
+def scales(values: FloatArray, step: int) -> FloatArray:
+    """Return the median absolute value of each column, none of it missing, by every ``step``-th row."""
+    sizes = np.abs(values[::step].T, order="C")
+    middle = sizes.shape[1] // 2
+    sizes.partition(middle, axis=1)  # one partition of long rows: five times as fast as a median down the columns
+    return np.asarray(sizes[:, middle])
 
 
 def _scaled_with_gaps(values: FloatArray, gaps: Flags, clip: float, step: int) -> tuple[Single, Flags]:
