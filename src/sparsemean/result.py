@@ -315,13 +315,15 @@ class Estimate:
                 for _, piece in source.takes_of(columns)
             ]
             return np.concatenate(found)[:, 1:]
-        used = intervals.levels_used(self.plan)
-        ends = self._map_levels(
-            columns,
-            lambda levels, _: intervals.all_sizes([levels[h] for h in used], error=error, bad_rows=bad),
-            used[-1] + 1,
-            X,
-        ).T
+
+        def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
+            ends = intervals.of_levels(levels, self.plan, error=error)
+            if self.plan.dealing == "blocks":
+                other, _ = intervals.given_nonzero(levels, self.plan, ends.copy(), error=error)
+                ends = np.where(np.isin(which, self.support), other, ends)
+            return ends
+
+        ends = self._map_levels(columns, work, intervals.levels_used(self.plan)[-1] + 1, X).T
         ends[np.isin(columns, self.support) & ~ends.any(axis=1)] = np.nan
         return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]
 

@@ -36,6 +36,8 @@ class FitData:
     """Columns that were kept when all values were read, or read since, where the table does not lie in memory."""
     chosen: IntArray | None = None
     """The units that are looked at; None for all."""
+    nonzero: IntArray | None = None
+    """Features of which `values` are those that are not the null value: others are missing."""
 
     @property
     def null(self) -> FloatArray | None:
@@ -93,7 +95,10 @@ class FitData:
     def _centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
         rows = rows if self.units is None else self._of_units(rows)
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
-        return rows if self.null is None else rows - self.null[columns]
+        rows = rows if self.null is None else rows - self.null[columns]
+        if self.nonzero is not None and (at := np.flatnonzero(np.isin(columns, self.nonzero))).size:
+            rows[:, at] = np.where(rows[:, at] == 0, np.nan, rows[:, at])
+        return rows
 
     def shifted(self, by: float) -> FitData:
         """Return the same rows with null values that are larger by a number."""

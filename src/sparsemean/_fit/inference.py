@@ -138,6 +138,8 @@ class Values:
     """Selected columns that hold one value only."""
     at_null: IntArray
     """Selected features without an interval, as it would end at the null value: many values are exactly that."""
+    nonzero: IntArray
+    """Selected features whose value and interval are of those of their values that are not the null value."""
 
 
 def estimate_support(data: FitData, selection: Selection) -> tuple[Selection, Values]:
@@ -164,24 +166,27 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     offset = np.zeros(d) if data.null is None else data.null
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
-        return Values(mean, ends, support, support)
+        return Values(mean, ends, support, support, support)
     error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         used = [levels[level] for level in intervals.levels_used(plan)]
-        low, high = intervals.all_sizes(used, error=error, bad_rows=plan.bad_rows)
         value = _value(used, selection.best[columns], plan)
+        (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
+        if plan.dealing == "blocks":
+            (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
+            value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
         with np.errstate(over="ignore"):  # what is infinitely far apart is not the same
             same = high_end - low_end <= 1e-12 * np.abs(low_end)
-        return np.vstack((value, low, high, same))
+        return np.vstack((value, low, high, same, other))
 
-    value, low, high, same = data.means(support, work, data.buckets.partition.depth)
+    value, low, high, same, other = data.means(support, work, data.buckets.partition.depth)
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
-    return Values(mean, ends, _constant(data, support[same.astype(bool)]), at_null)
+    return Values(mean, ends, _constant(data, support[same.astype(bool)]), at_null, support[other.astype(bool)])
 
 
 def _constant(data: FitData, candidates: IntArray) -> IntArray:

@@ -137,6 +137,11 @@ def _repeated_rows(table: Table) -> list[str]:
 def of_values(values: Values, table: Table) -> list[str]:
     """Name selected features whose values are mostly the null value."""
     messages = []
+    if values.nonzero.size:
+        messages.append(
+            f"{values.nonzero.size} selected feature(s) are often exactly the null value: the test, the value and the "
+            f"interval are of their other values, not of a mean of all: {named(table, values.nonzero)}"
+        )
     if values.at_null.size:
         messages.append(
             f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}: the test is of the other values, "

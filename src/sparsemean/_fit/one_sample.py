@@ -170,7 +170,7 @@ def estimate_from_counts(
     counts, inference = on_host((counts, settle(data, counts, inference)))
     data = data.keep(inference.selection.support)
     selection, values = estimate_support(data, inference.selection)
-    support = selection.support
+    support, data = selection.support, replace(data, nonzero=values.nonzero)
     with one_blas_thread():
         rows = screening.screen(data, support)
         skewed = screening.flag_skewed(data, rows, support)

@@ -188,14 +188,14 @@ def locate_features(
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
-    gaps = int(np.count_nonzero(np.isnan(X))) if data.buckets.skip_missing else 0
+    gaps = int(np.count_nonzero(np.isnan(X)))
     if gaps:
         centre = medians(X) if centre is None else centre
     if gaps and how != "auto":
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
     located = refined(how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre)
-    words = (located.how, without, _gaps(gaps, X.size, how) if gaps else "")
+    words = (located.how, without, _gaps(gaps, X.size, how) if gaps and data.buckets.skip_missing else "")
     return located.said("; ".join(filter(None, words)))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
+from sparsemean._stats.signed_rank_null import critical_sum
+from sparsemean._stats.signed_ranks import caps_of, slack_of
 from sparsemean._util.records import FloatArray, Plan
 
 
@@ -50,6 +53,80 @@ def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
         if rank >= 1:
             ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]
     return ends
+
+
+def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArray:
+    """Return the null values that the test of a plan does not reject, of bucket means of all levels, as two rows.
+
+    Of one side the other end is infinite.
+    """
+    if plan.test == "ranks":
+        return rank_interval(levels[0], plan, error=error)
+    used, both = [levels[level] for level in levels_used(plan)], plan.alternative == "two-sided"
+    ends = all_sizes(used, error=error if both else 2 * error, bad_rows=plan.bad_rows)
+    if not both:
+        greater = plan.alternative == "greater"
+        ends[int(greater)] = np.inf if greater else -np.inf
+    return ends
+
+
+def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
+    """Return the interval of each column by capped signed ranks, under a plan."""
+    return by_ranks(values, error=error, bad_rows=plan.bad_rows, n_rows=plan.n_units, alternative=plan.alternative)
+
+
+def given_nonzero(
+    levels: list[FloatArray], plan: Plan, ends: FloatArray, *, error: float
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return intervals of values that are not zero in place of those of all values that hold zero, and say where.
+
+    Tests leave zeros out. Where these are many, an interval of all values holds zero beside a test that rejects it; the
+    same test of the other values gives one that agrees with it, and speaks of them.
+    """
+    holds = np.flatnonzero((ends[0] <= 0) & (ends[1] >= 0) & (levels[0] == 0).any(axis=0))
+    changed = np.zeros(ends.shape[1], dtype=bool)
+    if holds.size:
+        rows = levels[0][:, holds]
+        other = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
+        agrees = (other[0] > 0) | (other[1] < 0)
+        ends[:, holds[agrees]] = other[:, agrees]
+        changed[holds[agrees]] = True
+    return ends, changed
+
+
+def by_ranks(values: FloatArray, *, error: float, bad_rows: int, n_rows: int, alternative: str) -> FloatArray:
+    """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
+
+    All caps share the error. Ties count against rejection and no value is left out for being the null value, so that
+    what is rejected grows as a null value moves away, and with it what an interval leaves out. NaN is no value; a bad
+    row may have hidden one or put it there, which moves sums by no more than turning its sign does.
+    """
+    from sparsemean._kernels.rank_ends import lower_ends  # numba takes its time
+
+    caps = np.array(caps_of(n_rows))
+    log_error = math.log(error / (caps.size * (2 if alternative == "two-sided" else 1)))
+    ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
+    ordered = np.sort(values, axis=0)  # NaN goes to the end
+    there = np.sum(~np.isnan(values), axis=0)
+    found = np.empty(caps.size)
+    for column, number in enumerate(there.tolist()):
+        x, slack = np.ascontiguousarray(ordered[:number, column]), np.array([number])
+        needed = np.array([
+            critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0]) for cap in caps.tolist()
+        ])  # fmt: skip
+        each: list[list[float]] = [[-np.inf], [np.inf]]
+        for side, name in enumerate(("greater", "less")):
+            if alternative in (name, "two-sided"):
+                lower_ends(x if side == 0 else -x[::-1], caps, needed, found)
+                each[side] = (found if side == 0 else -found).tolist()
+        ends[:, column] = _joint(each[0], each[1])
+    return ends
+
+
+def _joint(lows: list[float], highs: list[float]) -> tuple[float, float]:
+    """Return what all intervals have in common; where they contradict each other, all that any of them holds."""
+    low, high = max(lows), min(highs)
+    return (low, high) if low <= high else (min(lows), max(highs))
 
 
 def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:

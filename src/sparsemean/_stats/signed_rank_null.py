@@ -68,6 +68,17 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     return out
 
 
+@lru_cache(maxsize=4096)
+def critical_sum(values: int, cap: int, log_error: float) -> int:
+    """Return the smallest sum whose tail is no larger than an error, by halving; one more than there can be if none."""
+    low, high = 0, int(score_sums(np.array([values]), cap)[0]) + 1
+    while low < high:
+        middle = (low + high) // 2
+        enough = log_tails(np.array([values]), cap, np.array([middle]))[0] <= log_error
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return low
+
+
 @lru_cache(maxsize=1024)
 def _table(number: int, cap: int) -> FloatArray:
     """Return log P(T ≥ t) for t from 0 to the largest sum, by adding one value after the other."""
