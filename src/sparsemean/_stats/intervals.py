@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
 from sparsemean._stats.signed_rank_null import critical_sum
-from sparsemean._stats.signed_ranks import caps_of, slack_of
+from sparsemean._stats.signed_ranks import caps_of, shares_of, slack_of
 from sparsemean._util.records import FloatArray, Plan
 
 
@@ -101,10 +100,10 @@ def by_ranks(values: FloatArray, *, error: float, bad_rows: int, n_rows: int, al
     what is rejected grows as a null value moves away, and with it what an interval leaves out. NaN is no value; a bad
     row may have hidden one or put it there, which moves sums by no more than turning its sign does.
     """
-    from sparsemean._kernels.rank_ends import lower_ends  # numba takes its time
+    from sparsemean._kernels.signed_ranks import lower_ends  # numba takes its time
 
     caps = np.array(caps_of(n_rows))
-    log_error = math.log(error / (caps.size * (2 if alternative == "two-sided" else 1)))
+    log_errors = np.log(error / (2 if alternative == "two-sided" else 1) * shares_of(n_rows))
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
     ordered = np.sort(values, axis=0)  # NaN goes to the end
     there = np.sum(~np.isnan(values), axis=0)
@@ -112,7 +111,8 @@ def by_ranks(values: FloatArray, *, error: float, bad_rows: int, n_rows: int, al
     for column, number in enumerate(there.tolist()):
         x, slack = np.ascontiguousarray(ordered[:number, column]), np.array([number])
         needed = np.array([
-            critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0]) for cap in caps.tolist()
+            critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0])
+            for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
         ])  # fmt: skip
         each: list[list[float]] = [[-np.inf], [np.inf]]
         for side, name in enumerate(("greater", "less")):

@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr
+from scipy.special import gammaln
 
 from sparsemean._stats.arrays import group_indices
 from sparsemean._util.records import FloatArray, IntArray
@@ -21,12 +21,6 @@ TABLED = 128
 NEAR = 2000
 """Sums no farther than this from the largest are counted one by one, however many values there are."""
 ENLARGED = 1.005
-NODES, WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(16))
-NODES = NODES + 0.5
-FLAT = 3.0
-"""Where the largest half angle exceeds it, an integral has a closed form that loses no digits; nodes are for less."""
-ROUNDS = 60
-PRECISE = 1e-9
 LOG_2 = math.log(2.0)
 
 
@@ -64,7 +58,11 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
         out[near[at]] = counts - values[near[at]] * LOG_2
     far = np.flatnonzero(asked & (values > TABLED) & (deficit > NEAR))
     if far.size:
-        out[far] = np.minimum(0.0, _saddlepoint(values[far], cap, sums[far]) + math.log(ENLARGED))
+        from sparsemean._kernels.signed_ranks import saddlepoint  # numba takes its time
+
+        found = np.empty(far.size)
+        saddlepoint(np.ascontiguousarray(values[far]), cap, np.ascontiguousarray(sums[far]), found)
+        out[far] = np.minimum(0.0, found + math.log(ENLARGED))
     return out
 
 
@@ -116,66 +114,3 @@ def _log_subsets(cap: int) -> FloatArray:
     for score in range(1, min(cap - 1, NEAR) + 1):
         count[score:] = count[score:] + count[:-score]  # the right side is complete before it is stored
     return np.log(np.cumsum(count))
-
-
-def _saddlepoint(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
-    """Return log P(T ≥ sum) by the formula of Lugannani and Rice, each number of values above its cap or not."""
-    capped = np.minimum(values, cap).astype(np.float64)
-    rest = values - capped
-    y = sums - 0.5 - score_sums(values, cap) / 2
-    s = 4 * y / (capped * (capped + 1) * (2 * capped + 1) / 6 + rest * capped**2)
-    moving = np.arange(s.size)
-    for _ in range(ROUNDS):
-        _, first, second = _cumulants(s[moving], capped[moving], rest[moving])
-        before = s[moving]
-        s[moving] = np.clip(before + (y[moving] - first) / second, before / 2, 2 * before)
-        moving = moving[np.abs(s[moving] - before) > PRECISE * before]
-        if not moving.size:
-            break
-    cumulant, _, second = _cumulants(s, capped, rest)
-    w = np.sqrt(2 * np.maximum(s * y - cumulant, np.finfo(np.float64).tiny))
-    u = 2 * np.sinh(s / 2) * np.sqrt(second)
-    log_density = -0.5 * w * w - 0.5 * math.log(2 * math.pi)
-    return np.asarray(log_density + np.log(np.exp(log_ndtr(-w) - log_density) + 1 / u - 1 / w))
-
-
-def _cumulants(s: FloatArray, capped: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the cumulant function Σ log cosh(s·score/2) of the centred sum and its first two derivatives.
-
-    The sum over i = 1 … C is an integral and its ends (Euler and Maclaurin): terms beyond the first derivative vanish
-    at 0, where the function is even, and are below 1e-6 at C.
-    """
-    half = s * capped / 2
-    tanh, log_cosh = np.tanh(half), _log_cosh(half)
-    sech = 1 - tanh * tanh
-    value, first, second = (np.empty_like(s) for _ in range(3))
-    for large, at in ((True, np.flatnonzero(half > FLAT)), (False, np.flatnonzero(half <= FLAT))):
-        integral = _integral if large else _by_nodes
-        value[at], first[at], second[at] = integral(s[at], capped[at])
-    value += log_cosh / 2 + s * tanh / 24
-    first += capped * tanh / 4 + (tanh / 2 + s * capped / 4 * sech) / 12
-    second += capped**2 * sech / 8 + (capped * sech / 2 - s * capped**2 / 4 * tanh * sech) / 12
-    return value + rest * log_cosh, first + rest * capped / 2 * tanh, second + rest * capped**2 / 4 * sech
-
-
-def _log_cosh(x: FloatArray) -> FloatArray:
-    return np.asarray(x + np.log1p(np.exp(-2 * x)) - LOG_2)
-
-
-def _by_nodes(s: FloatArray, capped: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Integrate log cosh(s·x/2) and its derivatives in s over x from 0 to C by Gauss's nodes."""
-    x = capped[:, np.newaxis] * NODES / 2
-    tanh = np.tanh(s[:, np.newaxis] * x)
-    cosh = _log_cosh(s[:, np.newaxis] * x)
-    return (cosh @ WEIGHTS) * capped, ((x * tanh) @ WEIGHTS) * capped, ((x * x * (1 - tanh * tanh)) @ WEIGHTS) * capped
-
-
-def _integral(s: FloatArray, capped: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same in closed form: ∫ log cosh = H²/2 − H·log 2 + (π²/12 + Li₂(−e^(−2H)))/2."""
-    half = s * capped / 2
-    z = np.exp(-2 * half)  # below e⁻⁶: three terms of the dilogarithm leave 1e-11
-    whole = half**2 / 2 - half * LOG_2 + (math.pi**2 / 12 - z + z**2 / 4 - z**3 / 9) / 2
-    tanh, log_cosh = np.tanh(half), _log_cosh(half)
-    first = -2 * whole / s**2 + capped / s * log_cosh
-    second = 4 * whole / s**3 - 2 * capped / s**2 * log_cosh + capped**2 / (2 * s) * tanh
-    return 2 / s * whole, first, second
