@@ -99,17 +99,6 @@ class SignTestNull:
         return p  # type: ignore[no-any-return]
 
 
-def sign_test(k: IntArray, n: CountArray | IntArray) -> FloatArray:
-    """Return min(1, 2·P(Bin(n, ½) ≥ k)), and 1 where 2k ≤ n.
-
-    Examples
-    --------
-    >>> sign_test(np.array([10, 9, 5]), np.array([10, 10, 10]))
-    array([0.00195312, 0.02148438, 1.        ])
-    """
-    return SignTestNull(n).p_values(k[:, np.newaxis], slice(None))[:, 0]  # type: ignore[arg-type]
-
-
 def _of_fewer(k: IntArray, n: CountArray, most: int) -> FloatArray:
     """Return the p-values of majorities ``k`` of ``n`` signs each, less than ``most``: each pair is asked for once."""
     xp, width = namespace(k), most + 2
