@@ -13,6 +13,7 @@ from sparsemean import Estimate, sparse_mean
 from sparsemean._stats.dependence import ALARM, MOST_COLUMNS, neighbour_z, neighbours_alike
 
 from command import expect as run
+from conftest import Claims
 
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
 DEPENDENT = "LOOK DEPENDENT: neighbours are alike"
@@ -57,12 +58,15 @@ def test_independent_rows_raise_no_alarm(kind: str, shape: tuple[int, int]) -> N
 
 
 @pytest.mark.parametrize("kind", ["Gaussian", "elliptical", "correlated features", "row scales", "80 % zeros"])
-def test_fits_of_independent_rows_raise_no_alarm(kind: str) -> None:
+def test_fits_of_independent_rows_raise_no_alarm(kind: str, claims: Claims) -> None:
     """200 fits of each of five kinds, with two means among them, their centres known or not."""
+    alarmed = 0
     for seed in range(200):
         X = INDEPENDENT[kind](np.random.default_rng(seed), 120, 8) + np.where(np.arange(8) < 2, 3.0, 0.0)
         found = sparse_mean(X[:, : 8 if seed % 2 else 4], refine=None, contamination=0.02)
-        assert not any(DEPENDENT in note for note in found.status.messages)
+        alarmed += any(DEPENDENT in note for note in found.status.messages)
+    claims.add(f"fits that call independent rows dependent, {kind}, n = 120", f"{alarmed} of 200", "0", "0–199")
+    assert not alarmed
 
 
 @pytest.mark.parametrize("shape", [(300, 100), (1000, 100), (2000, 30)])
