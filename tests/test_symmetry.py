@@ -143,6 +143,14 @@ def test_rejected_rows_do_not_make_a_feature_look_skewed() -> None:
     assert sparse_mean(X, contamination=0.05, screen_rows=False).skewed[:3].tolist() == [1, 1, 1]
 
 
+def test_rejected_rows_do_not_hide_that_a_feature_is_skewed() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.lognormal(size=(2000, 40)) - np.exp(0.5)
+    X[rng.choice(2000, 100, replace=False)] = -3.0 * np.abs(rng.standard_cauchy((100, 40)))
+    assert (sparse_mean(X, contamination=0.05).skewed == 1).all()
+    assert (sparse_mean(X, contamination=0.05, screen_rows=False).skewed == 1).mean() < 0.2  # what bad rows can do
+
+
 def test_where_it_cannot_be_told_that_is_said_once() -> None:
     said = "symmetry not checkable at 120 rows: where noise is skewed a value is no mean"
     few = sparse_mean(mixed(120)[:, 1:2], contamination=0)

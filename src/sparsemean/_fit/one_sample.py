@@ -173,10 +173,10 @@ def estimate_from_counts(
     support, data = selection.support, replace(data, nonzero=values.nonzero)
     with one_blas_thread():
         rows = screening.screen(data, support)
-        skewed = screening.flag_skewed(data, rows, support)
-        alike = screening.neighbours_alike(data, rows, support)
         located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
         rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+        skewed = screening.flag_skewed(data, rows, support)
+        alike = screening.neighbours_alike(data, rows, support)
     extra = _uncertified(data, rows, selection, request=request, progress=recounting) if recount else None
     notes = (
         *messages.of_dependence(alike, data.units, table),
