@@ -182,12 +182,12 @@ def locate_features(
     else:
         X = data.values(features)[screening.kept]
         share = screening.share(plan)
-        if method in ("auto", None) and plan.noise != "skewed":
-            X, without = _without_factors(data, screening, features, X=X)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
+    if how == "auto" and plan.refine_on != "buckets":
+        X, without = _without_factors(data, screening, features, X=X)
     gaps = int(np.count_nonzero(np.isnan(X)))
     if gaps:
         centre = medians(X) if centre is None else centre
@@ -195,8 +195,9 @@ def locate_features(
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
     located = refined(how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre)
-    words = (located.how, without, _gaps(gaps, X.size, how) if gaps and data.buckets.skip_missing else "")
-    return located.said("; ".join(filter(None, words)))
+    if gaps and data.buckets.skip_missing:
+        located = located.said(f"{located.how}; {_gaps(gaps, X.size, how)}")
+    return located.said(f"{without}: {located.how}") if without else located
 
 
 def _without_factors(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,8 @@ LEAST_COLUMNS = 20
 LEAST_ROWS = 50
 """Rows below which eigenvalues of pure noise lie far apart."""
 MOST_FACTORS = 8
-"""Factors that are looked for; of few rows fewer, as each takes a degree of freedom."""
+"""Factors that are looked for, where there are `ROWS_EACH` rows for each: every slope takes a degree of freedom."""
+ROWS_EACH = 20
 GAP = 1.5
 """Ratio of neighbouring eigenvalues that tells factors from noise, whose largest eigenvalues lie close together."""
 BLOCK = 16
@@ -32,11 +34,21 @@ SURELY = 4.0
 """Standard errors that the median of a score may be away from zero, beyond what bad rows can do."""
 WORTH = 0.95
 """A feature is adjusted where its spread falls below this share: less would not pay for the slopes' own error."""
+FAR = 3.0
+"""Mean square of a row's scores beyond which it is weighted down."""
 HUBER, BIWEIGHT = 1.345, 4.685
 """In robust deviations: 95 % efficiency under Gaussian noise."""
 STEPS = 8
 """Reweighted fits of each kind; slopes need two digits only, as they multiply the mean of a score."""
+WIDE = 10.0
+"""In median absolute values: entries farther out are nothing but far."""
+TELLING = 256
+"""Columns that scores are computed from, those with the largest loadings: enough of them for errors to average out."""
+TINY = 1e-6
+"""In the place of a spread of zero, in median absolute values."""
 Single = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+Sizes = npt.NDArray[np.floating[Any]]
 
 
 class Factors(NamedTuple):
@@ -56,25 +68,27 @@ def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator
     those rows at its ends has. So is a score whose median is farther from zero than those rows at one end make it:
     there the means off the support are not zero.
     """
-    nothing = Factors(np.empty((values.shape[0], 0)), 0)
-    if min(values.shape[0] - LEAST_ROWS, values.shape[1] - LEAST_COLUMNS) < 0:
+    n = values.shape[0]
+    nothing = Factors(np.empty((n, 0)), 0)
+    if n < LEAST_ROWS:
         return nothing
-    clipped, has = _clipped(values)
-    if clipped.shape[1] < LEAST_COLUMNS:
+    scaled, has = _scaled(values)
+    if scaled.shape[1] < LEAST_COLUMNS:
         return nothing
-    step = -(-clipped.shape[0] // ROWS)
+    step = -(-n // ROWS)
+    clipped = np.clip(scaled, -CLIP, CLIP)
     directions, eigenvalues = _leading(clipped[::step], None if has is None else has[::step], rng)
-    count = number_of_factors(eigenvalues, clipped.shape[0])
-    scores = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
-    if has is not None:
-        # The least squares score of the entries that are there, but for factors that are then no longer orthogonal.
-        scores /= np.maximum(has.astype(np.float32) @ directions[:, :count] ** 2, 1.0 / clipped.shape[1])
-    spread = GAUSSIAN * np.median(np.abs(scores), axis=0)
+    count = number_of_factors(eigenvalues, n)
+    places = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
+    spread = GAUSSIAN * np.median(np.abs(places), axis=0)
     widened = GAUSSIAN * NormalDist().inv_cdf(0.5 + 0.25 / (1 - share))
+    away = NormalDist().inv_cdf(0.5 / (1 - share)) + SURELY * math.sqrt(math.pi / 2 / n)
     real = spread**2 > GAP * widened**2 * eigenvalues[count]
-    away = NormalDist().inv_cdf(0.5 / (1 - share)) + SURELY * math.sqrt(math.pi / 2 / values.shape[0])
-    real &= np.abs(np.median(scores, axis=0)) <= away * spread
-    return Factors(scores[:, real] / spread[real], clipped.shape[1])
+    real &= np.abs(np.median(places, axis=0)) <= away * spread
+    if not real.any():
+        return nothing
+    scores = _scores(scaled, has, directions[:, :count][:, real], start=places[:, real])
+    return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), scaled.shape[1])
 
 
 def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
@@ -87,15 +101,16 @@ def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
     >>> number_of_factors(np.array([1.4, 1.3, 1.2, 1.1]), 600)
     0
     """
-    most = min(MOST_FACTORS, eigenvalues.size - 1, n // LEAST_COLUMNS)
+    most = min(MOST_FACTORS, eigenvalues.size - 1, n // ROWS_EACH)
     gaps = np.flatnonzero(eigenvalues[:most] > GAP * eigenvalues[1 : most + 1])
     return int(gaps[-1]) + 1 if gaps.size else 0
 
 
-def _clipped(values: FloatArray) -> tuple[Single, npt.NDArray[np.bool_] | None]:
-    """Return columns over their median absolute value, clipped, and where values are there; None: nowhere missing.
+def _scaled(values: FloatArray) -> tuple[Single, Flags | None]:
+    """Return columns over their median absolute value, and where values are there; None: nowhere missing.
 
-    Unlike for the screening of rows they stay about zero, their mean: how far scores are from it is what is wanted.
+    Columns mostly zero, or mostly missing, are left out. Unlike for the screening of rows they stay about zero, their
+    mean: how far scores are from it is what is wanted. What is missing lies there.
     """
     step = max(1, values.shape[0] // FOR_SCALE)
     gaps = np.isnan(values)
@@ -106,12 +121,12 @@ def _clipped(values: FloatArray) -> tuple[Single, npt.NDArray[np.bool_] | None]:
     else:
         unit = medians(np.abs(values[::step]))
         used = (unit > 0) & (has.mean(axis=0) >= MOSTLY)
-    with np.errstate(over="ignore"):
-        clipped = np.clip(values[:, used] / unit[used], -CLIP, CLIP).astype(np.float32)
-    return (clipped, None) if has is None else (np.where(has[:, used], clipped, np.float32(0)), has[:, used])
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        scaled = np.clip(values[:, used] / unit[used], -WIDE, WIDE).astype(np.float32)
+    return (scaled, None) if has is None else (np.where(has[:, used], scaled, np.float32(0)), has[:, used])
 
 
-def _leading(clipped: Single, has: npt.NDArray[np.bool_] | None, rng: np.random.Generator) -> tuple[Single, FloatArray]:
+def _leading(clipped: Single, has: Flags | None, rng: np.random.Generator) -> tuple[Single, FloatArray]:
     """Return the directions in which rows vary most about their mean, and the variances, by block power iteration."""
     if has is None:
         centred = clipped - clipped.mean(axis=0)
@@ -126,6 +141,30 @@ def _leading(clipped: Single, has: npt.NDArray[np.bool_] | None, rng: np.random.
         variances, turn = np.linalg.eigh(np.asarray(places.T @ places, dtype=np.float64) / n)
         directions = directions @ turn[:, ::-1].astype(np.float32)
     return directions, variances[::-1]
+
+
+def _scores(scaled: Single, has: Flags | None, directions: Single, *, start: FloatArray) -> FloatArray:
+    """Return the scores of each row by a robust regression of its entries on the directions.
+
+    A few entries that are off then move a score by little; sums of clipped entries they would move by their share.
+    """
+    length = np.einsum("ij,ij->i", directions, directions)
+    told = np.sort(np.argsort(-length, kind="stable")[:TELLING])
+    scaled, loadings, scores = scaled[:, told], directions[told], start
+    step = max(1, scaled.shape[0] // FOR_SCALE)
+    products = np.einsum("ij,ik->ijk", loadings, loadings).reshape(told.size, -1)
+    for weigh in (_huber, _huber, _biweight, _biweight):
+        r = np.abs(scaled - scores.astype(np.float32) @ loadings.T)
+        spread = np.maximum(GAUSSIAN * scales(r, step), TINY).astype(np.float32)
+        weight = weigh(r / spread) / spread**2
+        if has is not None:
+            weight *= has[:, told]
+        square = np.asarray(weight @ products, dtype=np.float64).reshape(-1, loadings.shape[1], loadings.shape[1])
+        # As if there were one entry more that is zero: a row of which little is known has a score near zero.
+        square += np.diag(1 / np.mean(scores**2, axis=0))
+        right = np.asarray((weight * scaled) @ loadings, dtype=np.float64)
+        scores = np.asarray(np.linalg.solve(square, right[..., np.newaxis])[..., 0])
+    return scores
 
 
 def take_out(X: FloatArray, factors: Factors) -> tuple[FloatArray, int]:
@@ -153,28 +192,46 @@ def _spread(x: FloatArray) -> float:
 def robust_slopes(x: FloatArray, scores: FloatArray) -> FloatArray:
     """Return the slopes of a regression of ``x`` on scores, in robust deviations, that few rows cannot turn.
 
-    Rows with far scores are weighted down whatever their x is (Mallows), then rows by their residuals, at first with
-    Huber's weights, whose fit is unique, then with the biweight, for which far residuals do not count at all.
+    A row turns a slope the more, the farther its scores are out. So the half of the rows nearest to zero comes first,
+    with Huber's weights, whose fit is unique; then all rows, those farther out weighted down (Mallows) and with the
+    biweight, for which rows that do not agree with that first fit do not count at all.
     """
-    n, k = scores.shape
-    slopes = np.zeros(k)
-    if n < LEAST_ROWS:
-        return slopes
-    design = np.column_stack((np.ones(n), scores))
+    k = scores.shape[1]
+    if x.size < LEAST_ROWS:
+        return np.zeros(k)
+    design = np.column_stack((np.ones(x.size), scores))
     squares = np.einsum("ij,ij->i", scores, scores)
-    near = np.minimum(1.0, (k + 2 * math.sqrt(2 * k)) / np.maximum(squares, 1.0))
-    r = x - np.median(x)
-    for turn in range(2 * STEPS):
-        spread = GAUSSIAN * float(np.median(np.abs(r)))
-        if not spread > 0:
-            break
-        t = np.abs(r) / spread
-        if turn < STEPS:
-            weight = near * np.minimum(1.0, HUBER / np.maximum(t, HUBER))
-        else:
-            weight = near * np.where(t < BIWEIGHT, (1 - (t / BIWEIGHT) ** 2) ** 2, 0.0)
-        weighted = design * weight[:, np.newaxis]
-        fitted = np.linalg.lstsq(weighted.T @ design, weighted.T @ np.where(weight > 0, x, 0.0), rcond=None)[0]
-        r = x - design @ fitted
-        slopes = fitted[1:]
-    return slopes
+    inner = squares <= np.median(squares)
+    fitted = np.concatenate(([np.median(x)], np.zeros(k)))
+    for _ in range(STEPS):
+        fitted, spread = _reweighted(x[inner], design[inner], fitted, weigh=_huber)
+    near = FAR / np.maximum(squares / k, FAR)
+    for _ in range(STEPS):
+        fitted, _ = _reweighted(x, design, fitted, weigh=lambda t: near * _biweight(t), spread=spread)
+    return fitted[1:]
+
+
+def _reweighted(
+    x: FloatArray,
+    design: FloatArray,
+    fitted: FloatArray,
+    *,
+    weigh: Callable[[Sizes], Sizes],
+    spread: float | None = None,
+) -> tuple[FloatArray, float]:
+    """Return a least squares fit with weights by the residuals of the one before, and their robust deviation."""
+    r = np.abs(x - design @ fitted)
+    spread = GAUSSIAN * float(np.median(r)) if spread is None else spread
+    if not spread > 0:
+        return fitted, 0.0
+    with np.errstate(over="ignore"):  # what is too far to be divided has no weight
+        weighted = design * weigh(r / spread)[:, np.newaxis]
+    return np.asarray(np.linalg.lstsq(weighted.T @ design, weighted.T @ x, rcond=None)[0], dtype=np.float64), spread
+
+
+def _huber(t: Sizes) -> Sizes:
+    return np.asarray(HUBER / np.maximum(t, HUBER))
+
+
+def _biweight(t: Sizes) -> Sizes:
+    return np.asarray((1 - np.minimum(t / BIWEIGHT, 1.0) ** 2) ** 2)
