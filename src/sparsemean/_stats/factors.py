@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import dropna, medians
+from sparsemean._stats.arrays import dropna, fillna, medians
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.row_scores import CLIP, FOR_SCALE, MOSTLY, scales
 from sparsemean._util.records import FloatArray
@@ -38,14 +38,14 @@ FAR = 3.0
 """Mean square of a row's scores beyond which it is weighted down."""
 HUBER, BIWEIGHT = 1.345, 4.685
 """In robust deviations: 95 % efficiency under Gaussian noise."""
-STEPS = 8
+STEPS = 5
 """Reweighted fits of each kind; slopes need two digits only, as they multiply the mean of a score."""
 WIDE = 10.0
 """In median absolute values: entries farther out are nothing but far."""
 TELLING = 256
 """Columns that scores are computed from, those with the largest loadings: enough of them for errors to average out."""
 TINY = 1e-6
-"""In the place of a spread of zero, in median absolute values."""
+"""In the place of a spread of zero, in units of a column."""
 Single = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Sizes = npt.NDArray[np.floating[Any]]
@@ -72,11 +72,10 @@ def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator
     nothing = Factors(np.empty((n, 0)), 0)
     if n < LEAST_ROWS:
         return nothing
-    scaled, has = _scaled(values)
+    scaled, clipped, has = _scaled(values)
     if scaled.shape[1] < LEAST_COLUMNS:
         return nothing
     step = -(-n // ROWS)
-    clipped = np.clip(scaled, -CLIP, CLIP)
     directions, eigenvalues = _leading(clipped[::step], None if has is None else has[::step], rng)
     count = number_of_factors(eigenvalues, n)
     places = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
@@ -106,11 +105,12 @@ def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
     return int(gaps[-1]) + 1 if gaps.size else 0
 
 
-def _scaled(values: FloatArray) -> tuple[Single, Flags | None]:
-    """Return columns over their median absolute value, and where values are there; None: nowhere missing.
+def _scaled(values: FloatArray) -> tuple[Single, Single, Flags | None]:
+    """Return columns in units of their own, the same clipped, and where values are there; None: nowhere missing.
 
-    Columns mostly zero, or mostly missing, are left out. Unlike for the screening of rows they stay about zero, their
-    mean: how far scores are from it is what is wanted. What is missing lies there.
+    The unit is the deviation of what is clipped at `CLIP` median absolute values: with variances of one no column is a
+    direction by itself. Columns mostly zero, mostly missing or constant are left out. Unlike for the screening of rows
+    they stay about zero, their mean: how far scores are from it is what is wanted. What is missing lies there.
     """
     step = max(1, values.shape[0] // FOR_SCALE)
     gaps = np.isnan(values)
@@ -121,9 +121,14 @@ def _scaled(values: FloatArray) -> tuple[Single, Flags | None]:
     else:
         unit = medians(np.abs(values[::step]))
         used = (unit > 0) & (has.mean(axis=0) >= MOSTLY)
+        values = fillna(values, 0.0)
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
         scaled = np.clip(values[:, used] / unit[used], -WIDE, WIDE).astype(np.float32)
-    return (scaled, None) if has is None else (np.where(has[:, used], scaled, np.float32(0)), has[:, used])
+    clipped = np.clip(scaled, -CLIP, CLIP)
+    deviation = clipped.std(axis=0)
+    varied = deviation > TINY
+    scaled, clipped = scaled[:, varied] / deviation[varied], clipped[:, varied] / deviation[varied]
+    return scaled, clipped, None if has is None else has[:, used][:, varied]
 
 
 def _leading(clipped: Single, has: Flags | None, rng: np.random.Generator) -> tuple[Single, FloatArray]:
