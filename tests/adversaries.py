@@ -10,8 +10,8 @@ FAR = 1e6
 KINDS = ("none", "constant bias", "far rows", "adaptive")
 
 
-def attack(X: np.ndarray, kind: str, m: int, *, seed: int, skewed: bool = False) -> None:
-    """Replace ``m`` rows of ``X``; the adaptive adversary knows whether the fit allows for skewed noise."""
+def attack(X: np.ndarray, kind: str, m: int, *, seed: int) -> None:
+    """Replace ``m`` rows of ``X``."""
     if m == 0 or kind == "none":
         return
     if kind == "constant bias":
@@ -19,12 +19,12 @@ def attack(X: np.ndarray, kind: str, m: int, *, seed: int, skewed: bool = False)
     elif kind == "far rows":
         X[-m:] = FAR
     else:
-        adaptive(X, m, seed=seed, skewed=skewed)
+        adaptive(X, m, seed=seed)
 
 
-def adaptive(X: np.ndarray, m: int, *, seed: int, skewed: bool) -> None:
+def adaptive(X: np.ndarray, m: int, *, seed: int) -> None:
     """Spend all rows on the feature nearest to selection, whether or not it has a mean: every feature is fair game."""
     no_mean, rng = np.zeros(X.shape[1]), np.random.default_rng(seed)
-    options = {"aim": "false_positive", "seed": seed, "noise": "skewed" if skewed else "symmetric", "distance": 1e12}
+    options = {"aim": "false_positive", "seed": seed, "distance": 1e12}
     rows, chosen = attacks.get("adaptive")(X, no_mean, rng, np.arange(m), **options)
     X[chosen] = rows

@@ -8,7 +8,6 @@ import pytest
 
 from sparsemean import Estimate, load, simulate, sparse_mean
 from sparsemean._stats.planning import PRESET
-from sparsemean.errors import InputError
 
 DATA = simulate.make_contaminated(600, 60, [3, -2, 1], distribution="t", shape=3.0, random_state=0).X
 
@@ -127,9 +126,8 @@ def test_skewed_noise_is_noticed() -> None:
     assert result.skewed.tolist() == [1, 1, 1, 0, 0, 0]
     said = next(m for m in result.status.messages if "centre, not mean: 3 selected feature(s)" in m)
     assert said.endswith(": 0, 1, 2")
-    np.testing.assert_array_equal(
-        sparse_mean(X, contamination=0.005, noise="skewed", random_state=0).support, [3, 4, 5]
-    )
+    by_mean = sparse_mean(X, contamination=0.005, target="mean", scale=np.repeat((2.0, 1.0), 3))
+    np.testing.assert_array_equal(by_mean.support, [3, 4, 5])
 
 
 @pytest.mark.parametrize(
@@ -163,7 +161,9 @@ def test_paper_buckets_with_an_error_rate() -> None:
     assert (result.p_adjusted[:3] < 0.05).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"selection": "fdr"}, {"noise": "skewed"}, {"null": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"selection": "fdr"}, {"target": "mean", "scale": 5.0}, {"null": 0.5}], ids=str
+)
 def test_save_and_load(options: dict, tmp_path) -> None:  # noqa: ANN001
     result = sparse_mean(DATA, contamination=0.02, random_state=0, **options)
     result.save(tmp_path / "x.npz")
@@ -171,8 +171,7 @@ def test_save_and_load(options: dict, tmp_path) -> None:  # noqa: ANN001
     pd.testing.assert_frame_equal(copy.table(all=True), result.table(all=True))
     assert copy.plan == result.plan
     assert copy.summary() == result.summary()
-    if "noise" not in options:
-        np.testing.assert_array_equal(copy.interval([0, 5], X=DATA), result.interval([0, 5]))
+    np.testing.assert_array_equal(copy.interval([0, 5], X=DATA), result.interval([0, 5]))
 
 
 def test_marginal_intervals_are_shorter_than_those_after_selection() -> None:
@@ -192,20 +191,6 @@ def test_fdr_selects_at_least_as_much() -> None:
     assert len(sets[0]) < len(sets[2])
 
 
-def test_skewed_noise_has_no_interval_and_one_size_for_all() -> None:
-    X = np.random.default_rng(2).exponential(size=(2000, 10)) - 1
-    X[:, 0] += 0.6
-    result = sparse_mean(X, contamination=0.01, noise="skewed", random_state=0)
-    np.testing.assert_array_equal(result.support, [0])
-    assert np.isnan(result.intervals).all()
-    assert "no intervals under skewed noise" in result.summary()
-    assert result.bucket_size[0] == 16
-    assert result.beta[0] > 0.5
-    assert result.trajectory(0, n_iter=2000)[-1, 0] == pytest.approx(result.mean[0], rel=0.05)
-    with pytest.raises(InputError, match="be 'symmetric' for intervals"):
-        result.interval(0)
-
-
 def test_shares_of_subjects_are_of_subjects() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 10)) + np.where(np.arange(10) == 0, 5.0, 0.0)
@@ -221,13 +206,6 @@ def test_nothing_can_be_certified_is_not_said_beside_a_support(options: dict[str
     result = sparse_mean(X, contamination=0.0, random_state=0, **options)
     assert result.support.size == 100
     assert "nothing can be certified" not in result.summary()
-
-
-def test_nothing_can_be_certified_under_skewed_noise_is_said() -> None:
-    X = np.random.default_rng(0).exponential(size=(200, 20)) + 1000
-    result = sparse_mean(X, contamination=0.0, noise="skewed", random_state=0)
-    assert result.support.size == 0
-    assert "nothing can be certified: 200 rows are too few" in result.summary()
 
 
 def test_whole_buckets_at_any_number_of_rows() -> None:

@@ -23,8 +23,6 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"contamination": 0.1, "level": 0.2},
     {"selection": "fdr"},
     {"selection": "fdr_by", "contamination": 0},
-    {"noise": "skewed", "contamination": 0.01},
-    {"noise": "skewed", "contamination": 0},
     {"bucket_sizes": (2, 8)},
     {"null": 0.3},
     {"missing": "omit"},
@@ -82,7 +80,7 @@ def test_decisions_stay_on_the_device(options: dict[str, Any], monkeypatch: pyte
 PAPER: dict[str, Any] = {"selection": "paper", "n_buckets": 50, "n_iter": (200, 600), "min_selected": 6}
 
 
-@pytest.mark.parametrize("options", [{}, {"noise": "skewed"}, {"missing": "omit"}, PAPER], ids=str)
+@pytest.mark.parametrize("options", [{}, {"missing": "omit"}, PAPER], ids=str)
 def test_a_fit_of_counts_on_a_device_goes_on_where_the_rows_are(
     options: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:

@@ -62,12 +62,12 @@ def test_uncertified_features_without_refinement_and_by_name() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"refine": "gd"}, {"refine": lambda rows, _: rows.mean(axis=0)}, NEITHER, {"noise": "skewed"}],
-    ids=["default", "gd", "function", "neither", "skewed"],
+    [{}, {"refine": "gd"}, {"refine": lambda rows, _: rows.mean(axis=0)}, NEITHER, {"target": "mean", "scale": 5.0}],
+    ids=["default", "gd", "function", "neither", "mean"],
 )
 def test_file_and_pickle_keep_rows_status_and_uncertified(options: dict[str, Any], tmp_path: Path) -> None:
     X = simulate.make_contaminated(600, 100, MEAN, contamination=0.3, random_state=0).X
-    result = fit(X, contamination=0.01 if "noise" in options else 0.3, **options)
+    result = fit(X, contamination=0.01 if "target" in options else 0.3, **options)
     result.save(tmp_path / "fit.npz")
     for copy in (load(tmp_path / "fit.npz"), pickle.loads(pickle.dumps(result))):
         assert copy.rows is not None

@@ -133,14 +133,6 @@ def test_parameters_that_decide_may_change() -> None:
     np.testing.assert_array_equal(est.result_.q_values, one.result_.q_values)
 
 
-def test_skewed_noise_counts_what_it_needs() -> None:
-    est = streamed(SparseMean(0.01, noise="skewed", random_state=0))
-    one = SparseMean(0.01, noise="skewed", random_state=0).fit(DATA.X)
-    with pytest.raises(InputError, match="noise must be 'symmetric' without the rows"):
-        _ = est.support_
-    np.testing.assert_array_equal(est.complete(DATA.X).result_.p_values, one.result_.p_values)
-
-
 def test_what_comes_too_early_or_is_not_there_is_said() -> None:
     est = SparseMean(random_state=0)
     with pytest.raises(NotFittedError, match="complete must come after partial_fit"):

@@ -55,7 +55,7 @@ def test_an_array_on_a_device_is_fitted_as_on_the_host(cupy: Any, kind: str, ord
     [
         {"selection": "fdr"},
         {"selection": "fdr_by"},
-        {"noise": "skewed", "contamination": 0.0},
+        {"target": "mean", "scale": 4.0},
         {"null": 1.0},
         {"bucket_sizes": (1, 4, 16)},
         {"missing": "omit"},

@@ -95,7 +95,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "paper": {"selection": "paper", "min_selected": 2},
     "one size": {"n_buckets": 100},
     "subjects": {"groups": np.arange(1030) // 3},
-    "skewed": {"noise": "skewed", "contamination": 0.01},
+    "mean": {"target": "mean", "scale": 4.0, "contamination": 0.01},
     "float32": {},
 }
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from sparsemean import Estimate, InputError, Sketch, load_sketch, merge, simulate, sketch, sparse_mean
-from sparsemean._stats.buckets import assign_ranges, cut_blocks
-from sparsemean._util.records import BLOCK
 
 from command import expect
 
@@ -22,31 +20,7 @@ X = DATA.X
 def pieces(*ends: int, gap: int = 0, **options: Any) -> Sketch:
     """Sketch X in pieces between ``ends``, each numbered ``gap`` rows later than without a gap."""
     cut = enumerate(pairwise(ends))
-    return merge([sketch(X[a:b], first_row=a + k * gap, noise="skewed", **options) for k, (a, b) in cut])
-
-
-CUT: dict[str, tuple[Sketch, int]] = {
-    "sealed inside blocks": (pieces(0, 100, 500, 1030, sealed=True), 5),
-    "rows lack": (pieces(0, 500, 1030, gap=100), 3),
-    "tails of institutions": (pieces(0, 500, 1030, gap=12, sealed=True), 2),
-    "both ends": (sketch(X, first_row=10, noise="skewed"), 2),
-}
-
-
-@pytest.mark.parametrize("case", CUT.values(), ids=CUT)
-def test_skewed_noise_is_refused_where_blocks_are_cut(case: tuple[Sketch, int]) -> None:
-    together, cut = case
-    said = (
-        "noise must be 'symmetric' where pieces were sealed, or rows lack, inside blocks of 64: "
-        f"got 'skewed' and {cut} blocks that are cut; cut pieces at multiples of 64"
-    )
-    for again in (None, X):
-        for contamination in (0.0, 0.01):
-            with pytest.raises(InputError) as refused:
-                together.estimate(again, noise="skewed", contamination=contamination)
-            assert str(refused.value) == said
-    found = together.estimate(X, contamination=0.01)
-    assert found.support.size
+    return merge([sketch(X[a:b], first_row=a + k * gap, **options) for k, (a, b) in cut])
 
 
 def same_answer(found: Estimate, expected: Estimate) -> None:
@@ -55,35 +29,10 @@ def same_answer(found: Estimate, expected: Estimate) -> None:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-@pytest.mark.parametrize("noise", ["symmetric", "skewed"])
-def test_one_cut_block_at_the_end_is_one_fit(noise: str, sealed: bool) -> None:
-    expected = sparse_mean(X, random_state=0, contamination=0.01, noise=noise)
-    found = pieces(0, 640, 1030, sealed=sealed).estimate(X, contamination=0.01, noise=noise)
+def test_one_cut_block_at_the_end_is_one_fit(sealed: bool) -> None:
+    expected = sparse_mean(X, random_state=0, contamination=0.01, test="buckets")
+    found = pieces(0, 640, 1030, sealed=sealed).estimate(X, contamination=0.01)
     same_answer(found, expected)
-
-
-def test_one_cut_block_elsewhere_will_do() -> None:
-    together = merge([sketch(X[:54], first_row=10, noise="skewed"), sketch(X[54:950], first_row=64, noise="skewed")])
-    found = together.estimate(X[:950], noise="skewed", contamination=0.01)
-    assert set(found.support) <= {0, 1, 2, 3}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_cut_blocks_are_those_that_are_dealt_with_fewer_rows(seed: int) -> None:
-    """Counted from the dealing itself: the largest buckets, of 64, are the blocks and their parts."""
-    rng = np.random.default_rng(seed)
-    ends = np.unique(rng.choice(1000, size=12) // (step := rng.choice([1, 64], size=12)) * step).tolist()
-    made = [
-        sketch(np.ones((b - a, 1)), first_row=a, sealed=b - a >= BLOCK and rng.random() < 0.5)
-        for a, b in pairwise(ends)
-        if rng.random() < 0.8
-    ]
-    merged = merge(made)
-    dealt = assign_ranges(merged.ranges, merged.sealed, (1, 64), seed)
-    whole = dealt.levels[0]
-    for level in dealt.levels[1:]:
-        whole = whole[level]
-    assert cut_blocks(merged.ranges, merged.sealed) == np.sum(np.diff(whole) < BLOCK)
 
 
 def test_how_rows_are_counted_is_said() -> None:
@@ -173,7 +122,5 @@ def test_the_command_refuses_what_gives_rows_away(tmp_path: Path, capsys: pytest
     assert not (tmp_path / "x.sketch").exists()
     for k, (a, b) in enumerate(((0, 100), (100, 300))):
         np.save(tmp_path / f"{k}.npy", X[a:b])
-        expect("sketch", tmp_path / f"{k}.npy", "--seal", "--noise", "skewed", "--first-row", str(a), "-q")
-    expect("merge", tmp_path / "0.sketch", tmp_path / "1.sketch", "--noise", "skewed", "-q", status=2)
-    assert "noise must be 'symmetric' where pieces were sealed" in capsys.readouterr().err.replace("\n", " ")
+        expect("sketch", tmp_path / f"{k}.npy", "--seal", "--first-row", str(a), "-q")
     expect("merge", tmp_path / "0.sketch", tmp_path / "1.sketch", "-q")

@@ -104,7 +104,7 @@ FITS: dict[str, dict[str, Any]] = {
     "buckets": {"n_buckets": 150},
     "sizes": {"bucket_sizes": (2, 16)},
     "subjects": {"groups": SUBJECTS, "contamination": 0.02},
-    "skewed": {"noise": "skewed", "contamination": 0.01},
+    "mean": {"target": "mean", "scale": 4.0, "contamination": 0.01},
     "false discoveries": {"selection": "fdr_by", "contamination": 0.1},
     "on buckets": {"refine": "gd", "refine_on": "buckets"},
     "unscreened": {"screen_rows": False, "refine": None},

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from sparsemean._fit.refinement import DEGREES, auto, candidates, choose
-from sparsemean._stats.descent import spectral_descent
 from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian
 from sparsemean._util.records import FloatArray
 
@@ -170,18 +169,6 @@ def test_the_input_is_not_touched() -> None:
     X = np.random.default_rng(0).standard_normal((60, 3))
     X.flags.writeable = False
     auto(X, 0.1)
-    auto(X, 0.1, "skewed")
-
-
-def test_under_skewed_noise_it_is_the_mean_of_spectral_descent() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.exponential(size=(1500, 3))
-    found = auto(X, 0.02, "skewed")
-    np.testing.assert_array_equal(found.mean, spectral_descent(X, 0.02).mean)
-    np.testing.assert_allclose(found.mean, 1.0, atol=0.12)
-    assert np.abs(auto(X, 0.02).mean - 1.0).min() > 0.12  # symmetric centres see something else
-    assert "skewed" in found.how
-    np.testing.assert_allclose(auto(X, 0.0, "skewed").mean, X.mean(axis=0), rtol=1e-12)
 
 
 def attacks(X: FloatArray, m: int, rng: np.random.Generator, distances: FloatArray) -> Iterator[FloatArray]:

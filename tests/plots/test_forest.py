@@ -84,14 +84,6 @@ def test_null_values_are_marked() -> None:
     np.testing.assert_allclose(np.sort(drawn), [0, 0, 0, 1, 1])
 
 
-def test_skewed_noise_has_no_intervals_and_says_so() -> None:
-    X = np.random.default_rng(0).lognormal(size=(2000, 4))
-    ax = sparse_mean(X, noise="skewed", contamination=0.0, random_state=0).plot_forest()
-    assert marks(ax, "o").shape == (4, 2)
-    assert bars(ax).size == 0
-    assert "no intervals under skewed noise" in " ".join(ax.get_title().split())
-
-
 def test_nothing_selected_is_a_sentence(nothing: Estimate) -> None:
     ax = nothing.plot_forest(uncertified=True)
     assert "no feature was selected" in ax.texts[0].get_text()

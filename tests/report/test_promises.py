@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sparsemean import Estimate, SparseMean, simulate, sparse_mean
+from sparsemean import Estimate, InputError, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.columns import labels_of, text
 from sparsemean._report.groups import percent
-from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit
-from sparsemean._stats.nulls import CONTRAST_VARIANCE, MOST_SKEWED, SKEW_BIAS
-from sparsemean._stats.planning import SELECTIONS
+from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit, of_null
+from sparsemean._stats.means import KURTOSIS, SCALE_SHARE
+from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch
 
 DOCUMENTED = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text(encoding="utf-8").split())
@@ -53,12 +54,27 @@ def test_the_papers_rule_promises_no_error_rate(made: Bunch) -> None:
     assert "only fill the support up" in words(filled)[2]
 
 
-def test_skewed_noise_rests_on_a_stated_bound_and_has_no_intervals() -> None:
-    data = simulate.make_contaminated(1000, 20, [3.0], contamination=0.01, random_state=0)
-    guaranteed, assumed, rest = words(sparse_mean(data.X, contamination=0.01, noise="skewed", random_state=0))
-    assert "intervals" not in guaranteed
-    assert "13/16" in assumed
-    assert "there are none" in rest
+def test_means_rest_on_the_scale_and_not_on_symmetry() -> None:
+    data = simulate.make_contaminated(2000, 20, [3.0], contamination=0.0, random_state=0)
+    guaranteed, assumed, rest = words(sparse_mean(data.X, contamination=0.01, target="mean", scale=5.0))
+    assert "intervals" in guaranteed
+    assert "standard deviation of at most the scale that was given" in assumed
+    assert "root of the influence sum" in rest
+    assert "symmetric" not in assumed
+    assert "seed" not in assumed
+    _, assumed, _ = words(sparse_mean(data.X, contamination=0.0, target="mean"))
+    assert "taken from 1,000 rows" in assumed
+    assert "kurtosis of at most 20" in assumed
+    assert "The seed, which deals rows between those that give the scale" in assumed
+
+
+def test_estimates_of_earlier_versions_under_skewed_noise_say_what_became_of_it(made: Bunch) -> None:
+    result = sparse_mean(made.X, random_state=0, test="buckets")
+    earlier = replace(result, plan=replace(result.plan, noise="skewed"))
+    assert "lost its error rate" in words(earlier)[1]
+    assert "earlier versions" in earlier.summary()
+    with pytest.raises(InputError, match="fit again with target='mean'"):
+        earlier.interval(0)
 
 
 def test_two_groups_compare_distributions(groups: tuple[Estimate, Bunch]) -> None:
@@ -106,10 +122,11 @@ def test_the_documentation_promises_what_the_summary_does(selection: str) -> Non
 def test_the_documentation_assumes_what_the_summary_does() -> None:
     for words in (*(null.features for null in NULLS.values()), MISSING[0]):
         assert words in DOCUMENTED
-    bounds = ", ".join(f"{SKEW_BIAS[size]:g}" for size in (1, 2, 4))
-    assert f"b₀ = {bounds} for B = 1, 2, 4" in DOCUMENTED
-    assert f"{16 * CONTRAST_VARIANCE:g}/16 bounds the variance" in DOCUMENTED
-    assert f"more than {MOST_SKEWED:,} rows are refused" in DOCUMENTED
+    for scale_rows in (0, 500):
+        assert of_null(replace(plan_fit(1000, 10, target="mean"), scale_rows=scale_rows)).features[:-1] in DOCUMENTED
+    assert f"a kurtosis of at most {KURTOSIS:g}**" in DOCUMENTED
+    assert SCALE_SHARE == 0.1
+    assert "a tenth of the level" in DOCUMENTED
     assert f"family-wise error of {SHOPPED:.2f}".replace("0.", ".") in DOCUMENTED
 
 

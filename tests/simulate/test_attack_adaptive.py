@@ -11,7 +11,6 @@ import pytest
 from sparsemean import sparse_mean
 from sparsemean.errors import InputError
 from sparsemean.simulate import attacks
-from sparsemean.simulate._adaptive import poll
 from sparsemean.simulate._protocols import FloatArray, IntArray
 
 N, D, SEED = 300, 12, 7
@@ -122,27 +121,11 @@ def test_an_aim_without_a_feature_gives_way_to_the_other(aim: str, mean: list[fl
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_contrasts_are_attacked_at_their_own_sizes() -> None:
-    """A row that turns one vote of the large and one of the small size moves ΣD by 2 − 2/8."""
-    truth = np.array([0.5, 0.0])
-    X = truth + np.random.default_rng(2).standard_normal((2000, 2))
-    moved = dict[str, FloatArray]()
-    for aim, feature in (("hide", 0), ("false_positive", 1)):
-        rows, chosen = adaptive(X, truth, np.random.default_rng(0), np.arange(20), aim=aim, seed=SEED, noise="skewed")
-        Y = X.copy()
-        Y[chosen] = rows
-        assert changed(X, Y)[1].tolist() == [feature]
-        before, after = (poll(data, 20, seed=SEED, skewed=True).evidence.statistic[:, feature] for data in (X, Y))
-        moved[aim] = after - before
-    np.testing.assert_allclose(moved["hide"], -1.75 * 20)
-    assert np.all(moved["false_positive"] >= 1.2 * 20)
-
-
 @pytest.mark.parametrize(
     ("options", "line"),
     [
         ({"aim": "harm"}, "aim must be one of hide, false_positive: got 'harm'"),
-        ({"noise": "grey"}, "noise must be 'symmetric' or 'skewed': got 'grey'"),
+        ({"noise": "grey"}, "noise must be 'symmetric': got 'grey'"),
         ({"feature": D}, f"feature must be the number of a column, 0 … {D - 1}: got {D}"),
         ({"feature": -1}, f"feature must be the number of a column, 0 … {D - 1}: got -1"),
         ({"seed": "x"}, "seed must be the integer that seeds the fit: got 'x'"),

@@ -10,10 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
 
-from sparsemean import InputError, certify, simulate, sparse_mean
-from sparsemean._stats.nulls import CONTRAST_VARIANCE, MOST_SKEWED
+from sparsemean import certify, sparse_mean
 from sparsemean._stats.symmetry import skew_flags
 
 from conftest import Claims
@@ -122,63 +120,6 @@ def test_a_selection_without_equal_values_always_has_an_interval_beyond_the_null
             result = sparse_mean(X, contamination=0.02, selection=rule, screen_rows=False, refine=None)
             low, high = result.intervals[result.support].T
             assert ((low > 0) | (high < 0)).all()
-
-
-def test_up_to_the_most_rows_what_is_left_of_skewness_does_not_lose_the_level() -> None:
-    """By the normal law of the contrast at B = 8: Pareto 3.1 leaves a mean of .0315, the variance is about .729."""
-
-    def family_wise_error(n: int, d: float) -> float:
-        bound = CONTRAST_VARIANCE
-        shift, ratio, z = 0.0315 * np.sqrt(n / 32 / bound), np.sqrt(0.729 / bound), -ndtri(0.05 / d / 2)
-        return float(d * (ndtr((shift - z) / ratio) + ndtr((-shift - z) / ratio)))
-
-    numbers = (1, 10, 100, 1e4, 1e6)
-    assert max(family_wise_error(MOST_SKEWED, d) for d in numbers) <= 0.05
-    assert max(family_wise_error(2 * MOST_SKEWED, d) for d in numbers) > 0.06
-    assert min(family_wise_error(100_000, d) for d in numbers) > 0.4
-    rng, draw = np.random.default_rng(0), simulate.distributions.get("pareto_one_sided")
-    found = [certify(draw(rng, (MOST_SKEWED, 400), 3.1), contamination=0, noise="skewed").p_values for _ in range(5)]
-    assert np.mean(np.concatenate(found) <= 0.05) <= 0.067  # 2000 p-values, 3.5 standard errors
-
-
-def test_skewed_noise_is_refused_beyond_the_most_rows() -> None:
-    X = np.random.default_rng(0).exponential(size=(MOST_SKEWED + 1, 3))
-    for fit in (sparse_mean, certify):
-        with pytest.raises(
-            InputError, match="noise must be 'symmetric' beyond 2,500 rows: got 'skewed' for 2,501; what"
-        ):
-            fit(X, noise="skewed")
-    subjects = np.arange(MOST_SKEWED + 1) // 2
-    assert sparse_mean(X, noise="skewed", groups=subjects, contamination=0.01).plan.n_units == 1251
-
-
-DISCRETE: dict[str, tuple[Draw, float]] = {
-    "rare buyers": (lambda rng, shape: (rng.random(shape) < 0.03).astype(float), 0.03),
-    "rare amounts": (lambda rng, shape: np.where(rng.random(shape) < 0.985, 0.0, rng.lognormal(size=shape)), 0.0247),
-}
-
-
-@pytest.mark.parametrize("name", DISCRETE)
-def test_skewed_noise_is_refused_for_discrete_columns(name: str) -> None:
-    draw, mean = DISCRETE[name]
-    X = draw(np.random.default_rng(0), (2000, 10))
-    for fit in (sparse_mean, certify):
-        said = "noise must be 'symmetric' where a value makes up more than 25% of a selected column: got 'skewed' and "
-        with pytest.raises(InputError, match=said):
-            fit(X, noise="skewed", contamination=0.01, null=mean)
-
-
-def test_columns_with_some_equal_values_keep_the_level() -> None:
-    """400 p-values a law: at most 0.05 of them below 0.05, 3.5 standard errors allowed."""
-    rng = np.random.default_rng(0)
-    laws: list[tuple[np.ndarray, float]] = [
-        (rng.poisson(5.0, (MOST_SKEWED, 400)).astype(float), 5.0),
-        (np.round(rng.lognormal(size=(MOST_SKEWED, 400)), 1), float(np.exp(0.5))),
-    ]
-    for X, mean in laws:
-        for contamination in (0.0, 0.01):
-            p = certify(X, noise="skewed", contamination=contamination, null=mean).p_values
-            assert np.mean(p <= 0.05) <= 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_the_best_of_twenty_seeds_is_no_longer_a_test(claims: Claims) -> None:
