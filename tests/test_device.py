@@ -51,7 +51,7 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
     same(counts, back)
     assert arrays.on_host(counts) is counts
     assert arrays.on_host((1, "a")) == (1, "a")
-    evidence = of_signs(there, (1, 2, 4, 8, 16))
+    evidence = of_signs(there)
     assert not any(arrays.on_device(null.nonzero) for null in arrays.on_host(evidence).nulls)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="array of the host"):
         there.positive + counts.positive
@@ -71,10 +71,9 @@ def test_decisions_are_the_same_bits(
     monkeypatch.setattr(nulls, "FEW_VALUES", few)
     here = counts_of(1, zeros)
     there = moved(here)
-    sizes = (1, 2, 4, 8, 16)
     found = []
     for counts in (here, there):
-        evidence = of_signs(counts, sizes)
+        evidence = of_signs(counts)
         if kind == "sums":
             statistic = (counts.positive[:1] - counts.negative[:1]) / 8.0
             evidence = Evidence(abs(statistic), (InfluenceNull(4.0, 2.0),), (0.5,))
@@ -99,7 +98,7 @@ def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
     positive = rng.binomial(nonzero, share).astype(np.int32)
     counts = moved(Counts(positive, nonzero - positive, np.full(d, np.inf), buckets))
     fakecupy.CALLS.clear()
-    evidence = of_signs(counts, (1, 2, 4))
+    evidence = of_signs(counts)
     chosen = selection.select(evidence, selection="fwer", level=0.05, bad_rows=100, n_rows=2000)
     selection.radius(evidence, chosen, selection.Holm(0.05), bad_rows=100, n_rows=2000)
     assert fakecupy.CALLS["to host"] <= 30

@@ -216,7 +216,7 @@ def test_auto_takes_the_centre_of_what_is_there() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, (400, 2)) + np.array([5.0, -3.0])
     gaps = with_gaps(X, 0.3)
-    how: dict[str, Any] = {"contamination": 0.0, "noise": "symmetric", "random_state": 0}
+    how: dict[str, Any] = {"contamination": 0.0, "random_state": 0}
     together = refined("auto", gaps, **how).mean
     for column, value in zip(gaps.T, together, strict=True):
         assert value == refined("auto", column[~np.isnan(column), np.newaxis], **how).mean[0]
