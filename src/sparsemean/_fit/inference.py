@@ -13,7 +13,7 @@ from sparsemean._stats.arrays import medians, namespace, on_host
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
 from sparsemean._stats.rank_evidence import RankTest
 from sparsemean._stats.selection import SlackSearch, by_paper, select
-from sparsemean._stats.signed_ranks import FILTER, SIDES, UP, SignedRankEvidence, select_by_ranks
+from sparsemean._stats.signed_ranks import SIDES, UP, SignedRankEvidence, filter_of, select_by_ranks
 from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
 
 LOOKED_AT = 64
@@ -38,9 +38,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     signs = _signs(data, counts)
     if plan.test != "ranks":
         return by_signs(plan, signs), data
-    search = SlackSearch(signs, -1, plan.n_units // 2)
-    search.raise_to(FILTER, plan.n_units // 2)
-    features = np.flatnonzero(passing := on_host(search.slack >= 0))
+    features, passing = _passing(plan, signs)
     data = data.keep(features)
     sides = SIDES[plan.alternative]
     if plan.min_effect:
@@ -50,10 +48,22 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
         signs=signs, n_rows=plan.n_units, error=_first_error(plan), features=features,
-        passing=on_host(search.slack)[passing], sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
+        passing=passing, sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
     )  # fmt: skip
     chosen = select_by_ranks(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows)
     return Inference(evidence, chosen), data
+
+
+def _passing(plan: Plan, signs: Evidence) -> tuple[IntArray, IntArray]:
+    """Return the features that pass the filter without bad rows, and up to how many each does."""
+    most, largest = plan.n_units // 2, filter_of(plan)
+    if largest >= 1:
+        return np.arange(plan.n_features), np.full(plan.n_features, most)
+    search = SlackSearch(signs, -1, most)
+    search.raise_to(largest, most)
+    slack = on_host(search.slack)
+    features = np.flatnonzero(slack >= 0)
+    return features, slack[features]
 
 
 def by_signs(plan: Plan, signs: Evidence) -> Inference:
