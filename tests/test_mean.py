@@ -21,6 +21,7 @@ from sparsemean._stats.arrays import on_host
 from sparsemean._stats.selection import p_at
 from sparsemean.errors import InputError
 
+from command import expect
 from emulated import needs_compiler
 from kinds import written
 
@@ -430,6 +431,25 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "standard deviation" in page
         assert ("kurtosis" in page) == (not options)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = problem()
+    np.save(tmp_path / "x.npy", X)
+    fitted = ("fit", tmp_path / "x.npy", "--target", "mean", "--contamination", "0.01")
+    expect(*fitted, "--scale", "2.2", "--out", tmp_path / "out.csv", "-q")
+    frame = pd.read_csv(tmp_path / "out.csv")
+    expected = sm.sparse_mean(X, target="mean", scale=2.2, contamination=0.01).table()
+    np.testing.assert_allclose(frame["estimate"], expected["estimate"])
+    np.testing.assert_allclose(frame["ci_low"], expected["ci_low"])
+    expect(*fitted, "-q", status=2)
+    assert "scale must be given with target='mean'" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_dependent_rows_are_told_of() -> None:
+    X = np.repeat(problem(n=200, d=60), 5, axis=0)
+    result = sm.sparse_mean(X, target="mean", scale=SCALE, contamination=0.01)
+    assert any("LOOK DEPENDENT" in message for message in result.status.messages)
 
 
 def test_the_summary_speaks_of_means() -> None:

@@ -188,11 +188,13 @@ def estimate(
     support = selection.support
     with one_blas_thread():
         rows = screening.screen(data, support)
+        alike = screening.neighbours_alike(data, rows, support)
         located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
         if support.size and method is not None and method != "auto":
             located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=refining)
         rows = screening.screen_on_support(data, rows, support, mean=located.mean)
     notes = (
+        *messages.of_dependence(alike, data.units, table),
         *inference.notes,
         *([] if support.size else nothing_possible(plan, inference.test)),
         *messages.skipped(table, constant),

@@ -17,6 +17,7 @@ from sparsemean._report.groups import Names, percent
 from sparsemean._report.guarantees import RULES
 from sparsemean._report.summary import summary
 from sparsemean._stats.planning import SELECTIONS
+from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean.errors import InputError, require
 from sparsemean.result import strongest_first
@@ -156,10 +157,15 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
     plan = estimate.plan
     sizes = ", ".join(map(str, plan.bucket_sizes))
     buckets = f"rows in a bucket: {sizes}" if plan.n_buckets is None else f"{plan.n_buckets:,} of {sizes} rows"
+    scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
+    tested = (
+        [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
+        if plan.target == "mean"
+        else [("Noise", plan.noise), ("Buckets", buckets)]
+    )
     settings = [
-        ("Noise", plan.noise),
+        *tested,
         ("Null value", _null(estimate)),
-        ("Buckets", buckets),
         ("Values", _values(estimate)),
         ("Rows screened", "yes" if plan.screen_rows else "no"),
         ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
@@ -177,6 +183,8 @@ def _values(estimate: Estimate) -> str:
     plan = estimate.plan
     if not estimate.has_values:
         return "none, as the rows were not at hand"
+    if plan.target == "mean" and plan.refine in ("", "auto"):
+        return "root of the influence sum, on all rows"
     return f"{plan.refine}, on {plan.refine_on}" if plan.refine else "median of bucket means"
 
 
