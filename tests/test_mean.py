@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -431,6 +432,16 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "standard deviation" in page
         assert ("kurtosis" in page) == (not options)
+
+
+def test_estimates_of_earlier_versions_under_skewed_noise_are_read(tmp_path: Path) -> None:
+    made = sm.sparse_mean(problem(), test="buckets")
+    replace(made, plan=replace(made.plan, noise="skewed")).save(tmp_path / "e.npz")
+    loaded = sm.load(tmp_path / "e.npz")
+    same(loaded, made)
+    assert loaded.plan.noise == "skewed"
+    assert "earlier versions" in loaded.summary()
+    loaded.report(tmp_path / "page.html")
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
