@@ -330,7 +330,8 @@ class Estimate:
     def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
 
-        For two groups with more than 500 rows the iteration runs on the differences of 500 evenly spaced order
+        With ``target="mean"`` it is that of single rows, which goes to their median. For two groups with more than 500
+        rows the iteration runs on the differences of 500 evenly spaced order
         statistics of each.
 
         Parameters

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanInference:
-    """What sums decide: how they were taken, the evidence, β of every feature and the features selected."""
+    """What sums decide: of which rows and how they were taken, the evidence, β and the features selected."""
 
+    table: Table
     plan: Plan
     test: MeanTest
     missing: CountArray
@@ -67,7 +68,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
     chosen = select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
-    return MeanInference(plan, test, found.missing, evidence, beta, chosen, tuple(notes))
+    return MeanInference(table, plan, test, found.missing, evidence, beta, chosen, tuple(notes))
 
 
 def unit_table(data: FitData) -> Table:
@@ -217,7 +218,7 @@ def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, Fl
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
     plan, d, selection = inference.plan, data.plan.n_features, inference.selection
     mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
-    table = unit_table(data)
+    table = inference.table
     constant = [
         columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
         for columns, values in table.source.takes_of(selection.support)
