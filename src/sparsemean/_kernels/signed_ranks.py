@@ -141,7 +141,7 @@ def far_mills(w: float) -> float:
 
 # Intervals: how far a null value can be moved before its test lets it go.
 
-CLOSE = 1e-12
+CLOSE = 1e-10
 """Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
 
 

@@ -21,6 +21,8 @@ TABLED = 128
 NEAR = 2000
 """Sums no farther than this from the largest are counted one by one, however many values there are."""
 ENLARGED = 1.005
+MANY = 32
+"""Sums whose tails are looked at together where a critical one is searched for."""
 LOG_2 = math.log(2.0)
 
 
@@ -49,19 +51,22 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     deficit = largest - sums
     out[deficit < 0] = -np.inf
     asked = (deficit >= 0) & (sums - deficit > 1)
-    small = np.flatnonzero(asked & (values <= TABLED))
-    for number, at in group_indices(values[small]):
-        out[small[at]] = _table(number, min(cap, number))[sums[small[at]]]
-    near = np.flatnonzero(asked & (values > TABLED) & (deficit <= NEAR))
-    for own_cap, at in group_indices(np.minimum(values[near], cap)):
-        counts = _log_counts(deficit[near[at]], values[near[at]], own_cap)
-        out[near[at]] = counts - values[near[at]] * LOG_2
-    far = np.flatnonzero(asked & (values > TABLED) & (deficit > NEAR))
+    tabled, close = values <= TABLED, deficit <= NEAR
+    if tabled.any():
+        small = np.flatnonzero(asked & tabled)
+        for number, at in group_indices(values[small]):
+            out[small[at]] = _table(number, min(cap, number))[sums[small[at]]]
+    if close.any():
+        near = np.flatnonzero(asked & ~tabled & close)
+        for own_cap, at in group_indices(np.minimum(values[near], cap)):
+            counts = _log_counts(deficit[near[at]], values[near[at]], own_cap)
+            out[near[at]] = counts - values[near[at]] * LOG_2
+    far = np.flatnonzero(asked & ~tabled & ~close)
     if far.size:
         from sparsemean._kernels.signed_ranks import saddlepoint  # numba takes its time
 
         found = np.empty(far.size)
-        saddlepoint(np.ascontiguousarray(values[far]), cap, np.ascontiguousarray(sums[far]), found)
+        saddlepoint(values[far], cap, sums[far], found)
         out[far] = np.minimum(0.0, found + math.log(ENLARGED))
     return out
 
@@ -69,11 +74,15 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
 @lru_cache(maxsize=4096)
 def critical_sum(values: int, cap: int, log_error: float) -> int:
     """Return the smallest sum whose tail is no larger than an error, by halving; one more than there can be if none."""
-    low, high = 0, int(score_sums(np.array([values]), cap)[0]) + 1
-    while low < high:
-        middle = (low + high) // 2
-        enough = log_tails(np.array([values]), cap, np.array([middle]))[0] <= log_error
-        low, high = (low, middle) if enough else (middle + 1, high)
+    most = int(score_sums(np.array([values]), cap)[0])
+    low, high = most // 2, most + 1
+    while low < high:  # many at once: it is the calls that take time
+        sums = np.unique(np.linspace(low, high - 1, MANY).astype(np.int64))
+        enough = log_tails(np.full(sums.size, values), cap, sums) <= log_error
+        first = int(np.argmax(enough)) if enough.any() else sums.size
+        low, high = (int(sums[first - 1]) + 1 if first else low), (int(sums[first]) if first < sums.size else high)
+        if first == sums.size:
+            return high
     return low
 
 
