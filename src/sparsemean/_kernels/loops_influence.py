@@ -37,24 +37,49 @@ def is_refused(x: float, missing: bool) -> bool:
 
 
 @compiled
+def count_gaps(memory: Arr, start: int, row_step: int, rows: Arr, missing: bool) -> Any:
+    """Return how many values of one column are missing, −1 if one is refused: for columns that have such values."""
+    gaps = 0
+    for r in range(rows.size):
+        x = np.float64(memory[start + rows[r] * row_step])
+        if is_refused(x, missing):
+            return -1
+        gaps += x != x
+    return gaps
+
+
+@compiled
+def note_gaps(
+    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, finite: Arr, missing: bool, gaps: Arr
+) -> bool:
+    """Count the gaps of columns in which ``finite``, a sum of x − x, is not zero; True if a value is refused."""
+    for c in range(finite.size):
+        if finite[c] != 0.0:
+            gaps[c] = count_gaps(memory, start + c * column_step, row_step, rows, missing)
+            if gaps[c] < 0:
+                return True
+    return False
+
+
+@compiled
 def add_rows(
-    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr,  # noqa: ARG001
-    kappa: float, missing: bool, sums: Arr, gaps: Arr,
+    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
+    missing: bool, sums: Arr, gaps: Arr,
 ) -> bool:  # fmt: skip
     """Add the steps of ``rows`` that lie along memory to ``sums``; True if a value is refused."""
-    width, most, bad = unit.size, 0.5 / kappa, False
+    width, most = unit.size, 0.5 / kappa
+    finite = np.zeros(width)
     for r in range(rows.size):
         at = start + rows[r] * row_step
         row = memory[at : at + width]
         for c in range(width):
             x = np.float64(row[c])
-            bad |= is_refused(x, missing)
-            gaps[c] += x != x
+            finite[c] += x - x
         for k in range(centres.shape[0]):
             centre, out = centres[k], sums[k]
             for c in range(width):
                 out[c] += step((np.float64(row[c]) - centre[c]) / unit[c], kappa, most)
-    return bad
+    return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
 @compiled
@@ -63,24 +88,24 @@ def add_columns(
     missing: bool, sums: Arr, gaps: Arr,
 ) -> bool:  # fmt: skip
     """Do the same column by column, whatever way they lie."""
-    most, bad = 0.5 / kappa, False
-    values, beside = np.empty(ABREAST), np.empty((centres.shape[0], ABREAST))
+    most, finite = 0.5 / kappa, np.zeros(unit.size)
+    values, beside, strange = np.empty(ABREAST), np.empty((centres.shape[0], ABREAST)), np.empty(ABREAST)
     for c in range(unit.size):
-        beside[:] = 0.0
+        beside[:], strange[:] = 0.0, 0.0
         for first in range(0, rows.size, ABREAST):
             width = min(ABREAST, rows.size - first)
             for i in range(width):
-                x = np.float64(memory[start + c * column_step + rows[first + i] * row_step])
-                values[i] = x
-                bad |= is_refused(x, missing)
-                gaps[c] += x != x
+                values[i] = np.float64(memory[start + c * column_step + rows[first + i] * row_step])
+            for i in range(width):
+                strange[i] += values[i] - values[i]
             for k in range(centres.shape[0]):
                 centre, out = centres[k, c], beside[k]
                 for i in range(width):
                     out[i] += step((values[i] - centre) / unit[c], kappa, most)
+        finite[c] = strange.sum()
         for k in range(centres.shape[0]):
             sums[k, c] = beside[k].sum()
-    return bad
+    return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
 @compiled
