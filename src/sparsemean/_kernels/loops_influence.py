@@ -65,7 +65,7 @@ def note_gaps(
 def add_rows(
     memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
     missing: bool, sums: Arr, gaps: Arr,
-) -> bool:  # fmt: skip
+) -> Any:  # fmt: skip
     """Add the steps of ``rows`` that lie along memory to ``sums``; True if a value is refused."""
     width, most = unit.size, 0.5 / kappa
     finite = np.zeros(width)
@@ -86,7 +86,7 @@ def add_rows(
 def add_columns(
     memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
     missing: bool, sums: Arr, gaps: Arr,
-) -> bool:  # fmt: skip
+) -> Any:  # fmt: skip
     """Do the same column by column, whatever way they lie."""
     most, finite = 0.5 / kappa, np.zeros(unit.size)
     values, beside, strange = np.empty(ABREAST), np.empty((centres.shape[0], ABREAST)), np.empty(ABREAST)
