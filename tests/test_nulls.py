@@ -187,17 +187,18 @@ def test_no_rank_passes_where_all_are_too_likely() -> None:
     assert critical_rank((2,), (2,), 1e-6) == 5
 
 
-@pytest.mark.parametrize("sizes", [1, 3])
+@pytest.mark.parametrize("factor", [0.5, 1, 1.5, 3])
 @pytest.mark.parametrize("error", [float(np.nextafter(1, 0)), 0.3, 0.01, 1e-9])
-def test_thresholds_divide_what_passes_from_what_does_not(error: float, sizes: int) -> None:
+def test_thresholds_divide_what_passes_from_what_does_not(error: float, factor: float) -> None:
     """And so they do for all errors up to the next larger one that is named, which is the first to ask less."""
     for null, statistic in (
         (SignTestNull(np.array([40, 40], dtype=np.int32)), np.tile(np.arange(42.0), (2, 1))),
         (SignTestNull(np.array([40, 60, 0, 7], dtype=np.int32)), np.tile(np.arange(62.0), (4, 1))),
         (SignTestNull(np.arange(50, dtype=np.int32)), np.tile(np.arange(52.0), (50, 1))),
     ):
-        p = sizes * null.p_values(statistic, slice(None))
-        asked = null.threshold(error, sizes)
+        both_sides = null.p_values(statistic, slice(None))
+        p = np.where(both_sides < 1, np.minimum(1, factor * both_sides), 1)
+        asked = null.threshold(error, factor)
         np.testing.assert_array_equal(p <= error, statistic >= np.atleast_1d(asked.statistic)[:, np.newaxis])
         assert asked.larger == p[p > error].min() or (asked.larger > 1 and asked.larger >= p[p > error].min())
 

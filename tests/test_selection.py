@@ -14,19 +14,84 @@ from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._stats import families, selection
 from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.nulls import of_signs
+from sparsemean._stats.nulls import of_signs, sign_test_eras
 from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
 from sparsemean._util.records import Counts, Evidence
 
+SIZES = (1, 2, 4)
 
-def evidence_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Evidence:
+
+def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts:
     rng = np.random.default_rng(seed)
     share = np.where(rng.random(d) < 0.4, rng.uniform(0.5, 0.95, d), 0.5)
-    buckets = (n, n // 2)
+    buckets = tuple(n // size for size in SIZES)
     nonzero = [rng.binomial(J, 1 - zeros, d) for J in buckets]
     positive = np.stack([rng.binomial(N, share) for N in nonzero]).astype(np.int32)
     negative = np.stack(nonzero).astype(np.int32) - positive
-    return of_signs(Counts(positive, negative, np.full(d, np.inf), buckets), (1, 2))
+    return Counts(positive, negative, np.full(d, np.inf), buckets)
+
+
+def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") -> Evidence:
+    """Signs, with those sizes left out that cannot reject at ``error``."""
+    evidence = of_signs(counts, alternative=alternative)
+    return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
+
+
+def plain_p(counts: Counts, slack: int, error: float, alternative: str = "two-sided") -> np.ndarray:
+    """For ``slack`` bad rows or fewer, the largest p: sizes share the error that reject if all signs agree but those.
+
+    Where none can, those that can for the most bad rows share it, or all if none can for any.
+    """
+    both = alternative == "two-sided"
+    N, J = counts.positive + counts.negative, np.array(counts.n_buckets)
+    side = {"greater": counts.positive, "less": counts.negative}
+    k = side.get(alternative, np.maximum(counts.positive, counts.negative))
+
+    def p(majority: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        tail = stats.binom.sf(majority - 1, signs, 0.5)
+        likely = 2 * majority <= signs + 1  # a chance of a half or more: one side says no more than that either
+        return np.where(likely, 1.0, 2 * tail if both else tail)
+
+    able = {m: p(J - m, J) <= error for m in range(max(slack, 0) + 1)}
+    largest = np.zeros(N.shape[1])
+    for m in range(min(slack, 0), slack + 1):
+        tried = next((able[e] for e in range(max(m, 0), -1, -1) if able[e].any()), np.full(J.size, True))
+        largest = np.maximum(largest, np.minimum(1, tried.sum() * p(k - m, N)[tried].min(axis=0)))
+    return largest
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("error", [0.9, 0.05, 0.05 / 60, 1e-9, 1e-30, 1e-60])
+@pytest.mark.parametrize("seed", range(2))
+def test_p_values_are_the_largest_for_so_many_bad_rows_or_fewer(alternative: str, error: float, seed: int) -> None:
+    """And they rise with their number, though sizes leave their share of the error to the others."""
+    counts = signs_of(seed)
+    evidence = evidence_of(counts, error, alternative)
+    slacks = np.arange(-130, 61)
+    expected = np.stack([plain_p(counts, slack, error, alternative) for slack in slacks.tolist()], axis=1)
+    p = selection.combined(evidence, slacks)
+    np.testing.assert_allclose(p, expected, rtol=1e-9)
+    assert (np.diff(p, axis=1) >= 0).all()
+    for column, slack in enumerate(slacks.tolist()):
+        np.testing.assert_array_equal(selection.combined(evidence, [slack])[:, 0], p[:, column])
+    for goal in (error, 1e-6, 0.3):
+        search = selection.SlackSearch(evidence, -131, 60)
+        larger = search.raise_to(goal, 60)
+        np.testing.assert_array_equal(search.slack, slacks[0] - 1 + (p <= goal).sum(axis=1))
+        assert larger > goal
+        assert (p[p > goal] >= larger).all()
+        for slack in (0, 7, 40):
+            np.testing.assert_array_equal(search.reaching(goal, slack), np.flatnonzero(search.slack >= slack))
+
+
+def test_sizes_that_can_never_reject_cost_nothing() -> None:
+    """Thirty rows of 20,000 features: of 1, 2, 4, 8 and 16 rows only single ones can give p ≤ .05/20,000."""
+    buckets = (30, 15, 7, 3, 1)
+    positive = np.array([[J, J - 1] for J in buckets], dtype=np.int32)
+    counts = Counts(positive, np.array(buckets)[:, np.newaxis] - positive, np.full(2, np.inf), buckets)
+    p = selection.combined(evidence_of(counts, 0.05 / 20_000), [0, 1])
+    np.testing.assert_allclose(p[0], [2**-29, 31 * 2**-29], rtol=1e-12)
+    np.testing.assert_allclose(selection.combined(of_signs(counts), [0])[0], 5 * 2**-29, rtol=1e-12)
 
 
 def plain_holm(p: np.ndarray, level: float) -> np.ndarray:
@@ -43,8 +108,8 @@ def plain_holm(p: np.ndarray, level: float) -> np.ndarray:
 def test_rules_and_adjusted_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p = np.minimum(1, np.concatenate((10.0 ** rng.uniform(-7, 0, 40), np.repeat(rng.random(5), 4))))
-    adjusted, q = selection._adjust(p, p.size, by=False)
-    _, q_by = selection._adjust(p, p.size, by=True)
+    adjusted, q = selection.adjust(p, p.size, by=False)
+    _, q_by = selection.adjust(p, p.size, by=True)
     np.testing.assert_allclose(q, stats.false_discovery_control(p, method="bh"))
     np.testing.assert_allclose(q_by, stats.false_discovery_control(p, method="by"))
     holm = selection.Holm(0.05)(p[:, np.newaxis], p.size, 0)[:, 0]
@@ -59,12 +124,13 @@ def test_rules_and_adjusted_values(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "AT_ONCE", at_once)
-    evidence = evidence_of(seed)
+    error = 0.05 / 60 if rule == "fwer" else 0.05
+    evidence = evidence_of(counts := signs_of(seed), error)
     found = selection.select(evidence, selection=rule, level=0.05, bad_rows=3, n_rows=120)
     chosen = selection.rule_of(rule, 0.05, 60)
     expected = np.full(60, -1)
     for slack in range(61):
-        p = selection.combined(selection.p_at(evidence, np.array([slack])))
+        p = plain_p(counts, slack, error)[:, np.newaxis]
         expected[chosen(p, 60, 0)[:, 0]] = slack
     np.testing.assert_array_equal(found.last_slack, expected)
     np.testing.assert_array_equal(found.support, np.flatnonzero(expected >= 3))
@@ -74,13 +140,10 @@ def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, mo
 @pytest.mark.parametrize("seed", range(4))
 def test_false_discovery_rules_are_those_of_scipy_at_every_slack(rule: str, method: str, seed: int) -> None:
     """Benjamini and Yekutieli divide the level by 1 + 1/2 + … + 1/d: without that more is selected."""
-    evidence = evidence_of(seed)
-    N = np.stack([null.nonzero for null in evidence.nulls])
+    evidence = evidence_of(counts := signs_of(seed), 0.05)
     expected, q = np.full(60, -1), {}
     for slack in range(61):
-        k = evidence.statistic - slack
-        p = np.where(2 * k <= N, 1.0, np.minimum(1.0, 2 * stats.binom.sf(k - 1, N, 0.5)))
-        q[slack] = stats.false_discovery_control(np.minimum(1.0, 2 * p.min(axis=0)), method=method)
+        q[slack] = stats.false_discovery_control(plain_p(counts, slack, 0.05), method=method)
         expected[q[slack] <= 0.05] = slack
     for bad_rows in (0, 3, 9):
         found = selection.select(evidence, selection=rule, level=0.05, bad_rows=bad_rows, n_rows=120)
@@ -91,13 +154,13 @@ def test_false_discovery_rules_are_those_of_scipy_at_every_slack(rule: str, meth
 
 @pytest.mark.parametrize("seed", range(4))
 def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
-    evidence = evidence_of(seed)
-    rule = selection.Holm(0.05)
+    counts, error = signs_of(seed), 0.05 / 60
+    evidence, rule = evidence_of(counts, error), selection.Holm(0.05)
     found = selection.select(evidence, selection="fwer", level=0.05, bad_rows=4, n_rows=120)
     radius = selection.radius(evidence, found, rule, bad_rows=4, n_rows=120)
 
     def at(slack: int) -> np.ndarray:
-        return rule(selection.combined(selection.p_at(evidence, np.array([slack]))), 60, 0)[:, 0]
+        return rule(plain_p(counts, slack, error)[:, np.newaxis], 60, 0)[:, 0]
 
     now = at(4)
     for feature in range(60):
@@ -126,7 +189,7 @@ def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
         return Evidence(sums, (InfluenceNull(2.0, 2.0),), (0.75,)), n
     if kind == "missing":
         counts = replace(counts, present=np.stack(nonzero).astype(np.int32))
-    return of_signs(counts, (1, 2, 4, 8, 16)), n
+    return evidence_of(counts, 0.05 / d) if seed % 2 else of_signs(counts), n
 
 
 @pytest.mark.parametrize("looks", [1, 3, selection.LOOKS])
@@ -147,9 +210,10 @@ def test_thresholds_say_what_the_search_finds(
         chosen = selection.select(evidence, selection="fwer", level=level, bad_rows=n // 8, n_rows=n)
         np.testing.assert_array_equal(chosen.last_slack, selection._searched(evidence, rule, 0, n // 2))
         np.testing.assert_array_equal(chosen.support, np.flatnonzero(chosen.last_slack >= n // 8))
-        p = selection.p_at(evidence, [n // 8])[..., 0]
-        np.testing.assert_array_equal(chosen.p_values, selection.combined(p))
-        np.testing.assert_array_equal(chosen.best, np.where(chosen.p_values < 1, p.argmin(axis=0), 0))
+        np.testing.assert_array_equal(chosen.p_values, selection.combined(evidence, [n // 8])[:, 0])
+        places = np.array(next(places for last, places in evidence.looks() if n // 8 <= last))
+        smallest = places[selection.p_at(evidence, [n // 8])[places, :, 0].argmin(axis=0)]
+        np.testing.assert_array_equal(chosen.best, np.where(chosen.p_values < 1, smallest, 0))
         radius = selection.radius(evidence, chosen, rule, bad_rows=n // 8, n_rows=n)
         lowest = -n - n // 8
         slack = selection._searched(evidence, rule, lowest, n // 2)
@@ -159,7 +223,7 @@ def test_thresholds_say_what_the_search_finds(
 def test_adjusted_values_step_by_step() -> None:
     rng = np.random.default_rng(3)
     p = np.round(rng.random(200) ** 4, 3)
-    adjusted, q = selection._adjust(p, p.size, by=False)
+    adjusted, q = selection.adjust(p, p.size, by=False)
     order = np.argsort(p, kind="stable")
     ranks = np.arange(1, 201)
     expected = np.minimum(1.0, np.maximum.accumulate((201 - ranks) * p[order]))
@@ -172,7 +236,7 @@ def test_p_values_are_those_of_the_formula() -> None:
     counts = Counts(
         np.array([[90, 40, 50]], dtype=np.int32), np.array([[10, 20, 50]], dtype=np.int32), np.full(3, np.inf), (100,)
     )
-    p = selection.p_at(of_signs(counts, (1,)), np.array([5]))[0, :, 0]
+    p = selection.p_at(of_signs(counts), np.array([5]))[0, :, 0]
     expected = [2 * stats.binom.sf(84, 100, 0.5), min(1, 2 * stats.binom.sf(34, 60, 0.5)), 1.0]
     np.testing.assert_allclose(p, expected, rtol=1e-10)
 
@@ -201,15 +265,29 @@ def exact_holm(p: list[Fraction], level: Fraction) -> tuple[set[int], list[Fract
     return rejected, adjusted
 
 
-def few_signs(seed: int) -> tuple[Evidence, list[tuple[int, int]]]:
-    """Features of up to 24 signs, many with equal numbers, and (majority, nonzero) of each."""
+def few_signs(seed: int) -> Counts:
+    """Features of up to 24 signs of rows, many with equal numbers, and of 12 and 6 buckets."""
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 14))
     nonzero = rng.choice([8, 16, 24], d) if seed % 2 else np.full(d, 20)
-    positive = np.maximum(rng.binomial(nonzero, rng.choice([0.5, 0.9, 1.0], d)), (nonzero + 1) // 2)
-    counts = Counts(positive[np.newaxis].astype(np.int32), (nonzero - positive)[np.newaxis].astype(np.int32),
-                    np.full(d, np.inf), (24,))  # fmt: skip
-    return of_signs(counts, (1,)), list(zip(positive.tolist(), nonzero.tolist(), strict=True))
+    share = rng.choice([0.5, 0.9, 1.0], d)
+    signs = np.stack([np.minimum(nonzero, J) for J in (24, 12, 6)])
+    positive = np.maximum(rng.binomial(signs, share), (signs + 1) // 2)
+    return Counts(positive.astype(np.int32), (signs - positive).astype(np.int32), np.full(d, np.inf), (24, 12, 6))
+
+
+def exact_combined(counts: Counts, error: Fraction, slacks: range) -> dict[int, list[Fraction]]:
+    """p of every feature, in fractions: sizes that can reject share the error, and what was larger stays so."""
+    majorities, nonzero = counts.positive.tolist(), (counts.positive + counts.negative).tolist()
+    largest, looked_at, out = [Fraction(0)] * len(majorities[0]), (0, 1, 2), {}
+    for slack in slacks:
+        able = tuple(size for size, J in enumerate(counts.n_buckets) if exact_p(J, J, max(slack, 0)) <= error)
+        looked_at = able or looked_at
+        for i in range(len(largest)):
+            least = min(exact_p(majorities[size][i], nonzero[size][i], slack) for size in looked_at)
+            largest[i] = max(largest[i], min(Fraction(1), len(looked_at) * least))
+        out[slack] = list(largest)
+    return out
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -218,9 +296,10 @@ def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(s
 
     All p are whole numbers over 2^23 or less, so that such a level, and what dividing it gives, is not rounded.
     """
-    evidence, signs = few_signs(seed)
-    d, n = len(signs), 24
-    p = {slack: [exact_p(k, N, slack) for k, N in signs] for slack in range(-n - 6, n // 2 + 1)}
+    counts, n = few_signs(seed), 24
+    d = counts.positive.shape[1]
+    evidence = evidence_of(counts, 0.05 / d)
+    p = exact_combined(counts, Fraction(0.05 / d), range(-n - 6, n // 2 + 1))
     steps = {(d - step) * value for slack in (0, 2, 5) for step, value in enumerate(sorted(p[slack]))}
     exact = sorted(float(level) for level in steps if level < 1)
     levels = [near for level in exact[:: max(1, len(exact) // 6)] for near in (level, float(np.nextafter(level, 0)))]
