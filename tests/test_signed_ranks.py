@@ -1,0 +1,281 @@
+"""Signed ranks: tails and sums by recursion and plain loops, p-values by exhaustion, with bad rows and without."""
+
+from __future__ import annotations
+
+from itertools import combinations, combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sparsemean import certify, sparse_mean
+from sparsemean._stats.signed_rank_null import log_tails
+from sparsemean._stats.signed_ranks import SIDES, RankSums, SignedRankEvidence, caps_of, rank_sums, slack_of
+from sparsemean._util.records import NO_END, Era, Evidence
+
+SIDED = ("two-sided", "greater", "less")
+RULES = ("fwer", "fdr", "fdr_by")
+
+
+def exact_tails(number: int, cap: int) -> np.ndarray:
+    """P(Σ Bᵢ·min(i, C) ≥ t) for all t from 0 on, one coin after the other."""
+    chance = np.ones(1)
+    for rank in range(1, number + 1):
+        with_it = np.concatenate((np.zeros(min(rank, cap)), chance))
+        without = np.concatenate((chance, np.zeros(min(rank, cap))))
+        chance = (with_it + without) / 2
+    return np.cumsum(chance[::-1])[::-1]
+
+
+def test_tails_are_never_too_small_and_hardly_too_large(long_version: bool) -> None:
+    numbers = range(1, 301) if long_version else (*range(1, 20), 50, 100, 127, 128, 129, 130, 171, 300)
+    for number in numbers:
+        for cap in {1, max(1, number // 10), max(1, 2 * number // 5), number, 2 * number}:
+            exact = exact_tails(number, cap)
+            sums = np.arange(-2, exact.size + 2)
+            p = np.exp(log_tails(np.full(sums.size, number), cap, sums))
+            np.testing.assert_array_equal(p[:2], 1)
+            np.testing.assert_array_equal(p[-2:], 0)
+            ratio = p[2:-2] / exact
+            assert ratio.min() >= 1 - 1e-9
+            assert ratio[exact < 0.4].max(initial=1) <= 1.01
+
+
+def plain_sums(column: np.ndarray, caps: tuple[int, ...], *, keep_zeros: bool) -> tuple[Any, ...]:
+    """Values, repeats, low and doubled sums of one column, a block of equal sizes after the other."""
+    values = [value for value in column.tolist() if value == value and (keep_zeros or value != 0)]
+    low, doubled, rank = np.zeros((2, len(caps)), int), np.zeros((2, len(caps)), int), 0
+    sizes = sorted({abs(value) for value in values})
+    for size in sizes:
+        block = [value for value in values if abs(value) == size]
+        for place, cap in enumerate(caps):
+            scores = [min(rank + 1 + i, cap) for i in range(len(block))]
+            for sign, own in enumerate(([v for v in block if v > 0], [v for v in block if v < 0])):
+                low[sign, place] += sum(scores[: len(own)])
+                doubled[sign, place] += len(own) * (scores[0] + scores[-1])
+        rank += len(block)
+    return len(values), len(values) - len(sizes), low, doubled
+
+
+def columns_of(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    X = rng.standard_normal((n, 12))
+    if kind != "distinct":
+        X = np.round(X * {"ties": 8, "zeros": 2}[kind if kind in ("ties", "zeros") else "zeros"])
+    if kind == "missing":
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X[:, 3] = np.nan
+        X[:, 4] = 0
+    return X
+
+
+@pytest.mark.parametrize("keep_zeros", [False, True])
+@pytest.mark.parametrize("kind", ["distinct", "ties", "zeros", "missing"])
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 63])
+def test_sums_are_those_of_a_plain_loop_in_any_layout(kind: str, n: int, keep_zeros: bool) -> None:
+    rng = np.random.default_rng(n)
+    X, caps = columns_of(kind, n, rng), caps_of(n)
+    wide = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)
+    for same in (X, np.asfortranarray(X), wide[::2, ::3], X[::-1], -(-X)):
+        found = rank_sums(same, caps, keep_zeros=keep_zeros)
+        for column in range(X.shape[1]):
+            values, repeats, low, doubled = plain_sums(X[:, column], caps, keep_zeros=keep_zeros)
+            assert (found.values[column], found.repeats[column]) == (values, repeats)
+            np.testing.assert_array_equal(found.low[..., column], low)
+            np.testing.assert_array_equal(found.doubled[..., column], doubled)
+
+
+def test_small_floats_are_ranked_as_what_they_are() -> None:
+    X = (np.random.default_rng(0).standard_normal((101, 6)) + 0.6).astype(np.float32)
+    few, many = certify(X), certify(X.astype(np.float64))
+    np.testing.assert_array_equal(few.p_values, many.p_values)
+    assert few.support.size > 3
+    np.testing.assert_array_equal(few.radius, many.radius)
+
+
+def replacements(clean: np.ndarray, m: int, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All columns that differ from those of ``clean`` in up to m rows, and which column each was."""
+    changed = []
+    for rows in combinations(range(clean.shape[0]), m):
+        for new in product(values, repeat=m):
+            other = clean.copy()
+            other[list(rows)] = np.array(new)[:, np.newaxis]
+            changed.append(other)
+    return np.concatenate(changed, axis=1), np.tile(np.arange(clean.shape[1]), len(changed))
+
+
+def signed(sizes: np.ndarray) -> np.ndarray:
+    """Columns of these sizes with all signs."""
+    places = np.flatnonzero(sizes)
+    X = np.zeros((sizes.size, 2**places.size))
+    X[places] = np.array(list(product((-1, 1), repeat=places.size))).T * sizes[places, np.newaxis]
+    return X
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_slack_is_attained(m: int, long_version: bool) -> None:
+    """Of all replacements of m of n rows, none moves a sum by more than the formula says, and one by as much."""
+    for n in range(m, 9 if long_version or m == 1 else 7):
+        clean = signed(np.arange(1.0, n + 1))
+        sizes = np.arange(1, 2 * n + 2) / 2
+        changed, of = replacements(clean, m, np.concatenate((sizes, -sizes)))
+        caps = tuple(range(1, n + 1))
+        moved = np.abs(rank_sums(changed, caps).low[0] - rank_sums(clean, caps).low[0][:, of]).max(axis=1)
+        np.testing.assert_array_equal(moved, [int(slack_of(m, np.array([n]), cap)[0]) for cap in caps])
+
+
+def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float = 1.0) -> SignedRankEvidence:
+    """Ranks of all columns, none of which a filter keeps out."""
+    n, d = X.shape
+    signs = Evidence(np.zeros((1, d)), (), ())
+    sums = (rank_sums(X, caps_of(n)),)
+    return SignedRankEvidence(signs, n, error, np.arange(d), np.full(d, n), sums, SIDES[alternative])
+
+
+def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:
+    """The same with some caps, for any number of bad rows."""
+    evidence.__dict__["eras"] = (Era(NO_END, places),)
+    return evidence
+
+
+def patterns(n: int) -> list[np.ndarray]:
+    """Sizes of n values up to what ranks see of them: how many are zero, and which of the others are equal."""
+    found = []
+    for zeros in range(n):
+        for steps in product((0, 1), repeat=n - zeros - 1):
+            found.append(np.concatenate((np.zeros(zeros), np.cumsum((1, *steps)))))
+    return found
+
+
+@pytest.mark.parametrize("alternative", SIDED)
+def test_without_bad_rows_p_is_valid_whatever_is_tied(alternative: str, long_version: bool) -> None:
+    """P(p ≤ t) ≤ t over all signs of given sizes, by exhaustion."""
+    for n in range(1, 9 if long_version else 8):
+        for sizes in patterns(n):
+            for error in (1.0, 0.1):
+                p = np.exp(evidence_of(signed(sizes), alternative=alternative, error=error).log_p(0))
+                for t in np.unique(p):
+                    assert np.mean(p <= t * (1 + 1e-12)) <= t * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+@pytest.mark.parametrize("error", [1.0, 0.2, 0.05])
+def test_with_bad_rows_p_is_no_smaller_than_that_of_clean_rows(
+    alternative: str, error: float, long_version: bool
+) -> None:
+    """By exhaustion: all clean values on a grid, zeros and ties among them, and all replacements of two rows or fewer.
+
+    Which caps are looked at is a matter of the number of bad rows allowed for: those are also the clean rows' caps.
+    """
+    grid, others = np.arange(-2.0, 3), np.arange(-5, 6) / 2
+    for n in range(2, 7 if long_version else 6):
+        clean = np.array(list(combinations_with_replacement(grid, n))).T
+        for m in (0, 1, 2):
+            changed, of = replacements(clean, m, others)
+            observed = evidence_of(changed, alternative=alternative, error=error)
+            places = next(places for last, places in observed.eras if m <= last)
+            before = with_places(evidence_of(clean, alternative=alternative, error=error), places).log_p(0)
+            assert (observed.log_p(m) >= before[of] - 1e-12).all()
+
+
+def test_p_is_the_largest_for_so_many_bad_rows_or_fewer() -> None:
+    """And caps share the error that can reject, as their shares are to each other: by one cap at a time."""
+    rng = np.random.default_rng(5)
+    X = np.concatenate((rng.standard_normal((40, 8)) + 1, np.round(2 * rng.standard_normal((40, 8)) + 1)), axis=1)
+    shares, sides = np.array([1, 6, 5]) / 12, 2
+    for error in (0.05, 1e-4, 1e-9):
+        evidence = evidence_of(X, error=error)
+        p, largest, tried = {}, np.zeros(16), (0, 1, 2)
+        for place in range(3):
+            alone = with_places(evidence_of(X, error=error), (place,))
+            p[place] = [np.exp(alone.log_p(m)) for m in range(21)]
+        for m in range(21):
+            able = tuple(
+                place for place, cap in enumerate((4, 16, 40))
+                if sides * exact_tails(40, cap)[sum(min(i, cap) for i in range(1, 41 - m))] <= error
+            )  # fmt: skip
+            tried = able or tried
+            least = np.min([p[place][m] * shares[list(tried)].sum() / shares[place] for place in tried], axis=0)
+            largest = np.maximum(largest, np.minimum(1, least))
+            np.testing.assert_allclose(np.exp(evidence.log_p(m)), largest, rtol=1e-9)
+
+
+def samples(seed: int) -> np.ndarray:
+    """Forty rows: normal values, ties, many zeros; some features have a mean."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 30))
+    X[:, ::2] += rng.uniform(0, 2, 15)
+    X[:, 10:20] = np.round(2 * X[:, 10:20])
+    X[:, 20:] = np.where(rng.random((40, 10)) < 0.5, 0, X[:, 20:])
+    return X
+
+
+@pytest.mark.parametrize("options", [{}, {"alternative": "greater"}, {"min_effect": 0.2}], ids=str)
+@pytest.mark.parametrize("rule", RULES)
+def test_p_rises_with_the_bad_rows_and_last_slacks_are_those_of_refits(rule: str, options: dict[str, Any]) -> None:
+    """All numbers of bad rows that can be allowed for, one fit each."""
+    for seed in range(2):
+        X = samples(seed)
+        fits = [certify(X, contamination=m / 40, selection=rule, **options) for m in range(20)]
+        p = np.stack([fit.p_values for fit in fits])
+        assert (np.diff(p, axis=0) >= 0).all()
+        selected = np.stack([np.isin(np.arange(30), fit.support) for fit in fits])
+        assert selected[0].sum() > 4
+        last = selected.sum(axis=0) - 1
+        np.testing.assert_array_equal(np.diff(selected.astype(int), axis=0) <= 0, True)
+        for fit in fits:
+            found = fit.max_contamination * 40
+            np.testing.assert_array_equal(np.where(np.isnan(found), -1, np.minimum(np.round(found), 19)), last)
+
+
+def test_calls_without_a_seed_agree() -> None:
+    """Twenty calls of defaults and of ``random_state=None``: one p, one support, one interval of each feature."""
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((125, 60)) + np.concatenate((rng.uniform(0.2, 0.7, 30), np.zeros(30)))
+    first = sparse_mean(X)
+    assert first.plan.test == "ranks"
+    assert 0 < first.support.size < 40
+    for _ in range(20):
+        other = sparse_mean(X, random_state=None)
+        np.testing.assert_array_equal(other.p_values, first.p_values)
+        np.testing.assert_array_equal(other.support, first.support)
+        np.testing.assert_array_equal(other.intervals, first.intervals)
+        np.testing.assert_array_equal(other.radius, first.radius)
+
+
+def test_one_side_has_half_the_p_value() -> None:
+    X = np.random.default_rng(2).standard_normal((80, 20)) + 0.7
+    X[:, :3] *= -1
+    both = certify(X, selection="fdr", contamination=0.02)
+    greater, less = (certify(X, selection="fdr", contamination=0.02, alternative=side) for side in ("greater", "less"))
+    np.testing.assert_allclose(2 * greater.p_values[3:], both.p_values[3:], rtol=1e-12)
+    np.testing.assert_allclose(2 * less.p_values[:3], both.p_values[:3], rtol=1e-12)
+    np.testing.assert_array_equal(greater.p_values[:3], 1)
+    np.testing.assert_array_equal(less.p_values[3:], 1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+@pytest.mark.parametrize("alternative", SIDED)
+def test_means_up_to_a_smallest_effect_are_found_no_more_often_than_stated(alternative: str, share: float) -> None:
+    """Means at its very end, the worst of all that do not matter; bad rows all speak for more.
+
+    Of 3000 independent features no more have p ≤ t than is exceeded with a chance of 1e-6, at each of three t.
+    """
+    rng, d, n = np.random.default_rng(7), 3000, 60
+    mean = {"two-sided": 0.5 * np.where(np.arange(d) % 2, 1, -1), "greater": 0.5, "less": -0.5}[alternative]
+    X = rng.standard_normal((n, d)) + mean
+    X[: round(share * n)] = 100 * np.sign(mean)
+    p = certify(X, contamination=share, min_effect=0.5, alternative=alternative, selection="fdr").p_values
+    for t in (0.05, 0.01, 0.001):
+        assert np.sum(p <= t) <= stats.binom.ppf(1 - 1e-6, d, t)
+    inside = certify(X - 0.9 * np.asarray(mean), min_effect=0.5, alternative=alternative, contamination=share)
+    assert inside.support.size == 0
+
+
+def test_joined_sums_are_those_of_all_columns() -> None:
+    X, caps = samples(3), caps_of(40)
+    whole = rank_sums(X, caps)
+    joined = RankSums.joined([rank_sums(X[:, :7], caps), rank_sums(X[:, 7:], caps)])
+    for name in ("values", "repeats", "low", "doubled"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+        np.testing.assert_array_equal(getattr(whole.of(np.array([4, 2])), name), getattr(whole, name)[..., [4, 2]])
