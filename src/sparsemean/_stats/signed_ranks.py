@@ -17,7 +17,6 @@ from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.nulls import eras_of
 from sparsemean._stats.rank_evidence import probabilities
 from sparsemean._stats.selection import (
-    BELOW_ONE,
     BenjaminiHochberg,
     Rule,
     SlackSearch,
@@ -309,15 +308,16 @@ def _last_slacks(evidence: SignedRankEvidence, rule: Rule) -> IntArray:
 def radius_of(evidence: Evidence | SignedRankEvidence, chosen: Selection, plan: Plan) -> IntArray:
     """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
 
-    A feature that ranks select at no number of bad rows must pass the filter first: that is what is asked for there.
+    A feature that ranks select at no number of bad rows must pass the filter first, where there is one: that is what
+    is asked for there. Without one, all that is known is that allowing for no bad rows does not select it.
     """
     bad_rows = plan.bad_rows
     if isinstance(evidence, Evidence):
         rule = rule_of(plan.selection, plan.level, plan.n_features)
         return radius(evidence, chosen, rule, bad_rows=bad_rows, n_rows=plan.n_units)
     xp, slack = namespace(chosen.last_slack), chosen.last_slack
-    if (slack < 0).any():
+    if (largest := filter_of(plan)) < 1 and (slack < 0).any():
         search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1, -1)
-        search.raise_to(min(filter_of(plan), BELOW_ONE), -1)
+        search.raise_to(largest, -1)
         slack = xp.where(slack < 0, search.slack, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
