@@ -36,7 +36,11 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
     assert "data.csv: 300 rows × 30 columns" in out
     for name in ("metric_0", "metric_1", "metric_3"):
         assert name in out
-    assert "3 features were selected out of 30" in out
+    assert "3 features were selected out of 30 by signed ranks," in out
+    assert "Seed" not in out
+    run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "3 features were selected out of 30 by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
     assert "Seed 3;" in out
 
 

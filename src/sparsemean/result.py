@@ -56,9 +56,9 @@ class Estimate:
         Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
         many values are exactly the null value.
     beta : ndarray of shape (d,)
-        β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta for two groups.
+        β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
     bucket_size : ndarray of int of shape (d,)
-        The bucket size with the smallest p-value.
+        The bucket size at which signs show most.
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
         it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
@@ -71,7 +71,7 @@ class Estimate:
     seed : int
         The seed that assigned rows to buckets.
     status : Status
-        Notes in words (``status.messages``), what screening and refinement did, time and versions.
+        Notes in words (``status.messages``), the test, what screening and refinement did, time and versions.
     bucket_of_row : ndarray of int of shape (n,) or None
         The bucket of each row at the finest size; None for two groups.
     rows : RowScores or None
@@ -134,7 +134,7 @@ class Estimate:
     def p_values(self) -> FloatArray:
         """p-values, valid against any replacement of the planned number of rows.
 
-        They are combined over bucket sizes and not adjusted for the number of features.
+        They are combined over caps of ranks, or bucket sizes, and not adjusted for the number of features.
         """
         return self.selection.p_values
 

@@ -35,6 +35,28 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
     assert "screening touches the values only" in guaranteed
 
 
+def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estimate) -> None:
+    guaranteed, assumed, _ = words(estimate)
+    assert "seed" not in guaranteed + assumed
+    assert "out of 40 by signed ranks, from 400 rows" in estimate.summary()
+    by_signs = sparse_mean(made.X, test="buckets", random_state=0)
+    guaranteed, assumed, _ = words(by_signs)
+    assert "someone who knows the data and the seed" in guaranteed
+    assert f"the best of 20 seeds selects a false feature with probability {SHOPPED:g}" in assumed
+    assert "out of 40 by signs of buckets of 1, 2 and 4 rows, from 400 rows" in by_signs.summary()
+    said = dict(page.of_fit(by_signs, labels_of(by_signs)))
+    assert (said["Test"], said["Buckets"]) == ("signs of buckets of 1, 2 and 4 rows", "rows in a bucket: 1, 2, 4")
+
+
+@pytest.mark.parametrize("selection", ["fwer", "fdr_by"])
+def test_no_seed_changes_what_ranks_say(made: Bunch, selection: str) -> None:
+    one, *others = (sparse_mean(made.X, selection=selection, random_state=seed) for seed in range(4))
+    for other in others:
+        assert np.array_equal(one.support, other.support)
+        for name in ("p_values", "p_adjusted", "q_values", "max_contamination", "intervals"):
+            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
+
+
 def test_benjamini_and_hochberg_do_not_promise_anything_under_attack(made: Bunch) -> None:
     guaranteed, _, rest = words(sparse_mean(made.X, selection="fdr", random_state=0))
     assert RATES[1] in guaranteed
@@ -111,7 +133,8 @@ def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> N
     assert len(page.facts(nothing, labels_of(nothing))) == 4
     said = dict(page.of_fit(estimate, labels_of(estimate)))
     assert said["Seed"] == "0"
-    assert said["Buckets"] == "rows in a bucket: 1, 2, 4"
+    assert said["Test"] == estimate.status.test == "signed ranks"
+    assert said["Buckets"] == "rows in a bucket: 1, 2, 4, for β and paths"
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

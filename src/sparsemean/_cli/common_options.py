@@ -105,6 +105,7 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float) -> None:
 
 def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
     """Print a result on ``console``, the features, or the tests, in ``grid``."""
+    from sparsemean._report.guarantees import seed_decides
     from sparsemean.comparison import Comparison
 
     one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
@@ -117,7 +118,7 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
     else:
         _fill_features(estimate, console, grid)
     console.print(visible(estimate.summary()))
-    seed = "" if one.labels is not None else f"Seed {one.seed}; "
+    seed = f"Seed {one.seed}; " if seed_decides(one) else ""
     last = list(estimate.results.values())[-1] if isinstance(estimate, Comparison) else estimate
     console.print(f"{seed}{seconds:.2f} s in all, {last.status.seconds:.2f} s for the fit.")
 

@@ -68,7 +68,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
     type=int,
     default=0,
     show_default=True,
-    help="Deals rows into buckets, draws those of subjects; not to be shopped for.",
+    help="Deals rows into buckets, draws those of subjects; ranks do without it.",
 )
 @common_options.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")

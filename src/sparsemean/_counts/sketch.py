@@ -120,7 +120,8 @@ class Sketch:
         """Infer which features have a mean, and how sure that is.
 
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
-        those of one fit of all rows. Estimates, intervals and suspect rows need the rows: without them they are NaN
+        those of one fit of all rows with ``test="buckets"``, the default here; ``test="ranks"`` needs the rows and
+        gives those of a fit by ranks. Estimates, intervals and suspect rows need the rows: without them they are NaN
         and None, and ``status`` says so. So do means whatever the skew, ``target="mean"``, which are refused.
 
         Parameters

@@ -32,8 +32,8 @@ RULES = ("fwer", "fdr", "fdr_by")
 class Certified:
     """Which features have a mean that is not zero, and how sure that is: (d,) arrays but for the support.
 
-    The arrays are those of an `Estimate` of the same data and seed, NumPy's or, where the data lie on a device, CuPy's.
-    Only the support may be larger: columns that hold one value only are not looked for.
+    The arrays are those of an `Estimate` of the same data, seed and test, NumPy's or, where the data lie on a device,
+    CuPy's. Only the support may be larger: columns that hold one value only are not looked for.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Certified:
     max_contamination : array of shape (d,)
         Largest share of bad rows at which a feature is still selected; NaN if it never is.
     beta : array of shape (d,)
-        β₀ = (N₊ − N₋)/J at the best bucket size; Cliff's delta of groups.
+        β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta of groups.
     bucket_size : array of int of shape (d,)
-        The bucket size with the smallest p-value; 1 for groups.
+        The bucket size at which signs show most; 1 for groups.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     plan : Plan
@@ -102,7 +102,7 @@ def certify(
 ) -> Certified | dict[Any, Certified]:
     """Find the features whose mean is not zero, or which differ between groups, and say how sure that is.
 
-    One pass, and no estimates.
+    One pass, after which signed ranks read again the features that signs do not rule out, and no estimates.
 
     Parameters
     ----------

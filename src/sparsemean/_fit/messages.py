@@ -47,6 +47,25 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
     return tuple(messages)
 
 
+def tested_by(plan: Plan) -> str:
+    """Say what one sample is tested by; nothing of groups, which have one test.
+
+    Examples
+    --------
+    >>> from sparsemean._stats.planning import plan_fit
+    >>> tested_by(plan_fit(600, 100)), tested_by(plan_fit(600, 100, test="buckets"))
+    ('signed ranks', 'signs of buckets of 1, 2 and 4 rows')
+    """
+    if plan.dealing == "pairs":
+        return ""
+    if plan.test != "buckets":
+        return {"ranks": "signed ranks", "sums": "sums of influences"}[plan.test]
+    *others, last = map(str, plan.bucket_sizes)
+    sizes = f"{', '.join(others)} and {last}" if others else last
+    rows = "row" if sizes == "1" else "rows"
+    return f"signs of buckets of {sizes} {rows}"
+
+
 def of_numbering(plan: Plan) -> tuple[str, ...]:
     """Say how rows are counted where their numbers are not 0, 1, … themselves."""
     if plan.ranges in ((), ((0, plan.n_rows),)):

@@ -222,6 +222,7 @@ def build_estimate(
         plan=plan,
         status=Status(
             messages=(*table.notes, *notes),
+            test=messages.tested_by(plan),
             seconds=time.perf_counter() - began,
             versions=messages.versions(),
             **(status or {}),

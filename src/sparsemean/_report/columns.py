@@ -193,6 +193,7 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
         if labels.pairs
         else "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
     )
+    beside = "; the ranks that select do not know it" if plan.test == "ranks" and not labels.pairs else ""
     by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
     q_rule = "fdr_by" if plan.selection == "fdr_by" else "fdr"
     q = f"q-value by {SELECTIONS[q_rule]}: {RULES[q_rule].error}"
@@ -206,9 +207,9 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
         Column("q_value", "q", "p", q),
         Column("radius", "Radius", "count", meaning["radius"]),
         Column("max_contamination", "Survives", "share", meaning["max_contamination"]),
-        Column("beta", labels.beta, "rate", rate),
+        Column("beta", labels.beta, "rate", f"{rate}{beside}"),
         Column("entry_time", "Enters at", "count", "Iteration at which the feature leaves zero; earlier is stronger"),
-        Column("bucket_size", "Bucket", "count", f"Rows in a bucket where p is smallest, of {sizes}"),
+        Column("bucket_size", "Bucket", "count", f"Rows in a bucket where signs show most, of {sizes}{beside}"),
         Column("skewed", "Skewed", "flag", f"Yes: {CENTRE}"),
     ]  # fmt: skip
 

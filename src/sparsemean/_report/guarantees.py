@@ -106,7 +106,8 @@ NULLS = {
         "features whose noise is symmetric about the null value",
         (
             "A feature without a mean has noise that is symmetric about the null value; tails may be as heavy as they "
-            "like, and differ from row to row. Under skewed noise a feature is selected for its median.",
+            "like, and differ from row to row. Under skewed noise a feature may be selected for a centre that is no "
+            "mean.",
         ),
     ),
 }
@@ -236,9 +237,8 @@ def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
     if names is not None:  # nothing is dealt between groups, so there is no seed to know
         return f"even if someone who knows the data replaced any {groups.bad(plan, names, unit)} by anything"
     which = f"any {plan.bad_rows:,}" if plan.bad_rows > 1 else "any one"
-    return (
-        f"even if someone who knows the data and the seed replaced {which} of the {plan.n_units:,} {unit}s by anything"
-    )
+    known = "the data and the seed" if plan.test == "buckets" else "the data"
+    return f"even if someone who knows {known} replaced {which} of the {plan.n_units:,} {unit}s by anything"
 
 
 def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
@@ -286,10 +286,10 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
             f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
         )
     sentences += of_null(plan).assumptions
-    if plan.target == "mean":
-        sentences += [SPLIT] if estimate.mean_test is not None and estimate.mean_test.rows is not None else []
-    else:
-        sentences += [_seed()] if names is None else _of_groups(plan)
+    if names is not None:
+        sentences += _of_groups(plan)
+    elif seed_decides(estimate):  # ranks are those of any seed
+        sentences.append(SPLIT if plan.target == "mean" else _seed())
     if plan.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
@@ -306,6 +306,19 @@ def _of_groups(plan: Plan) -> list[str]:
             "each stratum; from stratum to stratum it may be another."
         )
     return sentences
+
+
+def seed_decides(estimate: Estimate) -> bool:
+    """Whether another seed could select other features: by buckets, rows that are set apart, rows drawn of subjects.
+
+    Before ranks of very many values the seed has a part in the filter, which sets p to 1 or leaves it: no seed can then
+    make p smaller than that of all ranks.
+    """
+    if estimate.labels is not None:
+        return estimate.units is not None
+    if estimate.plan.target == "mean":
+        return estimate.mean_test is not None and estimate.mean_test.rows is not None
+    return estimate.plan.test == "buckets"
 
 
 def _seed() -> str:

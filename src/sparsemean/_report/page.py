@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemean._fit.messages import tested_by
 from sparsemean._report import columns, groups, guarantees, plot_data
 from sparsemean._report.columns import Labels, labels_of
 from sparsemean._report.groups import Names, percent
@@ -157,11 +158,12 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
     plan = estimate.plan
     sizes = ", ".join(map(str, plan.bucket_sizes))
     buckets = f"rows in a bucket: {sizes}" if plan.n_buckets is None else f"{plan.n_buckets:,} of {sizes} rows"
+    buckets += ", for β and paths" if plan.test == "ranks" else ""
     scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
         if plan.target == "mean"
-        else [("Noise", plan.noise), ("Buckets", buckets)]
+        else [("Noise", plan.noise), ("Test", tested_by(plan)), ("Buckets", buckets)]
     )
     settings = [
         *tested,
@@ -169,7 +171,10 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
         ("Values", _values(estimate)),
         ("Rows screened", "yes" if plan.screen_rows else "no"),
         ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
-        ("Seed", str(estimate.seed)),
+        (
+            "Seed",
+            str(estimate.seed),
+        ),
     ]
     if plan.selection == "paper":
         settings.append(

@@ -462,6 +462,8 @@ class Status:
     """Warnings as data: one sentence each, and what the run used."""
 
     messages: tuple[str, ...] = ()
+    test: str = ""
+    """What one sample was tested by, in words."""
     screening: str = ""
     """Which rows contradict the rest, by which features, and whether the values were made without them, in words."""
     refinement: str = ""

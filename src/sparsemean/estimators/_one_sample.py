@@ -26,8 +26,8 @@ COUNTING = ("random_state", "bucket_sizes", "noise", "null", "missing")
 class SparseMean(Selector):
     """Find the features whose mean is not zero, estimate it, and say how sure that is.
 
-    Each feature is tested by the signs of means of small buckets of rows, with p-values that hold against any
-    replacement of ⌈εn⌉ rows (see the page on guarantees).
+    Each feature is tested by signed ranks of its values, or by the signs of means of small buckets of rows, with
+    p-values that hold against any replacement of ⌈εn⌉ rows (see the page on guarantees).
 
     Parameters
     ----------
@@ -43,8 +43,10 @@ class SparseMean(Selector):
         What is assumed of a feature without a mean. "skewed" is what ``target="mean"`` was called in earlier versions:
         it warns and means that.
     test : {"auto", "ranks", "buckets"}, default="auto"
-        What features are tested by: signed ranks of rows, which need no seed, or signs of means of small buckets, which
-        are counted in one pass. "auto" takes ranks up to 20,000 rows, unless bucket sizes are named.
+        What features are tested by: signed ranks of rows, which need no seed and find smaller means, or signs of means
+        of small buckets, which are counted in one pass and add up. "auto" takes ranks up to 20,000 rows, and buckets
+        beyond, where bucket sizes are named, in `partial_fit` and for the paper's rule; ``result_.plan.test`` says
+        which.
     target : {"centre", "mean"}, default="centre"
         What is tested and estimated: the centre of symmetric noise, or the mean, whatever the skew. The mean asks for a
         ``scale``; its values are roots of the influence sum, from all rows.
@@ -59,7 +61,7 @@ class SparseMean(Selector):
         The smallest distance from the null value that matters. With one side it may be taken off ``null`` instead, for
         means that are not lower than that.
     bucket_sizes : "auto" or tuple of int, default="auto"
-        Rising powers of two up to 64; "auto" is (1, 2, 4).
+        Rising powers of two up to 64; "auto" is (1, 2, 4). Beside ranks they are for β, entry times and paths.
     n_buckets : None, "paper", "theory" or int, default=None
         One size, the paper's way: min(⌊1.5⌈εn⌉ + 150⌋, ⌊n/2⌋), 100⌈εn⌉ (at most n), or a number of buckets.
     step_size : float, default=0.05
@@ -89,8 +91,10 @@ class SparseMean(Selector):
         What to do about NaN: refuse it, or take a bucket's mean over the values that are there and leave out, for each
         feature, buckets that have none. The page on guarantees says what is then assumed about why they are missing.
     random_state : int, Generator, RandomState or None, default=0
-        Assigns the rows to buckets. It may be known to anyone, but must not be chosen after seeing what it selects: the
-        best of 20 seeds has a family-wise error of .23 at level .05. None draws one; ``result_.seed`` has it.
+        Assigns the rows to buckets and, of very many features, draws those that rows are judged by. Where signs of
+        buckets select it may be known to anyone, but must not be chosen after seeing what it selects: the best of 20
+        seeds has a family-wise error of .23 at level .05. With ranks no choice of it raises the error. None draws one;
+        ``result_.seed`` has it.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
     device : None, "cpu" or "gpu", default=None
@@ -245,8 +249,9 @@ class SparseMean(Selector):
         """Count some more rows, at least one, which come after those of earlier calls; nothing else of them is kept.
 
         The first call starts a stream and fixes features, seed, bucket sizes, null value and missing values; `fit`
-        ends it. Support, p-values and all else that rests on counts are those of one fit of all rows, and are computed
-        when they are first asked for. ``mean_`` is NaN on the support until `complete` has read the rows again.
+        ends it. Support, p-values and all else that rests on counts are those of one fit of all rows with
+        ``test="buckets"``, and are computed when they are first asked for. ``mean_`` is NaN on the support until
+        `complete` has read the rows again.
 
         Parameters
         ----------
