@@ -79,6 +79,13 @@ def demo() -> None:
 @click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
 @click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
+@click.option("--test", default="auto", show_default=True, help="ranks, buckets, or auto: ranks up to 20,000 rows.")
+@click.option("--target", default="centre", show_default=True, help="centre, or mean: whatever the skew.")
+@click.option("--alternative", default="two-sided", show_default=True, help="two-sided, greater or less.")
+@click.option(
+    "--min-effect", type=float, default=0.0, show_default=True,
+    help="What a mean must exceed, in standard deviations; effects are beyond it.",
+)  # fmt: skip
 @click.option("--k", type=int, default=1, show_default=True, help="Sparsity in the paper's theorems.")
 @click.option("--sigma", type=float, default=1.0, show_default=True, help="Standard deviation in the theorems.")
 @click.option("--delta", type=float, default=0.05, show_default=True, help="Failure probability in the theorems.")
@@ -96,18 +103,37 @@ def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options
         return
     assert made.outlook is not None
     say(made.summary())
-    echo("\n  bucket of   buckets   majority needed   detectable mean (σ)   if opposed")
-    for row in made.outlook.table:
-        echo(
-            f"  {row['size']:>9.0f} {row['buckets']:>9.0f} {row['majority']:>17.0f} {row['effect']:>21.3g}"
-            f"{row['effect_opposed']:>13.3g}"
-        )
+    echo()
+    for line in outlook_lines(made.outlook.table):
+        echo(line)
     echo("\nConditions and bounds of the paper's theorems. No fit asks for any of them, and")
     echo("nothing above rests on them.")
     for theorem, rows in groupby(made.outlook.theorems, key=itemgetter(0)):
         echo(f"  {theorem}")
         for _, quantity, value in rows:
             echo(click.wrap_text(f"{quantity}: {value:,.4g}", 80, "    ", "      "))
+
+
+COLUMNS = {
+    "size": "bucket of",
+    "buckets": "buckets",
+    "majority": "majority needed",
+    "cap": "ranks up to",
+    "largest": "largest sum",
+    "sum": "sum needed",
+    "half_width": "half of an interval (σ)",
+    "effect": "detectable mean (σ)",
+    "effect_opposed": "if opposed",
+}
+"""What is written above each column of the table of a plan."""
+
+
+def outlook_lines(table: tuple[dict[str, float], ...]) -> list[str]:
+    """Return the table of a plan, its head first."""
+    heads = [COLUMNS[name] for name in table[0]]
+    forms = [".3g" if isinstance(value, float) else "," for value in table[0].values()]
+    lines = [heads, *([format(value, form) for value, form in zip(row.values(), forms, strict=True)] for row in table)]
+    return ["  " + "   ".join(f"{cell:>{len(head)}}" for cell, head in zip(line, heads, strict=True)) for line in lines]
 
 
 # ``sparsemean bench``.

@@ -11,6 +11,7 @@ from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path
 from sparsemean._stats.arrays import medians, namespace, on_host
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
+from sparsemean._stats.planning import first_error
 from sparsemean._stats.rank_evidence import RankTest
 from sparsemean._stats.selection import SlackSearch, by_paper, select
 from sparsemean._stats.signed_ranks import SIDES, UP, SignedRankEvidence, filter_of, select_by_ranks
@@ -47,7 +48,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
-        signs=signs, n_rows=plan.n_units, error=_first_error(plan), features=features,
+        signs=signs, n_rows=plan.n_units, error=first_error(plan), features=features,
         passing=passing, sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
     )  # fmt: skip
     chosen = select_by_ranks(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows)
@@ -69,15 +70,10 @@ def _passing(plan: Plan, signs: Evidence) -> tuple[IntArray, IntArray]:
 def by_signs(plan: Plan, signs: Evidence) -> Inference:
     """Return what the signs of bucket means decide."""
     numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
-    signs = replace(signs, eras=sign_test_eras(numbers, error=_first_error(plan), sides=signs.sides))
+    signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
     rejections = select(signs, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
     best = rejections.best % len(plan.bucket_sizes)  # of both sides of a smallest effect
     return Inference(signs, replace(rejections, best=best))
-
-
-def _first_error(plan: Plan) -> float:
-    """Return the p-value that a statistic must be able to reach to be looked at: of Holm's first step."""
-    return plan.level if plan.selection.startswith("fdr") else plan.level / plan.n_features
 
 
 def _signs(data: FitData, counts: Counts) -> Evidence:

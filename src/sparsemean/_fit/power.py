@@ -3,68 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from sparsemean._fit.power_groups import MOST, MOST_ROWS, fewest, plan_groups, written
 from sparsemean._fit.theorems import numbers
-from sparsemean._stats.nulls import two_sided
-from sparsemean._stats.planning import (
-    MIN_ROWS,
-    bad_rows,
-    check_level,
-    check_share,
-    check_shares,
-    groups_plan,
-    plan_fit,
-)
-from sparsemean._stats.rank_evidence import critical_rank
-from sparsemean._stats.selection import harmonic
-from sparsemean._util.checks import integer, real
+from sparsemean._stats.one_sample_power import TestPower, error_of, power_of, survivable_rows
+from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, plan_fit
+from sparsemean._util.checks import integer, pluralize, real
 from sparsemean._util.records import Plan, PowerAnalysis
 from sparsemean.errors import InputError
+
+MOST_FOR_RANKS = 10**9
+"""Rows whose sums of ranks are whole numbers of 64 bits."""
+
+
+def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None) -> Plan:
+    """Return the same plan for other rows, by the same test unless one is named."""
+    return replace(
+        plan, n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
+        test=plan.test if test is None else test,
+    )  # fmt: skip
+
 
 # What is beyond reach at n, d and ε, whatever the data are.
 
 
-def n_tests(plan: Plan) -> float:
-    """Return by how much the level is divided for the most significant feature, were all features alike."""
-    sizes = len(plan.bucket_sizes)
-    if plan.selection == "fdr":
-        return sizes
-    if plan.selection == "fdr_by":
-        return sizes * harmonic(plan.n_features)
-    return sizes * plan.n_features
+def rows_for_any(plan: Plan, contamination: float) -> int:
+    """Return the number of rows from which a feature on which all agree can be selected; 0 if there is none."""
 
+    def suffices(n: int) -> bool:
+        made = at_rows(plan, n, contamination)
+        return power_of(made).possible(made.bad_rows)
 
-@lru_cache(maxsize=4096)
-def critical(n_buckets: int, tests: float, level: float) -> int:
-    """Return the smallest majority k among J buckets with p ≤ level/tests, by halving; J + 1 if there is none."""
-    low, high = 0, n_buckets + 1
-    while low < high:
+    low, high = MIN_ROWS - 1, MIN_ROWS
+    while not suffices(high):
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            return 0
+    while high - low > 1:
         middle = (low + high) // 2
-        passes = two_sided(np.array([middle]), np.array([n_buckets]))[0] <= level / tests
-        low, high = (low, middle) if passes else (middle + 1, high)
-    return low
-
-
-def majority(plan: Plan, size: int) -> tuple[int, int]:
-    """Return the number of buckets and the majority of one sign that selects a feature, slack included."""
-    J = plan.n_buckets or -(-plan.n_units // size)
-    return J, critical(J, n_tests(plan), plan.level) + plan.bad_rows
-
-
-def survivable_rows(plan: Plan) -> int:
-    """Return the largest number of bad rows at which some size can still select a feature; negative if none can."""
-    return max(J - (k - plan.bad_rows) for J, k in (majority(plan, size) for size in plan.bucket_sizes))
-
-
-def rows_for_any(plan: Plan) -> int:
-    """Return the number of rows from which a unanimous feature can be selected without bad rows."""
-    return math.ceil(1 + math.log2(n_tests(plan) / plan.level)) * min(plan.bucket_sizes)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
 
 
 def nothing_possible(plan: Plan) -> list[str]:
@@ -74,64 +56,27 @@ def nothing_possible(plan: Plan) -> list[str]:
         return []
     if limit < 0:
         return [
-            f"nothing can be certified: {plan.n_units} rows are too few for {plan.n_features} features at level "
-            f"{plan.level:g}; at least {rows_for_any(plan)} are needed"
+            f"nothing can be certified: {plan.n_units} rows are too few for {pluralize(plan.n_features, 'feature')} at "
+            f"level {plan.level:g}; {_rows_wanted(plan)}"
         ]
     return [
-        f"nothing can be certified: with {plan.bad_rows} bad rows among {plan.n_units} even a feature on which all "
-        f"others agree could be false; at most {limit} bad rows (contamination {limit / plan.n_units:.4g}) can be "
+        f"nothing can be certified: with {pluralize(plan.bad_rows, 'bad row')} among {plan.n_units} even a feature on "
+        f"which all others agree could be false; at most {limit} (contamination {limit / plan.n_units:.4g}) can be "
         "survived, more rows or fewer features would help"
     ]
 
 
-def groups_possible(plan: Plan) -> list[str]:
-    """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
-    n0, n1 = plan.sizes
-    sides = 2 if plan.alternative == "two-sided" else 1
-    smallest, threshold = _smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
-    if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
-        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} rows"
-        raise InputError("groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more rows")
-    if smallest > threshold:
-        numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
-        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more rows would help"]
-    if plan.n_strata > 1:
-        return []
-    limit = survivable_share(plan.sizes, threshold / sides)
-    if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
-        return []
-    return [
-        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad rows among {n1} and "
-        f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
-    ]
-
-
-def survivable_share(sizes: tuple[int, ...], error: float) -> float:
-    """Return the largest share of bad rows of each of two groups at which groups that do not overlap are selected."""
-    n0, n1 = sizes
-    critical = critical_rank((n1,), (n0,), error)
-    low, high = 0.0, 0.5
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        enough = (n1 - bad_rows(n1, middle)) * (n0 - bad_rows(n0, middle)) >= critical
-        low, high = (middle, high) if enough else (low, middle)
-    return max(int(low * n + 1e-6) / n for n in sizes)
-
-
-def _smallest_p(n0: int, n1: int, sides: int) -> float:
-    """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap; half of it for one side."""
-    return sides * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
+def _rows_wanted(plan: Plan) -> str:
+    """Say how many rows would do without bad rows, and with as large a share of them."""
+    clean = f"at least {rows_for_any(plan, 0.0):,} are needed"
+    if not plan.contamination:
+        return clean
+    needed = rows_for_any(plan, plan.contamination)
+    more = f"{needed:,}" if needed else "and no number is enough"
+    return f"{clean} if none is bad, {more} at contamination {plan.contamination:g}"
 
 
 # What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived.
-
-MOST_ROWS = 4_000_000
-"""Where the search for the rows that an effect needs ends: beyond, it is said to be out of reach."""
-NEVER = 0.001
-"""Probabilities below it are not written out."""
-MOST = 10**15
-MOST_OF_GROUP = 10**9
-"""Rows and features beyond which probabilities of counts are no longer exact in floating point."""
 
 
 def plan(
@@ -146,6 +91,10 @@ def plan(
     k: int = 1,
     sigma: float = 1.0,
     delta: float = 0.05,
+    test: str = "auto",
+    target: str = "centre",
+    alternative: str = "two-sided",
+    min_effect: float = 0.0,
 ) -> Plan:
     """Say before seeing any data what n rows of d features can show, at family-wise error ``level``.
 
@@ -164,18 +113,23 @@ def plan(
     power : float
         Probability with which a single effect is to be found.
     effect : float, optional
-        A mean, in standard deviations, for which the rows needed are wanted.
+        A mean, in standard deviations and beyond ``min_effect``, for which the rows needed are wanted.
     k, sigma, delta
         Sparsity, standard deviation and failure probability in the paper's theorems, whose conditions are listed in
         ``outlook.theorems``. Nothing else here rests on them.
+    test, target, alternative
+        As in `SparseMean`; of groups only the last. For ``target="mean"`` the scale is taken to be the standard
+        deviation itself.
+    min_effect : float
+        As in `SparseMean`, in standard deviations; all effects are then what a mean must have beyond it.
 
     Returns
     -------
     Plan
         With ``detectable_effect``, ``outlook`` and ``summary()``. Effects are for Gaussian noise; the heavier the tails
-        at the same scale of the centre, the better single rows do. ``detectable_effect`` and the rows needed are for
-        bad rows that are allowed for but behave like the others; ``effect_opposed`` in the table of the outlook and
-        the summary say what is found if all of them vote against it.
+        at the same scale of the centre, the better small caps of ranks and single rows do. ``detectable_effect`` and
+        the rows needed are for bad rows that are allowed for but behave like the others; ``effect_opposed`` in the
+        table of the outlook and the summary say what is found if all of them vote against it.
 
     Examples
     --------
@@ -184,222 +138,136 @@ def plan(
     0.1...
     """
     if isinstance(n, tuple) or np.ndim(n) == 1:
-        return plan_groups(n, d, contamination=contamination, level=level, power=power, effect=effect)
+        _only_of_one_sample(test=test, target=target, min_effect=min_effect)
+        return plan_groups(
+            n, d, contamination=contamination, level=level, power=power, effect=effect, alternative=alternative
+        )
     for name, value, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
         integer(value, argument=name, least=1, rule="be a positive integer")
         integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
     n, d = int(n), int(d)
     power = check_share("power", power)
-    fit_plan = plan_fit(n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes)
+    made = plan_fit(
+        n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes, test=test, target=target,
+        alternative=alternative, min_effect=min_effect,
+    )  # fmt: skip
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
         raise InputError("effect", "be a positive number", effect)
-    survivable = survivable_rows(fit_plan)
-    if fit_plan.bad_rows > survivable:
-        raise _impossible(fit_plan, survivable)
-    table = tuple(_row(fit_plan, size, power) for size in fit_plan.bucket_sizes)
-    best, opposed = (min(row[kind] for row in table) for kind in ("effect", "effect_opposed"))
-    needed = None if effect is None else _rows_needed(fit_plan, effect, power)
+    if made.test == "ranks" and n > MOST_FOR_RANKS:
+        raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
+    survivable = survivable_rows(made)
+    if made.bad_rows > survivable:
+        raise _impossible(made, survivable)
+    found = power_of(made)
+    best, opposed = (found.smallest(power, opposed=against) for against in (False, True))
+    auto = test == "auto" and made.target == "centre" and isinstance(bucket_sizes, str)
+    needed = None if effect is None else _rows_needed(made, effect, power, auto=auto)
+    sentences = [*_found(found, (best, opposed), power, survivable)]
+    if effect is not None and needed is not None:
+        sentences.append(_needed(made, effect, power, needed, auto=auto))
     outlook = PowerAnalysis(
         detectable_effect=best,
         survivable_contamination=survivable / n,
         rows_needed=needed,
         effect=effect,
         power=power,
-        table=table,
-        theorems=numbers(n, d, contamination=fit_plan.contamination, k=k, sigma=sigma, delta=delta, effect=effect),
-        text=_text(fit_plan, (best, opposed), survivable, needed, effect, power),
+        table=found.table(power),
+        theorems=numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect),
+        text=" ".join(sentences),
     )
-    return replace(fit_plan, outlook=outlook)
-
-
-def plan_groups(sizes: Any, d: int, *, contamination: Any, level: Any, power: Any, effect: float | None = None) -> Plan:
-    """Say what can be found between a reference and a label of so many rows each."""
-    if len(sizes) != 2:
-        raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
-    rule = f"be numbers of rows from 2 to {MOST_OF_GROUP:,}"
-    n0, n1 = (integer(size, argument="n", least=2, most=MOST_OF_GROUP, rule=rule) for size in sizes)
-    integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
-    power, shares = check_share("power", power), check_shares(contamination)
-    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
-        raise InputError("effect", "be a positive number", effect)
-    bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
-    made = groups_plan(
-        n0 + n1, int(d), shares=shares, sizes=(n0, n1), bad_by_group=bad, n_tests=1, n_strata=1, rest=False,
-        selection="fwer", level=check_level(level), alternative="two-sided", min_effect=0.0, missing="raise",
-    )  # fmt: skip
-    if impossible := groups_possible(made):
-        raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
-    found, opposed = (_shift(made.sizes, shares, made.level / d, power, against) for against in (False, True))
-    limit = survivable_share(made.sizes, made.level / d / 2)
-    needed = None if effect is None else _groups_needed(made, shares, effect, power)
-    row = {"reference": n0, "label": n1, "effect": found, "effect_opposed": opposed, "auc": _auc(found)[0]}
-    text = _groups_text(made, row, limit, needed, effect, power)
-    outlook = PowerAnalysis(found, limit, needed, effect, power, (row,), (), text)
     return replace(made, outlook=outlook)
 
 
-def _auc(shift: float) -> tuple[float, float]:
-    """Return P(X > Y) for normal X and Y a ``shift`` apart, and P(X > Y and X > Y')."""
-    from scipy.special import ndtr, roots_hermitenorm
-
-    nodes, weights = roots_hermitenorm(80)
-    at = ndtr(nodes + shift)
-    return float(weights @ at / weights.sum()), float(weights @ at**2 / weights.sum())
-
-
-def _shift(sizes: tuple[int, ...], shares: tuple[float, float], error: float, power: float, against: bool) -> float:
-    """Return the shift, in σ of normal noise, that two groups show with ``power``; bad rows say nothing, or oppose."""
-    from scipy.special import ndtri
-
-    n0, n1 = sizes
-    b0, b1 = (bad_rows(n, share) for n, share in zip(sizes, shares, strict=True))
-    needed = critical_rank((n1,), (n0,), error / 2) + b1 * n0 + b0 * n1 - b0 * b1
-    voting = (n0 - b0, n1 - b1) if against else sizes
-
-    def reached(shift: float) -> bool:
-        auc, twice = _auc(shift)
-        pairs = voting[0] * voting[1]
-        variance = pairs * (auc * (1 - auc) + (sum(voting) - 2) * (twice - auc * auc))
-        return bool(pairs * auc - ndtri(power) * math.sqrt(variance) >= needed)
-
-    low, high = 0.0, 50.0
-    if not reached(high):
-        return math.inf
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+def _only_of_one_sample(**asked: Any) -> None:
+    """Refuse what plans of two groups do not have."""
+    usual = {"test": "auto", "target": "centre", "min_effect": 0.0}
+    for name, value in asked.items():
+        if value != usual[name]:
+            raise InputError(name, "be left out where two groups are planned", repr(value))
 
 
-def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power: float) -> int:
-    """Return the rows in all, to within 1 %, at which ``effect`` is found between groups of the same ratio; 0: none."""
-    share, error = made.sizes[0] / sum(made.sizes), made.level / made.n_features
-
-    def suffices(n: int) -> bool:
-        first = min(max(2, round(share * n)), n - 2)
-        return _shift((first, n - first), shares, error, power, against=False) <= effect
-
-    return _fewest(suffices)
-
-
-def _groups_text(
-    made: Plan, row: dict[str, float], limit: float, needed: int | None, effect: float | None, power: float
-) -> str:
-    (n0, n1), (b0, b1) = made.sizes, made.bad_by_group
-    sentences = [
-        f"With {n1:,} rows of a label against {n0:,} of its reference and {made.n_features:,} features, {b1} and {b0} "
-        f"rows of which may be bad, a shift of {row['effect']:.3g} standard deviations is found with probability "
-        f"{power:g} (normal noise; {row['auc']:.0%} of pairs above), at a family-wise error of {made.level:g}.",
-        f"If all bad rows vote against it, it takes {row['effect_opposed']:.3g}."
-        if math.isfinite(row["effect_opposed"])
-        else "If all bad rows vote against it no shift is found.",
-        f"Groups that do not overlap survive {limit:.1%} bad rows of each.",
-    ]
-    if needed is not None:
-        rows = f"{needed:,} rows in all" if needed else "more rows than can be planned for"
-        sentences.append(f"A shift of {effect:g} takes {rows}, in the same ratio.")
-    return " ".join(sentences)
-
-
-def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
+def smallest_effect(plan: Plan, n: int, contamination: float, power: float, *, test: str | None = None) -> float:
     """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
-    other = replace(plan, n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination)
-    return min(_row(other, size, power)["effect"] for size in plan.bucket_sizes)
+    made = at_rows(plan, n, contamination, test=test)
+    found = power_of(made)
+    return found.smallest(power, opposed=False) if found.possible(made.bad_rows) else math.inf
 
 
-def _row(plan: Plan, size: int, power: float) -> dict[str, float]:
-    """Return what one size needs and finds, with bad rows that say nothing and with such as all vote against a mean."""
-    J, k = majority(plan, size)
-    effect, opposed = (_effect(votes, k, size, power) for votes in (J, J - plan.bad_rows))
-    return {"size": size, "buckets": J, "majority": k, "effect": effect, "effect_opposed": opposed}
+def _rows_needed(plan: Plan, effect: float, power: float, *, auto: bool, opposed: bool = False) -> int:
+    """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is.
 
-
-def _effect(J: int, k: int, size: int, power: float) -> float:
-    """Return the mean, in σ of Gaussian rows, whose buckets of ``size`` show k of J on its side with ``power``."""
-    from scipy.special import betaincinv, ndtri
-
-    if k > J:
-        return math.inf
-    share = float(betaincinv(k, J - k + 1, power))  # P(Bin(J, share) ≥ k) = power
-    return float(ndtri(share)) / math.sqrt(size)
-
-
-def _rows_needed(plan: Plan, effect: float, power: float) -> int:
-    """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is."""
+    With ``auto`` by the test that a fit of so many rows would take.
+    """
 
     def suffices(n: int) -> bool:
-        return smallest_effect(plan, n, plan.contamination, power) <= effect
+        test = ("ranks" if n <= MOST_RANKED else "buckets") if auto else None
+        return power_of(at_rows(plan, n, plan.contamination, test=test)).chance(effect, opposed=opposed) >= power
 
-    return _fewest(suffices)
-
-
-def _fewest(suffices: Callable[[int], bool]) -> int:
-    """Return the smallest number of rows that suffices, to within 1 %; 0 if none that can be planned for does."""
-    low = high = MIN_ROWS
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > MOST_ROWS:
-            return 0
-    while high - low > max(1, high // 100):
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return fewest(suffices)
 
 
 def _impossible(plan: Plan, survivable: int) -> InputError:
-    """Say which inequality fails, with its numbers, and what is the nearest plan that exists."""
-    n, size = plan.n_rows, min(plan.bucket_sizes)
+    """Say which of n and ε is in the way, with its numbers, and what is the nearest plan that exists."""
+    n, d = plan.n_rows, pluralize(plan.n_features, "feature")
     if survivable < 0:
-        J = -(-n // size)
-        return InputError(
-            "n",
-            f"be large enough that 2^(1−J) ≤ level/(d·sizes) = {plan.level / n_tests(plan):.2g}, J = ⌈n/{size}⌉",
-            f"n = {n}, 2^(1−J) = {2.0 ** (1 - J):.2g}",
-            f"take at least {rows_for_any(plan)} rows",
-        )
+        asked = f"be large enough that rows which all agree have p ≤ {error_of(plan):.2g}, for {d}"
+        return InputError("n", asked, f"n = {n}", _rows_wanted(plan))
     return InputError(
         "contamination",
-        f"leave enough buckets: at n = {n}, d = {plan.n_features} a unanimous feature survives {survivable} bad rows",
-        f"{plan.contamination} ({plan.bad_rows} rows)",
+        f"leave enough rows: at n = {n}, d = {plan.n_features} a feature on which all rows agree survives {survivable} "
+        "bad rows",
+        f"{plan.contamination} ({pluralize(plan.bad_rows, 'row')})",
         f"the largest feasible contamination is {survivable / n:.4g}",
     )
 
 
-def _text(
-    plan: Plan, effects: tuple[float, float], survivable: int, needed: int | None, effect: float | None, power: float
-) -> str:
-    best, opposed = effects
-    sizes = ", ".join(map(str, plan.bucket_sizes))
+# In words.
+
+
+def _name(plan: Plan) -> str:
+    if plan.test == "ranks":
+        return "signed ranks find"
+    if plan.test == "sums":
+        return "sums of a bounded influence, with the standard deviation as scale=, find"
+    return f"buckets of {', '.join(map(str, plan.bucket_sizes))} rows find"
+
+
+def _mean(plan: Plan, effect: float) -> str:
+    """Return a mean in words: on which side it lies, and beyond what."""
+    side = {"two-sided": "a mean", "greater": "a positive mean", "less": "a negative mean"}[plan.alternative]
+    beyond = f"{plan.min_effect:g} + " if plan.min_effect else ""
+    return f"{side} of {beyond}{effect:.3g} standard deviations"
+
+
+def _found(found: TestPower, effects: tuple[float, float], power: float, survivable: int) -> list[str]:
+    plan, (best, opposed) = found.plan, effects
     sentences = [
-        f"With {plan.n_rows:,} rows of {plan.n_features:,} features, {plan.bad_rows} of which may be bad, buckets of "
-        f"{sizes} rows find a mean of {best:.3g} standard deviations with probability {power:g} (Gaussian noise), at a "
-        f"family-wise error of {plan.level:g}.",
-        *_if_opposed(plan, best, opposed, power),
-        f"A feature on which all rows agree survives {survivable} bad rows ({survivable / plan.n_rows:.3g} of all).",
+        f"With {plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of which may be bad, "
+        f"{_name(plan)} {_mean(plan, best)} with probability {power:g} (Gaussian noise), at a family-wise error of "
+        f"{plan.level:g}."
     ]
-    if effect is not None and needed:
-        silent = ", if no bad row votes against it" if plan.bad_rows else ""
-        sentences.append(f"A mean of {effect:g} standard deviations needs about {needed:,} rows{silent}.")
-    elif effect is not None:
-        sentences.append(f"A mean of {effect:g} standard deviations cannot be found at this contamination.")
-    return " ".join(sentences)
+    if plan.bad_rows:
+        chance = written(found.chance(best, opposed=True))
+        takes = (
+            f"{power:g} takes one of {opposed:.3g}" if math.isfinite(opposed) else f"no mean is found with {power:g}"
+        )
+        sentences.append(
+            "That holds if the bad rows behave like the others; if all of them vote against it, such a mean is found "
+            f"with probability {chance}, and {takes}."
+        )
+    share = f"({survivable / plan.n_rows:.3g} of all)"
+    return [*sentences, f"A feature on which all rows agree survives {pluralize(survivable, 'bad row')} {share}."]
 
 
-def _if_opposed(plan: Plan, best: float, opposed: float, power: float) -> list[str]:
-    """Say that bad rows may do more than stay silent, and what is then found."""
+def _needed(plan: Plan, effect: float, power: float, needed: int, *, auto: bool) -> str:
+    """Say how many rows an effect needs, or why none are enough."""
+    mean = _mean(plan, effect).capitalize()
+    if not needed:
+        if plan.contamination and _rows_needed(replace(plan, contamination=0.0), effect, power, auto=auto):
+            return f"{mean} cannot be found at this contamination, however many rows there are."
+        return f"{mean} takes more than {MOST_ROWS:,} rows."
     if not plan.bad_rows:
-        return []
-    silent = "That holds if the bad rows behave like the others; if all of them vote against it"
-    if math.isinf(opposed):
-        return [f"{silent}, no mean is found with that probability."]
-    left = max(_power(plan, size, best) for size in plan.bucket_sizes)
-    chance = f"{left:.2g}" if left >= NEVER else f"below {NEVER:g}"
-    return [f"{silent}, such a mean is found with probability {chance}, and {power:g} takes one of {opposed:.3g}."]
-
-
-def _power(plan: Plan, size: int, effect: float) -> float:
-    """Return the chance that buckets of ``size`` find a mean against which every bad row votes in one of them."""
-    from scipy.special import bdtrc, ndtr
-
-    J, k = majority(plan, size)
-    return float(bdtrc(k - 1, J - plan.bad_rows, ndtr(effect * math.sqrt(size))))
+        return f"{mean} needs about {needed:,} rows."
+    more = _rows_needed(plan, effect, power, auto=auto, opposed=True)
+    against = f"about {more:,} if all of them vote against it" if more else "is not found if all of them do"
+    return f"{mean} needs about {needed:,} rows if no bad row votes against it, and {against}."

@@ -14,7 +14,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, messages, one_sample
-from sparsemean._fit.power import groups_possible
+from sparsemean._fit.power_groups import groups_possible
 from sparsemean._stats import label_scores, planning, row_scores
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import Family, FamilyMember, select_ranks

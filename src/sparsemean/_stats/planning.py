@@ -121,6 +121,11 @@ def check_level(level: object) -> float:
     return number
 
 
+def first_error(plan: Plan) -> float:
+    """Return the p-value that a statistic must be able to reach to be looked at: of Holm's first step."""
+    return plan.level if plan.selection.startswith("fdr") else plan.level / plan.n_features
+
+
 def plan_fit(
     n: int,
     d: int,

@@ -87,6 +87,19 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
     return np.asarray(score_sums(values, cap) - score_sums(values - bad_rows, cap))
 
 
+def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
+    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_eras`."""
+    values, lasts, goal = np.array([n]), [], np.log(error / sides)
+    for cap in caps_of(n):
+        low, high = -1, n // 2
+        while low < high:
+            middle = (low + high + 1) // 2
+            reached = log_tails(values, cap, score_sums(values, cap) - slack_of(middle, values, cap))[0] <= goal
+            low, high = (middle, high) if reached else (low, middle - 1)
+        lasts.append(low)
+    return eras_of(lasts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSums:
     """What the ranks of some features are: (features,) arrays, and (2, caps, features) for both signs."""
@@ -178,16 +191,8 @@ class SignedRankEvidence:
 
     @cached_property
     def eras(self) -> tuple[Era, ...]:
-        """Which caps are looked at for how many bad rows; see `nulls.sign_test_eras`."""
-        n, lasts, goal = np.array([self.n_rows]), [], np.log(self.error / len(self.sides))
-        for cap in self.caps:
-            low, high = -1, self.n_rows // 2
-            while low < high:
-                middle = (low + high + 1) // 2
-                reached = log_tails(n, cap, score_sums(n, cap) - slack_of(middle, n, cap))[0] <= goal
-                low, high = (middle, high) if reached else (low, middle - 1)
-            lasts.append(low)
-        return eras_of(lasts)
+        """Which caps are looked at for how many bad rows."""
+        return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
         """Return the largest number of bad rows at which p of some features is at most ``error``, −1 where at none.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CONTAMINATIONS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
 MARKERS = "osv^Dx"
+NAMES = {"ranks": "ranks", "buckets": "buckets", "sums": "sums for the mean"}
+"""Tests in words."""
 NUMBERS = 60
 """Numbers of rows that the curves are computed at."""
 DEFAULT_POWER = 0.8
@@ -37,7 +39,7 @@ def plot_plan(
     Parameters
     ----------
     plan
-        What `sparsemean.plan` returns, or the plan of an estimate from one group with symmetric noise.
+        What `sparsemean.plan` returns, or the plan of an estimate from one group; its test is that of all curves.
     ax
         Axes to draw on; new ones by default.
     contaminations
@@ -51,8 +53,8 @@ def plot_plan(
     >>> from sparsemean.plots import plot_plan
     >>> ax = plot_plan(sm.plan(2000, 20_000))  # doctest: +SKIP
     """
-    if not isinstance(plan, Plan) or plan.dealing != "blocks" or plan.noise != "symmetric":
-        rule = "be made by sparsemean.plan, or be that of a certified fit of one group with symmetric noise"
+    if not isinstance(plan, Plan) or plan.dealing != "blocks":
+        rule = "be made by sparsemean.plan for one group, or be that of a certified fit of one group"
         raise InputError("plan", rule, f"dealing {plan.dealing!r}" if isinstance(plan, Plan) else type(plan).__name__)
     shares = [fraction_of_rows(share) for share in contaminations]
     if not 0 < len(shares) <= len(CYCLE):
@@ -64,12 +66,13 @@ def plot_plan(
     ax.set(xscale="log", yscale="log", xlim=(numbers[0], numbers[-1]))
     for k, (share, curve) in enumerate(zip(shares, curves, strict=True)):
         _draw_curve(ax, numbers, curve, k, f"{100 * share:.3g} % bad" if share else "no bad rows")
-    _draw_nothing(ax, numbers, curves)
+    _draw_nothing(ax, numbers, curves, min(shares))
     _draw_own(ax, plan, power)
     _tick(ax)
     ax.set_xlabel("number of rows")
-    ax.set_ylabel("smallest mean found, in standard deviations of Gaussian noise")
-    what = f"{pluralize(plan.n_features, 'feature')}, level {plan.level:g}, power {power:g}"
+    beyond = f" beyond {plan.min_effect:g}" if plan.min_effect else ""
+    ax.set_ylabel(f"smallest mean found{beyond}, in standard deviations of Gaussian noise")
+    what = f"{pluralize(plan.n_features, 'feature')} by {NAMES[plan.test]}, level {plan.level:g}, power {power:g}"
     entitle(ax, f"What can be found among {what}, if bad rows do not vote against it")
     return ax
 
@@ -110,15 +113,16 @@ def _draw_curve(ax: Axes, numbers: IntArray, curve: FloatArray, k: int, label: s
     )  # fmt: skip
 
 
-def _draw_nothing(ax: Axes, numbers: IntArray, curves: FloatArray) -> None:
+def _draw_nothing(ax: Axes, numbers: IntArray, curves: FloatArray, least: float) -> None:
     """Hatch the numbers of rows at which no mean can be found, however large, at the least contamination."""
     possible = np.asarray(np.isfinite(curves).any(axis=0))
     first = float(numbers[np.argmax(possible)]) if possible.any() else float(numbers[-1])
     if possible[0]:
         return
     ax.axvspan(float(numbers[0]), first, facecolor="0.95", edgecolor="0.75", hatch="//", linewidth=0, zorder=0)
+    blame = f" with {100 * least:.3g} % bad" if least else ""
     ax.annotate(
-        "too few rows for any mean", (float(np.sqrt(numbers[0] * first)), 0.5), rotation=90, fontsize=SMALL,
+        f"too few rows for any mean{blame}", (float(np.sqrt(numbers[0] * first)), 0.5), rotation=90, fontsize=SMALL,
         xycoords=("data", "axes fraction"), ha="center", va="center", color=GUIDE,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
     )  # fmt: skip
