@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,44 +16,92 @@ import sparsemean as sm
 from sparsemean.errors import InputError
 
 
+@pytest.mark.parametrize("options", [{}, {"test": "buckets"}, {"target": "mean"}], ids=["ranks", "buckets", "mean"])
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(400, 100, 0.0), (600, 1000, 0.02), (1000, 50, 0.1)])
-def test_detectable_effect_is_found_with_the_stated_power(n: int, d: int, epsilon: float) -> None:
-    """Gaussian noise; the combination of sizes may do a little better. 200 features, 4 standard errors allowed."""
-    plan = sm.plan(n, d, contamination=epsilon)
-    size = min(plan.outlook.table, key=lambda row: row["effect"])["size"]
+def test_detectable_effect_is_found_with_the_stated_power(
+    n: int, d: int, epsilon: float, options: dict[str, str]
+) -> None:
+    """Gaussian noise; several bucket sizes may do a little better than one. 200 features, 4 standard errors allowed."""
+    plan = sm.plan(n, d, contamination=epsilon, **options)
     rng = np.random.default_rng(0)
-    found = 0
-    for seed in range(8):
+    found, scale = 0, {"scale": 1.0} if options.get("target") else {}
+    for _ in range(8):
         X = rng.standard_normal((n, d))
         X[:, :25] += plan.detectable_effect
-        found += np.sum(sm.sparse_mean(X, contamination=epsilon, random_state=seed).support < 25)
-    assert size in (1, 2, 4)
+        found += np.sum(sm.certify(X, contamination=epsilon, **options, **scale).p_values[:25] <= 0.05 / d)
     assert found / 200 >= 0.8 - 4 * math.sqrt(0.16 / 200)
 
 
-def test_rows_that_vote_against_a_mean_leave_the_power_that_is_printed() -> None:
-    """One size, bad rows all far on the other side: 300 features of each effect, 4 standard errors allowed."""
-    plan = sm.plan(1000, 300, contamination=0.02, bucket_sizes=(1,))
-    row = plan.outlook.table[0]
-    said = re.search(r"vote against it, such a mean is found with probability (\S+), and 0.8 takes", plan.summary())
+CASES = [{"bucket_sizes": (1,)}, {}, {"target": "mean"}, {"alternative": "less", "min_effect": 0.3}]
+
+
+@pytest.mark.parametrize("options", CASES, ids=["one size", "ranks", "mean", "one side of ranks"])
+def test_rows_that_vote_against_a_mean_leave_the_power_that_is_printed(options: dict[str, Any]) -> None:
+    """Bad rows all far on the other side: 300 features of each effect, 4 standard errors and .01 allowed."""
+    plan = sm.plan(1000, 300, contamination=0.02, **options)
+    said = re.search(r"a mean is found with probability (\S+), and 0.8 takes one of ([0-9.]+)\.", plan.summary())
     assert said is not None
-    rng, X = np.random.default_rng(0), None
-    for effect, power in ((row["effect"], float(said[1])), (row["effect_opposed"], 0.8)):
-        X = rng.standard_normal((1000, 300)) + effect
+    rng, scale = np.random.default_rng(0), {"scale": 1.0} if options.get("target") else {}
+    for effect, power in ((plan.detectable_effect, float(said[1])), (float(said[2]), 0.8)):
+        X = rng.standard_normal((1000, 300)) + effect + options.get("min_effect", 0.0)
         X[:20] = -1e6
-        found = sm.certify(X, contamination=0.02, bucket_sizes=(1,)).p_values <= 0.05 / 300
-        assert abs(found.mean() - power) <= 4 * math.sqrt(power * (1 - power) / 300)
+        X *= -1 if options.get("alternative") == "less" else 1
+        found = sm.certify(X, contamination=0.02, **options, **scale).p_values <= 0.05 / 300
+        assert abs(found.mean() - power) <= 4 * math.sqrt(power * (1 - power) / 300) + 0.01
     assert float(said[1]) < 0.6
+
+
+def test_both_powers_are_printed_where_rows_may_be_bad() -> None:
     assert "vote against" not in sm.plan(1000, 300, contamination=0.0).summary()
-    assert "no mean is found with that probability" in sm.plan(600, 100, contamination=0.28).summary()
+    hopeless = sm.plan(600, 100, contamination=0.28).summary()
+    assert "such a mean is found with probability below 0.001, and no mean is found with 0.8" in hopeless
+    assert "such a shift is found with probability 0.0" in sm.plan((600, 100), 2000).summary()
+    assert "vote against" not in sm.plan((600, 100), 2000, contamination=0).summary()
+
+
+def test_ranks_find_less_than_buckets_need() -> None:
+    """Detectable effect of ranks over that of buckets, as measured by simulation: .85 to .97."""
+    for n, epsilon, least, most in ((125, 0.0, 0.8, 0.9), (600, 0.0, 0.82, 0.92), (600, 0.05, 0.88, 0.98)):
+        ranks, buckets = (
+            sm.plan(n, 1000, contamination=epsilon, test=t).detectable_effect for t in ("ranks", "buckets")
+        )
+        assert least <= ranks / buckets <= most
 
 
 def test_rows_needed_are_enough_and_not_too_many() -> None:
-    plan = sm.plan(500, 2000, contamination=0.02, effect=0.3)
-    n = plan.outlook.rows_needed
-    assert sm.plan(n, 2000, contamination=0.02).detectable_effect <= 0.3
-    assert sm.plan(int(0.97 * n), 2000, contamination=0.02).detectable_effect > 0.3
-    assert "cannot be found" in sm.plan(500, 2000, contamination=0.2, effect=0.01).summary()
+    for options in ({}, {"test": "buckets"}, {"target": "mean"}):
+        plan = sm.plan(500, 2000, contamination=0.02, effect=0.3, **options)
+        n = plan.outlook.rows_needed
+        assert sm.plan(n, 2000, contamination=0.02, **options).detectable_effect <= 0.3 * 1.001
+        assert sm.plan(int(0.97 * n), 2000, contamination=0.02, **options).detectable_effect > 0.3
+    assert "cannot be found at this contamination" in sm.plan(500, 2000, contamination=0.2, effect=0.01).summary()
+    assert "takes more than 4,000,000 rows" in sm.plan(500, 2000, contamination=0.0, effect=1e-4).summary()
+
+
+def test_one_side_and_a_smallest_effect() -> None:
+    """One side pays for one only; what is found is counted beyond the smallest effect that matters."""
+    for options in ({}, {"test": "buckets"}, {"target": "mean"}):
+        two, one = (sm.plan(600, 1000, alternative=side, **options) for side in ("two-sided", "greater"))
+        alike = sm.plan(600, 1000, level=0.1, **options)
+        assert one.detectable_effect == pytest.approx(alike.detectable_effect, rel=1e-3)
+        assert one.detectable_effect < two.detectable_effect
+        beyond = sm.plan(600, 1000, min_effect=0.2, **options)
+        assert beyond.detectable_effect == pytest.approx(two.detectable_effect, rel=1e-3)
+        assert "a mean of 0.2 + " in beyond.summary()
+        assert "a positive mean of" in one.summary()
+
+
+@pytest.mark.parametrize("options", [{}, {"test": "buckets"}, {"target": "mean"}], ids=["ranks", "buckets", "mean"])
+def test_what_can_be_survived_is_what_a_fit_survives(options: dict[str, str]) -> None:
+    """All rows agree: a fit selects at the largest number of bad rows that is named, and not at one more."""
+    n, d = 60, 20
+    most = round(sm.plan(n, d, contamination=0.0, **options).outlook.survivable_contamination * n)
+    X = np.repeat(1e3 + np.arange(float(n))[:, np.newaxis], d, axis=1)
+    scale = {"scale": 1.0} if options.get("target") else {}
+    p = [sm.certify(X, contamination=bad / n, **options, **scale).p_values.min() for bad in (most, most + 1)]
+    assert p[0] <= 0.05 / d < p[1]
+    with pytest.raises(InputError, match="contamination must leave enough rows"):
+        sm.plan(n, d, contamination=(most + 1) / n, **options)
 
 
 def test_thresholds_are_those_of_the_fit() -> None:
@@ -69,8 +118,15 @@ def test_thresholds_are_those_of_the_fit() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ({"n": 12, "d": 500}, "n must be large enough that 2^(1−J) ≤ level/(d·sizes) = 3.3e-05, J = ⌈n/1⌉: got n = 12"),
-        ({"n": 100, "d": 500, "contamination": 0.45}, "contamination must leave enough buckets: at n = 100, d = 500"),
+        (
+            {"n": 12, "d": 500},
+            "n must be large enough that rows which all agree have p ≤ 0.0001, for 500 features: got n = 12",
+        ),
+        ({"n": 100, "d": 500, "contamination": 0.45}, "contamination must leave enough rows: at n = 100, d = 500"),
+        ({"n": (20, 20), "d": 1000, "contamination": 0.2}, "contamination must leave enough rows: got 0.2; nothing"),
+        ({"n": (20, 20), "d": 10, "test": "ranks"}, "test must be left out where two groups are planned: got 'ranks'"),
+        ({"n": 10**10, "d": 5, "test": "ranks"}, "n must be at most 1,000,000,000 with test='ranks'"),
+        ({"n": 100, "d": 5, "min_effect": -1}, "min_effect must be a number of at least 0: got -1"),
         ({"n": 100, "d": 0}, "d must be a positive integer: got 0"),
         ({"n": 100, "d": 5, "power": 1.0}, "power must be a number between 0 and 1"),
         ({"n": 100, "d": 5, "effect": -1}, "effect must be a positive number: got -1"),
@@ -95,7 +151,7 @@ def test_the_nearest_feasible_plan_is_feasible() -> None:
     assert sm.plan(100, 500, contamination=nearest).detectable_effect > 0
     with pytest.raises(InputError) as few:
         sm.plan(12, 500, contamination=0.0)
-    rows = int(str(few.value).split("take at least ")[1].split()[0])
+    rows = int(str(few.value).split("; at least ")[1].split()[0])
     assert sm.plan(rows, 500, contamination=0.0).detectable_effect > 0
 
 

@@ -103,9 +103,7 @@ def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options
         return
     assert made.outlook is not None
     say(made.summary())
-    echo()
-    for line in outlook_lines(made.outlook.table):
-        echo(line)
+    echo("\n" + "\n".join(outlook_lines(made.outlook.table)))
     echo("\nConditions and bounds of the paper's theorems. No fit asks for any of them, and")
     echo("nothing above rests on them.")
     for theorem, rows in groupby(made.outlook.theorems, key=itemgetter(0)):

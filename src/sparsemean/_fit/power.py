@@ -186,11 +186,9 @@ def _only_of_one_sample(**asked: Any) -> None:
             raise InputError(name, "be left out where two groups are planned", repr(value))
 
 
-def smallest_effect(plan: Plan, n: int, contamination: float, power: float, *, test: str | None = None) -> float:
+def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
     """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
-    made = at_rows(plan, n, contamination, test=test)
-    found = power_of(made)
-    return found.smallest(power, opposed=False) if found.possible(made.bad_rows) else math.inf
+    return power_of(at_rows(plan, n, contamination)).smallest(power, opposed=False)
 
 
 def _rows_needed(plan: Plan, effect: float, power: float, *, auto: bool, opposed: bool = False) -> int:

@@ -25,10 +25,10 @@ from sparsemean._util.records import Era, FloatArray, Plan
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
-NODES = 400
+NODES = 128
 """Of the integrals over a normal law, on each side of its null value."""
 REACH = 9.0
-POINTS = 4096
+POINTS = 2048
 """Points that probabilities of several statistics at once are counted on."""
 
 
@@ -101,10 +101,10 @@ def _reached(chance: Callable[[float], float], power: float) -> float:
     def beyond(effect: float) -> float:
         return float(ndtri(np.clip(chance(effect), 1e-9, 1 - 1e-9)) - ndtri(power))
 
-    if chance(LARGEST_EFFECT) < power:
-        return math.inf
     low, high = 0.0, 0.25
     while chance(high) < power:
+        if high > LARGEST_EFFECT:
+            return math.inf
         low, high = high, 2 * high
     return float(brentq(beyond, low, high, xtol=1e-6, rtol=1e-4)) if chance(low) < power else low
 

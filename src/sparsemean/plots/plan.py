@@ -21,7 +21,7 @@ CONTAMINATIONS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
 MARKERS = "osv^Dx"
 NAMES = {"ranks": "ranks", "buckets": "buckets", "sums": "sums for the mean"}
 """Tests in words."""
-NUMBERS = 60
+NUMBERS = 40
 """Numbers of rows that the curves are computed at."""
 DEFAULT_POWER = 0.8
 """As `sparsemean.plan` has it, for plans of fits, which have none of their own."""
