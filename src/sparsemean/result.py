@@ -27,6 +27,7 @@ from sparsemean._util.records import (
     Evidence,
     FloatArray,
     IntArray,
+    MeanDifferenceTest,
     MeanTest,
     Plan,
     RowScores,
@@ -88,6 +89,8 @@ class Estimate:
         The stratum of each row, where groups were compared within strata.
     mean_test : MeanTest or None
         How means were tested, with ``target="mean"``.
+    difference_test : MeanDifferenceTest or None
+        How means of two groups were compared, with ``target="mean"``.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -115,6 +118,7 @@ class Estimate:
     effects: GroupEffects | None = None
     strata: IntArray | None = None
     mean_test: MeanTest | None = None
+    difference_test: MeanDifferenceTest | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -253,7 +257,8 @@ class Estimate:
         """Return the columns that only groups have."""
         if self.plan.dealing != "pairs":
             return {}
-        return {"auc": 0.5 + 0.5 * self.beta[features], **effect_columns(self.effects, features, self.support)}
+        auc = {} if self.plan.target == "mean" else {"auc": 0.5 + 0.5 * self.beta[features]}
+        return {**auc, **effect_columns(self.effects, features, self.support)}
 
     def _uncertified_table(self) -> pd.DataFrame:
         import pandas as pd
@@ -302,6 +307,10 @@ class Estimate:
             from sparsemean._fit.mean import intervals_of
 
             return intervals_of(self, columns, error, self._rows(X))
+        if self.difference_test is not None:
+            from sparsemean._fit import mean_difference
+
+            return mean_difference.intervals_of(self, columns, error, self._rows(X))
         if self.labels is not None:
             from sparsemean._counts import ranks
 

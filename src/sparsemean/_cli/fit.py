@@ -26,10 +26,11 @@ LABELS = ("subject", "strata", "pairs")
 COMPARISON = ("reference", "vs", "strata", "pairs")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
-    "noise", "test", "target", "scale", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed",
-    "device",
+    "noise", "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
 )  # fmt: skip
-"""Options that mean nothing where groups are compared; of these the seed draws rows of subjects."""
+"""Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
+SHARED = ("contamination", "level", "missing", "alternative", "min_effect", "target", "scale")
+"""Options of a comparison that are named as those of one sample."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
 
@@ -184,7 +185,7 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
-    given = {name: options[name] for name in ("contamination", "level", "missing", "alternative", "min_effect")}
+    given = {name: options[name] for name in SHARED}
     return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
@@ -221,7 +222,7 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     """Refuse options that a comparison, or a fit of one sample, would have to ignore."""
     compared, params = wanted.group is not None, context.params
     for name in ONE_SAMPLE if compared else COMPARISON:
-        drawing = name == "seed" and (wanted.subject is not None or wanted.pairs is not None)
+        drawing = name == "seed" and (wanted.subject or wanted.pairs or params["target"] == "mean")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
             flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
             raise InputError(flag, "be left out with --group" if compared else "come with --group", repr(params[name]))

@@ -146,8 +146,8 @@ def certify(
     }  # fmt: skip
     if y is not None:
         one_sample = (
-            ("noise", noise, "symmetric"), ("test", test, "auto"), ("target", target, "centre"),
-            ("scale", scale, None), ("bucket_sizes", bucket_sizes, "auto"), ("device", device, None),
+            ("noise", noise, "symmetric"), ("test", test, "auto"), ("bucket_sizes", bucket_sizes, "auto"),
+            ("device", device, None),
         )  # fmt: skip
         for name, value, usual in one_sample:
             if repr(value) != repr(usual):  # arrays have no one answer to ==
@@ -158,8 +158,9 @@ def certify(
             advice = "SparseMeanDifference has it" if unknown[0] == "pairs" else "check its spelling"
             raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
         return _of_groups(
-            table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, **shared, **of_groups
-        )
+            table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, target=target, scale=scale,
+            **shared, **of_groups,
+        )  # fmt: skip
     if of_groups:
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
     data, request = prepare(
@@ -187,22 +188,24 @@ def _of_groups(
     from sparsemean._fit import designs, two_sample  # numba, which one sample on a device has no need of
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
+    two_sample.refuse_strata(strata, request)
     classes, codes = designs.classes_of(y, table.shape[0])
     design = two_sample.design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
     )
     contrasts = two_sample.contrasts_of(classes, design.sizes, reference)
-    family = two_sample.decide(design, contrasts, request, n_jobs=n_jobs)
+    decided = two_sample.decide(design, contrasts, request, seed=seed, n_jobs=n_jobs)
     found, d = {}, table.shape[1]
     for k, key in enumerate(two_sample.keys_of(classes, contrasts)):
-        member, test = FamilyMember(family, slice(k * d, (k + 1) * d)), family.evidence.tests[k]
+        member = FamilyMember(decided.family, slice(k * d, (k + 1) * d))
         chosen = member.selection
         assert chosen.last_share is not None
         found[key] = Certified(
             support=chosen.support, p_values=chosen.p_values, p_adjusted=chosen.p_adjusted, q_values=chosen.q_values,
-            radius=member.radius, max_contamination=chosen.last_share, beta=test.delta,
+            radius=member.radius, max_contamination=chosen.last_share,
+            beta=two_sample.beta_of(decided.family.evidence.tests[k]),
             bucket_size=np.ones(d, dtype=np.intp), feature_names=table.feature_names,
-            plan=two_sample.plan_of(design, family.evidence, test, request), seed=seed,
+            plan=decided.plans[k], seed=seed,
         )  # fmt: skip
     return next(iter(found.values())) if len(found) == 1 else found
 

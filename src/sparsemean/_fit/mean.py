@@ -78,7 +78,7 @@ def unit_table(data: FitData) -> Table:
     order = np.argsort(data.units, kind="stable")
     starts = np.searchsorted(data.units[order], np.arange(data.plan.n_units))
     out = np.empty((data.plan.n_units, data.plan.n_features))
-    for columns, values in _checked(data.table, np.arange(data.plan.n_features), data.buckets.skip_missing):
+    for columns, values in checked(data.table, np.arange(data.plan.n_features), data.buckets.skip_missing):
         there = ~np.isnan(values[order])
         sums = np.add.reduceat(np.where(there, values[order], 0.0), starts, axis=0)
         with np.errstate(invalid="ignore"):
@@ -86,7 +86,7 @@ def unit_table(data: FitData) -> Table:
     return replace(data.table, source=Dense(out), row_names=None)
 
 
-def _checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tuple[IntArray, FloatArray]]:
+def checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield all rows of some columns at a time, all of them numbers."""
     for part in cut(columns.size, max(1, AT_ONCE // (8 * table.shape[0])), 1):
         piece = columns[part]
@@ -103,29 +103,38 @@ def _test(data: FitData, table: Table, scale: Any) -> tuple[Plan, MeanTest, list
     """Return the plan with the rows that gave the scale, the test, and what there is to say about the scale."""
     plan = data.plan
     if scale is None:
-        if plan.bad_rows:
-            advice = "pass an upper bound of the standard deviation, or earlier data to take it from"
-            raise InputError("scale", "be given with target='mean' and contamination above 0", None, advice)
+        refuse_without_scale(plan.bad_rows > 0)
         order = np.random.default_rng((data.seed, 3)).permutation(plan.n_units)
         for_scale, tested = np.sort(order[: plan.n_units // 2]), np.sort(order[plan.n_units // 2 :])
-        bounds, notes = _from_rows(table, for_scale, plan, data.buckets.skip_missing, argument="X")
+        bounds, notes = scale_from_rows(table, for_scale, plan, data.buckets.skip_missing, argument="X")
         half = pluralize(int(for_scale.size), "row" if data.units is None else "subject")
         notes.insert(0, f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested")
         plan = replace(plan, scale_rows=int(for_scale.size))
         return plan, means.mean_test(plan, bounds, tested), notes
     if np.ndim(scale) == 2 or hasattr(scale, "columns"):
         earlier = as_table(scale)
-        if earlier.shape[1] != plan.n_features or earlier.shape[0] < means.FEWEST_ROWS:
-            rule = f"be {means.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
-            raise InputError("scale", rule, f"shape {earlier.shape}")
-        every = np.arange(earlier.shape[0])
-        bounds, notes = _from_rows(earlier, every, plan, data.buckets.skip_missing, argument="scale")
-        plan = replace(plan, scale_rows=int(every.size))
+        bounds, notes = scale_from_earlier(earlier, plan, data.buckets.skip_missing)
+        plan = replace(plan, scale_rows=earlier.shape[0])
         return plan, means.mean_test(plan, bounds), notes
-    return plan, means.mean_test(plan, _given(scale, plan.n_features)), []
+    return plan, means.mean_test(plan, given_scale(scale, plan.n_features)), []
 
 
-def _given(scale: Any, d: int) -> FloatArray:
+def refuse_without_scale(bad: bool) -> None:
+    """Refuse to take a scale from rows of which some may be bad."""
+    if bad:
+        advice = "pass an upper bound of the standard deviation, or earlier data to take it from"
+        raise InputError("scale", "be given with target='mean' and contamination above 0", None, advice)
+
+
+def scale_from_earlier(earlier: Table, plan: Plan, skip_missing: bool) -> tuple[FloatArray, list[str]]:
+    """Return upper bounds of standard deviations from earlier data, and what has to be said about them."""
+    if earlier.shape[1] != plan.n_features or earlier.shape[0] < means.FEWEST_ROWS:
+        rule = f"be {means.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
+        raise InputError("scale", rule, f"shape {earlier.shape}")
+    return scale_from_rows(earlier, np.arange(earlier.shape[0]), plan, skip_missing, argument="scale")
+
+
+def given_scale(scale: Any, d: int) -> FloatArray:
     """Return one positive number for each feature."""
     bounds = one_number_each(scale, d, argument="scale")
     out = np.zeros(d) if bounds is None else bounds  # None stands for zero
@@ -139,8 +148,8 @@ def _shown(scale: Any) -> str:
     return repr(scale) if np.ndim(scale) == 0 else f"{float(np.min(scale)):g} among them"
 
 
-def _from_rows(
-    table: Table, rows: IntArray, plan: Plan, skip_missing: bool, *, argument: str
+def scale_from_rows(
+    table: Table, rows: IntArray, plan: Plan, skip_missing: bool, *, argument: str, of: str = ""
 ) -> tuple[FloatArray, list[str]]:
     """Return upper bounds of standard deviations from pairs of rows, and what has to be said about them."""
     needed = means.rows_for_scale(plan)
@@ -148,11 +157,13 @@ def _from_rows(
         least = 2 * (math.floor(needed / 2) + 1)
         asked = 2 * least if argument == "X" else least
         rule = (
-            f"have at least {asked:,} rows for a scale to be taken from {'half of them' if argument == 'X' else 'it'}"
+            f"have at least {asked:,} rows{of} for a scale to be taken from "
+            f"{'half of them' if argument == 'X' else 'it'}"
         )
-        raise InputError(argument, rule, f"{table.shape[0]:,}", "pass scale=, an upper bound of the standard deviation")
+        received = f"{2 * rows.size if of else table.shape[0]:,}"
+        raise InputError(argument, rule, received, "pass scale=, an upper bound of the standard deviation")
     variance, complete = np.empty(plan.n_features), np.empty(plan.n_features, dtype=np.intp)
-    for columns, values in _checked(table, np.arange(plan.n_features), skip_missing):
+    for columns, values in checked(table, np.arange(plan.n_features), skip_missing):
         variance[columns], complete[columns] = means.pair_variance(values[rows])
     bounds = means.scale_bound(variance, complete, plan)
     notes = [

@@ -16,7 +16,16 @@ from sparsemean._data.table import FileContext
 from sparsemean._stats.effects import COLUMNS, GroupEffects
 from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
-from sparsemean._util.records import Counts, MeanTest, Plan, RowScores, Selection, Status, Uncertified
+from sparsemean._util.records import (
+    Counts,
+    MeanDifferenceTest,
+    MeanTest,
+    Plan,
+    RowScores,
+    Selection,
+    Status,
+    Uncertified,
+)
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -26,7 +35,7 @@ EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4")
 LAZY = ("entry_time", "radius")
 PARTS = {
     "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
-    "mean_test": MeanTest,
+    "mean_test": MeanTest, "difference_test": MeanDifferenceTest,
 }  # fmt: skip
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
 OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata")
@@ -40,7 +49,8 @@ ARRAYS = {
     "counts.positive": "iu kd", "counts.negative": "iu kd", "counts.nearest": "f d", "counts.present": "iu kd",
     "counts.missing": "iu d", "rows.scores": "f n", "rows.weights": "f n", "rows.suspects": "iu * n",
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
-    "mean_test.unit": "f d", "mean_test.rows": "iu * n",
+    "mean_test.unit": "f d", "mean_test.rows": "iu * n", "difference_test.unit": "f 2d", "difference_test.bias": "f 2d",
+    "difference_test.rows": "iu * n",
     **{f"effects.{name}": "f s" for name in COLUMNS},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""

@@ -13,13 +13,14 @@ from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import designs, messages, one_sample
+from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
 from sparsemean._stats import label_scores, planning, row_scores
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence, RankTest
+from sparsemean._stats.mean_differences import MeanContrast
+from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, GroupTest, RankEvidence, RankTest
 from sparsemean._util.checks import draw_seed, list_names
 from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Selection
 from sparsemean.comparison import Comparison
@@ -66,6 +67,9 @@ class Request:
     alternative: str
     min_effect: float
     missing: str
+    target: str = "centre"
+    scale: Any = None
+    """Bound of the standard deviation in each group, or data to take it from, for means."""
 
     @property
     def omit(self) -> bool:
@@ -74,10 +78,20 @@ class Request:
 
 
 def check_request(
-    *, contamination: Any, selection_rule: Any, level: Any, alternative: Any, min_effect: Any, missing: Any
+    *,
+    contamination: Any,
+    selection_rule: Any,
+    level: Any,
+    alternative: Any,
+    min_effect: Any,
+    missing: Any,
+    target: Any = "centre",
+    scale: Any = None,
 ) -> Request:
     """Check everything that can be asked of a comparison, before any value is looked at."""
     rules = [name for name in planning.SELECTIONS if name != "paper"]
+    if scale is not None and planning.one_of(target, planning.TARGETS, argument="target") != "mean":
+        raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
     return Request(
         shares=planning.check_shares(contamination),
         selection=planning.one_of(selection_rule, rules, argument="selection"),
@@ -85,6 +99,8 @@ def check_request(
         alternative=planning.one_of(alternative, tuple(SIDES), argument="alternative"),
         min_effect=planning.check_min_effect(min_effect),
         missing=planning.one_of(missing, planning.MISSING, argument="missing"),
+        target=planning.one_of(target, planning.TARGETS, argument="target"),
+        scale=scale,
     )
 
 
@@ -126,6 +142,8 @@ def compare(
     groups: Any = None,
     strata: Any = None,
     pairs: Any = None,
+    target: Any = "centre",
+    scale: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -135,24 +153,25 @@ def compare(
     began = time.perf_counter()
     request = check_request(
         contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
-        min_effect=min_effect, missing=missing,
+        min_effect=min_effect, missing=missing, target=target, scale=scale,
     )  # fmt: skip
     seed = draw_seed(random_state)
     names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
     classes, codes = designs.classes_of(y, table.shape[0], names["y"])
     if pairs is not None:
-        _refuse_with_pairs(groups, strata, request)
+        _refuse_with_pairs(groups, strata)
         contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
         return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress, names["pairs"])
+    refuse_strata(strata, request)
     design = design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing, called=names
     )
     contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
-    family = decide(design, contrasts, request, n_jobs=n_jobs, progress=counting)
-    scale = _scale(design.table.source) if family.selection.support.size else None
+    decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
+    scale_of_data = _scale(design.table.source) if decided.family.selection.support.size else None
     estimates = [
-        _estimate(design, family, test, request, scale=scale, seed=seed, began=began, progress=part)
+        _estimate(design, decided, test, scale=scale_of_data, seed=seed, began=began, progress=part)
         for test, part in enumerate(estimating)
     ]
     return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
@@ -182,15 +201,39 @@ def design_of(
     return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """What all tests together select, the plan of each, and what there is to say of it."""
+
+    family: Family
+    plans: tuple[Plan, ...]
+    notes: tuple[str, ...] = ()
+
+
+def refuse_strata(strata: Any, request: Request) -> None:
+    """Refuse to compare means within strata."""
+    if strata is not None and request.target == "mean":
+        advice = "compare within strata by ranks, target='centre'"
+        raise InputError("strata", "be left out with target='mean'", "labels", advice)
+
+
 def decide(
     design: Design,
     contrasts: Sequence[Contrast],
     request: Request,
     *,
+    seed: int,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Family:
-    """Count, and select over all tests."""
+) -> Decisions:
+    """Count, or add up influences, and select over all tests."""
+    d = design.table.shape[1]
+    plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
+    if request.target == "mean":
+        family, notes, scale_rows = mean_difference.decide(
+            design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
+        )
+        return Decisions(family, tuple(replace(plan, scale_rows=scale_rows) for plan in plans), notes)
     tests = ranks.count(
         design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
         missing=request.omit, n_jobs=n_jobs, progress=progress,
@@ -199,18 +242,25 @@ def decide(
         tuple(tests), request.shares, side=SIDES[request.alternative], missing=request.omit, level=request.level,
         n_jobs=n_jobs,
     )  # fmt: skip
-    return Family(evidence, select_ranks(evidence, selection=request.selection), request.selection)
+    return Decisions(Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), plans)
 
 
-def plan_of(design: Design, evidence: RankEvidence, test: RankTest, request: Request) -> Plan:
-    """Return the plan of one test."""
-    (first, second), (n_first, n_second) = test.contrast.bad(request.shares), test.contrast.rows
-    return planning.groups_plan(
-        design.codes.size, test.n_features, shares=request.shares, sizes=(n_second, n_first),
-        bad_by_group=(second, first), n_tests=len(evidence.tests), n_strata=design.n_strata,
-        rest=test.contrast.second == REST, selection=request.selection, level=request.level,
+def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[int, int]) -> Plan:
+    """Return the plan of one test; ``shape`` is the number of features and of tests."""
+    (first, second), (n_first, n_second) = contrast.bad(request.shares), contrast.rows
+    plan = planning.groups_plan(
+        design.codes.size, shape[0], shares=request.shares, sizes=(n_second, n_first),
+        bad_by_group=(second, first), n_tests=shape[1], n_strata=design.n_strata,
+        rest=contrast.second == REST, selection=request.selection, level=request.level,
         alternative=request.alternative, min_effect=request.min_effect, missing=request.missing,
     )  # fmt: skip
+    return replace(plan, target="mean", test="sums") if request.target == "mean" else plan
+
+
+def beta_of(test: GroupTest) -> FloatArray:
+    """Return what stands for the strength of a feature, from −1 to 1: Cliff's delta of ranks."""
+    assert isinstance(test, (RankTest, MeanContrast))
+    return test.beta if isinstance(test, MeanContrast) else test.delta
 
 
 def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
@@ -234,9 +284,8 @@ def _labels_of(design: Design, contrast: Contrast) -> IntArray:
 
 def _estimate(
     design: Design,
-    family: Family,
+    decided: Decisions,
     which: int,
-    request: Request,
     *,
     scale: str | None,
     seed: int,
@@ -244,34 +293,57 @@ def _estimate(
     progress: Progress | None,
 ) -> Estimate:
     """Return the estimate of one test."""
-    evidence, table = family.evidence, design.table
-    test, d = evidence.tests[which], table.shape[1]
+    family, table, plan = decided.family, design.table, decided.plans[which]
+    test, d = family.evidence.tests[which], table.shape[1]
     member = FamilyMember(family, slice(which * d, (which + 1) * d))
-    selection, plan = member.selection, plan_of(design, evidence, test, request)
+    selection = member.selection
     labels, support = _labels_of(design, test.contrast), selection.support
-    mean, intervals, effects, flat = np.zeros(d), np.full((d, 2), np.nan), None, support[:0]
+    mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
     if support.size:
         error = error_after_selection(plan, family.selection.support.size)
-        options = {"error": error, "n_jobs": evidence.n_jobs}
-        mean[support], ends, effects = _values(design, labels, support, plan, scale=scale, progress=progress, **options)
-        flat = support[(ends == 0).any(axis=1)]
-        intervals[support] = ends
-        intervals[flat] = np.nan
-    gaps = (sum(test.contrast.rows) - np.sum(test.counts[..., :2], axis=(1, 2))).astype(np.int32)
-    notes = (
-        *design.notes,
-        *groups_possible(plan),
-        *messages.skipped(table, test.constant),
-        *messages.flat(table, flat),
-        *(messages.of_missing(gaps, sum(test.contrast.rows), table) if gaps.any() else ()),
-    )
+        options: dict[str, Any] = {"error": error, "n_jobs": family.evidence.n_jobs}
+        if isinstance(test, MeanContrast):
+            mean[support], intervals[support] = mean_difference.on_support(design, test, support, plan=plan, **options)
+            effects = _effects(design, labels, support, scale)
+        else:
+            mean[support], intervals[support], effects = _values(
+                design, labels, support, plan, scale=scale, progress=progress, **options
+            )
+    of_test = _of_means(table, plan, test) if isinstance(test, MeanContrast) else _of_ranks(table, plan, test)
+    flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
+    intervals[flat] = np.nan
     return one_sample.build_estimate(
-        plan, test, member, table=table, began=began, notes=notes,
+        plan, beta_of(test), member, table=table, began=began,
+        notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=_suspects(design, labels, test, selection), labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
         units=np.arange(design.codes.size) if design.of_subjects else None,
+        difference_test=test.test if isinstance(test, MeanContrast) else None,
     )  # fmt: skip
+
+
+def _of_ranks(table: Table, plan: Plan, test: GroupTest) -> list[str]:
+    """Say what a test by ranks could not do."""
+    assert isinstance(test, RankTest)
+    n = sum(test.contrast.rows)
+    gaps = (n - np.sum(test.counts[..., :2], axis=(1, 2))).astype(np.int32)
+    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
+    return [*groups_possible(plan), *messages.skipped(table, test.constant), *missing]
+
+
+def _of_means(table: Table, plan: Plan, test: MeanContrast) -> list[str]:
+    """Say what a test of means could not do."""
+    gaps, n = test.missing, sum(test.test.sizes)
+    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
+    return [*mean_difference.nothing_possible(plan, test.test), *missing]
+
+
+def _effects(design: Design, labels: IntArray, support: IntArray, scale: str | None) -> GroupEffects:
+    """Return the effects in the selected features, some columns at a time."""
+    first, second = (np.flatnonzero(labels == g) for g in (1, 0))
+    pieces = design.table.source.takes_of(support)
+    return joined([group_effects(values, first, second, scale=scale) for _, values in pieces])
 
 
 def _values(
@@ -309,13 +381,13 @@ def _scale(source: Source) -> str | None:
     return log_scale(source.take(columns)[rows])
 
 
-def _suspects(design: Design, labels: IntArray, test: RankTest, selection: Selection) -> RowScores:
+def _suspects(design: Design, labels: IntArray, test: GroupTest, selection: Selection) -> RowScores:
     """Judge the labels of rows by the features that differ where no row is bad."""
     assert selection.last_share is not None
     clean, n = np.flatnonzero(~np.isnan(selection.last_share)), labels.size
     if not clean.size:
         return row_scores.trust_all(n)
-    clean = np.sort(clean[label_scores.strongest(test.delta[clean], n)])
+    clean = np.sort(clean[label_scores.strongest(beta_of(test)[clean], n)])
     values = design.table.source.take(clean)
     classes = design.codes if test.contrast.second == REST else None
     side = np.where(labels == ELSEWHERE, -1, labels)
@@ -329,13 +401,10 @@ def _suspects(design: Design, labels: IntArray, test: RankTest, selection: Selec
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
 
 
-def _refuse_with_pairs(groups: Any, strata: Any, request: Request) -> None:
+def _refuse_with_pairs(groups: Any, strata: Any) -> None:
     for name, given in (("groups", groups), ("strata", strata)):
         if given is not None:
             raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
-    if request.alternative != "two-sided" or request.min_effect:
-        name = "alternative" if request.alternative != "two-sided" else "min_effect"
-        raise InputError(name, "be left as it is with pairs", getattr(request, name), "not possible for pairs yet")
 
 
 def _of_pairs(
@@ -366,7 +435,8 @@ def _of_pairs(
     estimate = one_sample.fit(
         replace(differences, row_names=names, notes=(*differences.notes, *notes)), contamination=bad / n,
         selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
-        progress=progress,
+        progress=progress, alternative=request.alternative, min_effect=request.min_effect, target=request.target,
+        scale=request.scale,
     )  # fmt: skip
     called = as_names([labels[contrast.second], labels[contrast.first]]).astype(str)
     return Comparison(classes, {labels[contrast.first]: replace(estimate, class_names=called)})

@@ -61,7 +61,7 @@ class InfluenceNull:
         return np.minimum(1.0, self.factor * np.exp(-np.maximum(statistic - self.bias, 0.0)))
 
 
-def kappa_of(log_odds: float, bad_rows: int) -> float:
+def kappa_of(log_odds: float, bad_rows: float) -> float:
     """Return κ ≥ ½ with the smallest κ·(L + 2m·M(κ)), M = log(4κ/(4κ − 1)): it makes intervals shortest.
 
     With v = 1/(4κ − 1) the derivative is zero where v − log(1 + v) = L/(2m), which rises in v; v = 1 is κ = ½.
@@ -176,6 +176,15 @@ def invert(
     elif plan.alternative == "less":
         out[1] = -np.inf
     return out
+
+
+def root_of(values: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float) -> FloatArray:
+    """Return where the sum of every column of ``values`` is zero, NaN for one without any value."""
+    low, high = _bracket(np.sort(values, axis=0), np.zeros(1), unit, kappa)
+    there = np.isfinite(low)
+    low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
+    low, high = _crossing(sums_of, np.zeros((1, 1)), low, high, tolerance=CLOSE * unit)
+    return np.asarray(np.where(there, 0.5 * (low + high), np.nan)[0])
 
 
 def _bracket(ordered: FloatArray, targets: FloatArray, unit: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:

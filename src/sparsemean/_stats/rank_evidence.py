@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -329,11 +329,39 @@ def _largest_sum(own: IntArray, other: IntArray, bad: int) -> IntArray:
     return np.asarray(np.sum(np.clip(bad - before, 0, there) * worth, axis=1))
 
 
+class GroupTest(Protocol):
+    """What a family asks of a test: its groups, and log p of its features, see `RankTest.log_p`."""
+
+    @property
+    def contrast(self) -> Contrast:
+        """The groups that are compared."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
+
+    def log_p(
+        self,
+        bad: BadRows,
+        *,
+        side: int = 0,
+        missing: bool = False,
+        more: int = 0,
+        goal: float = -np.inf,
+        features: IntArray | None = None,
+        n_threads: int = 1,
+    ) -> FloatArray:
+        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RankEvidence:
     """A family of hypotheses: every feature in every test."""
 
-    tests: tuple[RankTest, ...]
+    tests: tuple[GroupTest, ...]
     shares: tuple[float, float]
     """Shares of bad rows that are allowed for in the second group and in the first."""
     side: int = 0

@@ -367,6 +367,26 @@ class MeanTest:
     """The rows (subjects) that are added up; None for all."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanDifferenceTest:
+    """How means of two groups are compared, fixed before the rows that are tested are looked at; the label is first."""
+
+    kappa: float
+    """κ of the influence."""
+    weights: tuple[float, ...]
+    """λ of either group, 1 at most: their sums count so much in the difference."""
+    sizes: tuple[int, ...]
+    """Rows (subjects) of either group that are added up."""
+    factor: float
+    """p = factor·exp(−…): the number of sides, over what a scale from data leaves of the level."""
+    unit: FloatArray
+    """(2, d): values of either group are measured in it. Infinite where a feature is not tested."""
+    bias: FloatArray
+    """(2, d): what either sum may reach by itself, nκa²σ², and what rounding adds."""
+    rows: IntArray | None = None
+    """The rows (subjects) that are added up; None for all."""
+
+
 class CellCounts(NamedTuple):
     """What one pass over groups of rows learns of every feature; a cell is a class of rows within a stratum."""
 

@@ -33,6 +33,14 @@ class SparseMeanDifference(Selector):
         Which side counts: "greater" looks for features in which the label is larger.
     min_effect : float, default=0.0
         The smallest shift that matters: features that differ by less count as equal.
+    target : {"centre", "mean"}, default="centre"
+        "mean" compares means, whatever the skew and the shape of either group, given a bound of the standard deviation
+        in ``scale``; the estimate is then the difference of the two roots of influence sums.
+    scale : None, float, array of d numbers or earlier data, default=None
+        For ``target="mean"``: an upper bound of the standard deviation in each group that is compared, a rest of
+        several labels taken as one (of subjects' means, where rows come in ``groups``; of differences within
+        ``pairs``). None, with ``contamination=0`` only: from half of the rows of each group, which then are not
+        compared. A scale from data assumes a kurtosis of at most 20 and takes a tenth of the level.
     selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
         As in `SparseMean`.
     level : float in (0, 1), default=0.05
@@ -84,6 +92,8 @@ class SparseMeanDifference(Selector):
         reference: Any = None,
         alternative: str = "two-sided",
         min_effect: float = 0.0,
+        target: str = "centre",
+        scale: Any = None,
         selection: str = "fwer",
         level: float = 0.05,
         missing: str = "raise",
@@ -94,6 +104,8 @@ class SparseMeanDifference(Selector):
         self.reference = reference
         self.alternative = alternative
         self.min_effect = min_effect
+        self.target = target
+        self.scale = scale
         self.selection = selection
         self.level = level
         self.missing = missing
@@ -119,7 +131,7 @@ class SparseMeanDifference(Selector):
             The subject, donor or user of each row, where there are several rows of one: they are not independent. Each
             subject then counts once, by the mean of equally many rows, and must be in one group.
         strata : sequence of n labels, optional
-            Batch, site or country of each row: rows are compared within strata only.
+            Batch, site or country of each row: rows are compared within strata only. Not with ``target="mean"``.
         pairs : sequence of n labels, optional
             The pair of each row, one row in each of two groups: differences within pairs are tested, as by
             `SparseMean`. Then a pair is bad if either row is.

@@ -1,0 +1,221 @@
+"""Groups compared by their means: from a design to evidence, estimates and intervals, whatever the skew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemean._counts.engines import Progress
+from sparsemean._data import as_table
+from sparsemean._data.table import Table
+from sparsemean._fit import mean
+from sparsemean._kernels import influence
+from sparsemean._stats import mean_differences, means
+from sparsemean._stats.families import Family, select_ranks
+from sparsemean._stats.mean_differences import GroupSums, MeanContrast
+from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence
+from sparsemean._util.checks import pluralize
+from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan
+
+if TYPE_CHECKING:
+    from sparsemean._fit.two_sample import Design, Request
+    from sparsemean.result import Estimate
+
+
+def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
+    """Return the rows of the label and of what it is compared with."""
+    first = codes == contrast.first
+    return np.flatnonzero(first), np.flatnonzero(~first if contrast.second == REST else codes == contrast.second)
+
+
+def decide(
+    design: Design,
+    contrasts: Sequence[Contrast],
+    request: Request,
+    plans: Sequence[Plan],
+    *,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Family, tuple[str, ...], int]:
+    """Fix every test, read all columns once, and select; with what there is to say of the scale, and its rows.
+
+    ``plans`` are those of the tests.
+    """
+    tests, notes, scale_rows = _tests(design, contrasts, request, plans, seed)
+    table, d = design.table, design.table.shape[1]
+    rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
+    looks: list[list[mean_differences.Look]] = [[] for _ in tests]
+    gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
+    for columns, values in mean.checked(table, np.arange(d), request.omit):
+        for at, test in enumerate(tests):
+            parts = _parts(values, rows[at])
+            gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
+            looks[at].append(
+                mean_differences.look(
+                    parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
+                    alternative=request.alternative, min_effect=request.min_effect,
+                )
+            )  # fmt: skip
+        if progress is not None:
+            progress((columns[-1] + 1) / d)
+    found = [
+        MeanContrast(contrast, test, missing=gap, **{
+            name: np.concatenate([getattr(look, name) for look in blocks]) for name in mean_differences.Look._fields
+        })
+        for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
+    ]  # fmt: skip
+    evidence = RankEvidence(
+        tuple(found), request.shares, side=SIDES[request.alternative], missing=request.omit, level=request.level,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    return Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), notes, scale_rows
+
+
+def values_of(
+    table: Table,
+    columns: IntArray,
+    rows: tuple[IntArray, IntArray],
+    *,
+    test: MeanDifferenceTest,
+    plan: Plan,
+    error: float,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return differences of means and both ends of their intervals of ``columns``, which are read now: a row each."""
+    found = [np.empty((3, 0))]
+    for piece, values in table.source.takes_of(columns):
+        parts = _parts(values, rows)
+        found.append(
+            mean_differences.invert_difference(
+                parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
+                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), alternative=plan.alternative,
+            )
+        )  # fmt: skip
+    return np.concatenate(found, axis=1)
+
+
+def on_support(
+    design: Design, tested: MeanContrast, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the differences of the selected features, and their intervals, which leave out what the test refuses."""
+    rows = _rows_of(design.codes, tested.contrast, tested.test)
+    found = values_of(design.table, support, rows, test=tested.test, plan=plan, error=error, n_jobs=n_jobs)
+    value, low, high = found
+    # Ends are found by steps, to the safe side; what p-values refuse, they refuse at this error or a smaller one.
+    low = np.where(value > 0, np.maximum(low, plan.min_effect), low)
+    high = np.where(value < 0, np.minimum(high, -plan.min_effect), high)
+    return value, np.stack((low, high), axis=1)
+
+
+def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
+    """Return intervals of some features of a comparison of means, each at ``error``, from its data."""
+    test, labels = made.difference_test, made.labels
+    assert test is not None
+    assert labels is not None
+    rows = tuple(_tested(np.flatnonzero(labels == group), test.rows) for group in (1, 0))
+    rising, back = np.unique(columns, return_inverse=True)
+    found = values_of(table, rising, (rows[0], rows[1]), test=test, plan=made.plan, error=error)
+    return found[1:, back].T
+
+
+def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
+    """Say so where not even groups that lie far apart could make a feature differ."""
+    slack = mean_differences.slack_of(test, (plan.bad_by_group[1], plan.bad_by_group[0]))
+    asked = math.log(test.factor * plan.n_hypotheses / plan.level) - mean_differences.LOG_JOINT
+    weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
+    if means.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
+        return []
+    n1, n2 = test.sizes
+    return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
+
+
+def _rows_of(codes: IntArray, contrast: Contrast, test: MeanDifferenceTest) -> tuple[IntArray, IntArray]:
+    """Return the rows of either group that are added up."""
+    first, second = labels_of(codes, contrast)
+    return _tested(first, test.rows), _tested(second, test.rows)
+
+
+def _tested(rows: IntArray, tested: IntArray | None) -> IntArray:
+    return rows if tested is None else np.intersect1d(rows, tested)
+
+
+def _parts(values: FloatArray, rows: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
+    return np.asfortranarray(values[rows[0]]), np.asfortranarray(values[rows[1]])
+
+
+def _sums_of(
+    parts: tuple[FloatArray, FloatArray], columns: IntArray, test: MeanDifferenceTest, n_jobs: int | None, table: Table
+) -> tuple[GroupSums, GroupSums]:
+    """Return what adds up influences of either group, in units of its own."""
+
+    def of(group: int) -> GroupSums:
+        def sums_of(some: IntArray, centres: FloatArray) -> IntArray:
+            unit, values = test.unit[group, columns[some]], parts[group]
+            values = values if some.size == columns.size else values[:, some]
+            if table.source.engine == "gpu":  # a machine with a device need not have compiled loops
+                return np.asarray(influence.array_sums(values, centres, unit, test.kappa))
+            return influence.dense_sums(values, centres, unit, test.kappa, missing=True, n_jobs=n_jobs).sums
+
+        return sums_of
+
+    return of(0), of(1)
+
+
+# The scale: given, or taken from rows that are not tested.
+
+
+def _tests(
+    design: Design, contrasts: Sequence[Contrast], request: Request, plans: Sequence[Plan], seed: int
+) -> tuple[list[MeanDifferenceTest], tuple[str, ...], int]:
+    """Return the tests, what there is to say of the scale, and how many rows it was taken from."""
+    scale, d = request.scale, design.table.shape[1]
+    # Either group of every test has a bound of its own that may be too small.
+    planned = replace(plans[0], n_tests=2 * len(contrasts))
+    notes, scale_rows, tested, of_level = list[str](), 0, None, 1.0
+    bounds: dict[tuple[int, ...], FloatArray] = {}
+    groups = [(contrast, labels_of(design.codes, contrast)) for contrast in contrasts]
+    if scale is None:
+        mean.refuse_without_scale(any(request.shares))
+        for_scale, tested = _halves(design.codes, seed)
+        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(for_scale.size)
+        for contrast, pair in groups:
+            for labels, rows in zip(((contrast.first,), contrast.labels), pair, strict=True):
+                if labels not in bounds:
+                    own = np.intersect1d(rows, for_scale)
+                    bounds[labels], said = mean.scale_from_rows(
+                        design.table, own, planned, request.omit, argument="X", of=" of each group"
+                    )
+                    notes += [note for note in said if note not in notes]
+        half = pluralize(scale_rows, "subject" if design.of_subjects else "row")
+        notes.insert(0, f"{half}, half of each group, drawn by the seed, gave the scale; the others were tested")
+    elif np.ndim(scale) == 2 or hasattr(scale, "columns"):
+        given, notes = mean.scale_from_earlier(as_table(scale), planned, request.omit)
+        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(as_table(scale).shape[0])
+    else:
+        given = mean.given_scale(scale, d)
+    tests = []
+    for contrast, pair in groups:
+        sizes = _tested(pair[0], tested).size, _tested(pair[1], tested).size
+        each = [bounds[labels] if scale is None else given for labels in ((contrast.first,), contrast.labels)]
+        tests.append(
+            mean_differences.difference_test(
+                np.stack(each), sizes=sizes, bad=contrast.bad(request.shares), sides=means.sides(plans[0]),
+                error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
+            )
+        )  # fmt: skip
+    return tests, tuple(notes), scale_rows
+
+
+def _halves(codes: IntArray, seed: int) -> tuple[IntArray, IntArray]:
+    """Return half of the rows of every label, drawn by ``seed``, and the others."""
+    order = np.random.default_rng((seed, 3)).permutation(codes.size)
+    first = np.zeros(codes.size, dtype=bool)
+    for label in range(int(codes.max()) + 1):
+        own = order[codes[order] == label]
+        first[own[: own.size // 2]] = True
+    return np.flatnonzero(first), np.flatnonzero(~first)

@@ -1,0 +1,355 @@
+"""Means of two groups, whatever the skew: their influence sums at one centre θ that both could have.
+
+With D(θ) = λ₁S₁(θ) − λ₂S₂(θ) and λ ≤ 1 it is E exp D(μ) ≤ exp(λ₁v₁ + λ₂v₂) where both groups have the mean μ, as their
+rows are independent and E exp λS ≤ (E exp S)^λ. Only θ is not known: p is the largest over all θ. Far from the data D
+says nothing, but there either group speaks for itself, which costs a small share of the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._kernels.influence import ERROR, GRID
+from sparsemean._stats.arrays import medians
+from sparsemean._stats.means import HALVINGS, kappa_of, most, root_of
+from sparsemean._stats.rank_evidence import BadRows, Contrast
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest
+
+GroupSums = Callable[[IntArray, FloatArray], IntArray]
+"""Numbers of some of the columns at hand, (k, columns) centres → Σψ of a group about them, in steps of 2⁻³²."""
+ALONE = 0.05
+"""Of the error, which pays for what either group says alone."""
+LOG_JOINT, LOG_ALONE = math.log(1.0 - 2.0 * ALONE), math.log(ALONE)
+FILTER = 0.2
+"""Where p is larger than this without a bad row, it is 1: it is not looked for where it is largest."""
+PILOT = 101
+"""Rows of each group that tell where a first look is taken."""
+CELLS = 48
+"""Pieces of the stretch between the roots of both sums."""
+BEYOND = 0.25
+"""Of that stretch, by which centres reach beyond it on either side."""
+NODES = 97
+"""Centres about each root from which intervals are found."""
+DOUBLINGS = 8
+"""Of the stretch in which the end of an interval is looked for; it is infinite beyond."""
+
+
+def difference_test(
+    scale: FloatArray,
+    *,
+    sizes: tuple[int, int],
+    bad: BadRows,
+    sides: float,
+    error: float,
+    of_level: float = 1.0,
+    rows: IntArray | None = None,
+) -> MeanDifferenceTest:
+    """Fix κ, the weights and the units for tests at ``error`` of groups with standard deviations up to ``scale``.
+
+    With slope s = λna, alike in both groups so that D hardly depends on θ, the half width of an interval is
+    (κs²V + L + 2M·Σλm)/s for V = Σσ²/(λn): s = √((L + 2M·Σλm)/(κV)) makes it shortest. ``of_level`` is what is left of
+    the level for the tests. A scale of zero, or an infinite one, stands for a feature that is not tested.
+    """
+    factor = sides / of_level
+    log_odds = math.log(factor / error) - LOG_JOINT
+    kappa, weights = _tuned(log_odds, sizes, bad)
+    n, weight = np.array(sizes, dtype=np.float64)[:, np.newaxis], np.array(weights)[:, np.newaxis]
+    total = log_odds + 2 * most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+    tested = ((scale > 0) & np.isfinite(scale)).all(axis=0)
+    sigma = np.where(tested, scale, 1.0)
+    slope = np.sqrt(total / (kappa * np.sum(sigma**2 / (weight * n), axis=0)))
+    unit = weight * n / slope
+    bias = kappa * n * (sigma / unit) ** 2 + n * ERROR
+    return MeanDifferenceTest(
+        kappa=kappa, weights=weights, sizes=sizes, factor=factor, unit=np.where(tested, unit, np.inf), bias=bias,
+        rows=rows,
+    )  # fmt: skip
+
+
+def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float, tuple[float, float]]:
+    """Return κ and weights that make (1/(λ₁n₁) + 1/(λ₂n₂))·κ·(L + 2M·(λ₁m₁ + λ₂m₂)) small, one weight being 1.
+
+    With λ₁ = 1 it is smallest at λ₂² = (n₁/n₂)·(L + 2Mm₁)/(2Mm₂). Without bad rows both are 1; bad rows of a group that
+    is much the larger one would count as much as those of the other otherwise. κ and λ are found in turn.
+    """
+    weights = (1.0, 1.0)
+    for _ in range(4):
+        kappa = kappa_of(log_odds, sum(w * m for w, m in zip(weights, bad, strict=True)))
+        moved = [2 * most(kappa) * m for m in bad]
+        options = []
+        for whole in (0, 1):
+            other, found = 1 - whole, [1.0, 1.0]
+            if moved[other]:
+                ratio = sizes[whole] / sizes[other] * (log_odds + moved[whole]) / moved[other]
+                found[other] = min(1.0, math.sqrt(ratio))
+            variance = sum(1 / (w * n) for w, n in zip(found, sizes, strict=True))
+            options.append((variance * (log_odds + sum(w * m for w, m in zip(found, moved, strict=True))), found))
+        first, second = min(options)[1]
+        weights = (first, second)
+    return kappa, weights
+
+
+class Slack(NamedTuple):
+    """By how much bad rows may have moved D and either sum."""
+
+    joint: float
+    alone: tuple[float, float]
+
+
+def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
+    """Return what so many bad rows of the label and of the reference, and ``more`` of either, move at most."""
+    move = 2 * most(test.kappa)
+    joint = sum(w * m for w, m in zip(test.weights, bad, strict=True)) + more * max(test.weights)
+    return Slack(move * joint, (move * (bad[0] + more), move * (bad[1] + more)))
+
+
+def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
+    """Return what |S″| of either group is at most: |ψ″| ≤ 8κ²/(4κ − 1), reached where ψ becomes constant."""
+    steepest = 8 * test.kappa**2 / (4 * test.kappa - 1)
+    return np.asarray(steepest * np.array(test.sizes)[:, np.newaxis] / test.unit[:, features] ** 2)
+
+
+# What sums say where the label's mean is the larger one; the other side is the same of −x.
+
+
+def _loudest(
+    joint: FloatArray, first: FloatArray, second: FloatArray, test: MeanDifferenceTest, slack: Slack, features: Any
+) -> FloatArray:
+    """Return −log p but for the factor, from D, S₁ and −S₂ at some centres: (features, …)."""
+    shape = (-1,) + (1,) * (joint.ndim - 1)
+    own = [(test.bias[g, features] + slack.alone[g] - LOG_ALONE).reshape(shape) for g in (0, 1)]
+    both = np.tensordot(np.array(test.weights), test.bias[:, features], 1) + slack.joint - LOG_JOINT
+    return np.asarray(np.maximum(joint - both.reshape(shape), np.maximum(first - own[0], second - own[1])))
+
+
+def least_evidence(
+    first: FloatArray,
+    second: FloatArray,
+    step: FloatArray,
+    *,
+    test: MeanDifferenceTest,
+    slack: Slack,
+    features: Any = slice(None),
+) -> FloatArray:
+    """Return the least that sums say at any centre, given S₁ and S₂ at evenly spaced rising ones: (features, centres).
+
+    S₁ may be too small and S₂ too large. Both fall: within a cell S₁ is no smaller than at its right end, S₂ no larger
+    than at its left one. D is no smaller there than at both ends, less h²/8 times its largest second derivative.
+    """
+    (one, other), bends = test.weights, _bends(test, features)
+    at_ends = one * first - other * second
+    bend = (one * bends[0] + other * bends[1]) * step**2 / 8
+    joint = np.maximum(
+        one * first[:, 1:] - other * second[:, :-1],
+        np.minimum(at_ends[:, 1:], at_ends[:, :-1]) - bend[:, np.newaxis],
+    )
+    inside = _loudest(joint, first[:, 1:], -second[:, :-1], test, slack, features).min(axis=1)
+    # Left of all centres the label is further above its own root, right of them the reference is further below.
+    left = first[:, 0] - test.bias[0, features] - slack.alone[0] + LOG_ALONE
+    right = -second[:, -1] - test.bias[1, features] - slack.alone[1] + LOG_ALONE
+    return np.asarray(np.minimum(inside, np.minimum(left, right)))
+
+
+# p-values: a first look at every feature, then one from root to root at few.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanContrast:
+    """One test of every feature: sums along centres of those that a first look left, turned so that the label is up."""
+
+    contrast: Contrast
+    test: MeanDifferenceTest
+    beta: FloatArray
+    """D/(M·Σλn) at the first look, of every feature."""
+    missing: CountArray
+    """Values that are missing among the rows that are added up."""
+    features: IntArray
+    """Those looked at, rising; p of all others is 1."""
+    first: FloatArray = field(repr=False)
+    second: FloatArray = field(repr=False)
+    step: FloatArray = field(repr=False)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.beta.size)
+
+    def log_p(
+        self,
+        bad: BadRows,
+        *,
+        more: int = 0,
+        features: IntArray | None = None,
+        **_: Any,
+    ) -> FloatArray:
+        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
+        at = np.arange(self.n_features) if features is None else features
+        out = np.zeros(at.size)
+        if self.test.rows is not None and any((*bad, more)):
+            return out  # a bad row among those that gave the scale can undo everything
+        looked = np.flatnonzero(np.isin(at, self.features))
+        place = np.searchsorted(self.features, at[looked])
+        least = least_evidence(
+            self.first[place], self.second[place], self.step[place],
+            test=self.test, slack=slack_of(self.test, bad, more), features=at[looked],
+        )  # fmt: skip
+        out[looked] = np.minimum(0.0, math.log(self.test.factor) - np.maximum(least, 0.0))
+        return out
+
+
+class Look(NamedTuple):
+    """What some columns say: see `MeanContrast`."""
+
+    beta: FloatArray
+    features: IntArray
+    first: FloatArray
+    second: FloatArray
+    step: FloatArray
+
+
+def look(
+    values: tuple[FloatArray, FloatArray],
+    columns: IntArray,
+    sums_of: tuple[GroupSums, GroupSums],
+    *,
+    test: MeanDifferenceTest,
+    alternative: str,
+    min_effect: float,
+) -> Look:
+    """Look at ``columns`` of the rows of both groups once, and from root to root at those that may differ.
+
+    ``sums_of`` are the sums of either group, of some of the columns, about centres.
+    """
+    signs = {"two-sided": (1, -1), "greater": (1,), "less": (-1,)}[alternative]
+    about = 0.5 * (_medians(values[0][:PILOT]) + _medians(values[1][:PILOT]))
+    every, none = np.arange(columns.size), slack_of(test, (0, 0))
+    second = sums_of[1](every, about[np.newaxis])[0] / GRID
+    said, joints = [], []
+    for sign in signs:
+        first = sums_of[0](every, (about + sign * min_effect)[np.newaxis])[0] / GRID
+        joints.append(sign * (test.weights[0] * first - test.weights[1] * second))
+        said.append(_loudest(joints[-1], sign * first, -sign * second, test, none, columns))
+    net = np.where(joints[0] >= joints[-1], signs[0] * joints[0], signs[-1] * joints[-1])
+    beta = net / (most(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
+    tested = np.isfinite(test.unit[0, columns])
+    alive = np.flatnonzero((np.max(said, axis=0) >= math.log(test.factor / FILTER)) & tested)
+    roots = _roots(values, columns, sums_of, alive, test)
+    apart = roots[0] - roots[1]
+    sign_of = np.where(apart >= 0, 1.0, -1.0) if len(signs) == 2 else np.full(alive.size, float(signs[0]))
+    further = np.flatnonzero(sign_of * apart > min_effect)  # p of others is 1
+    alive, sign_of, width = alive[further], sign_of[further], (sign_of * apart - min_effect)[further]
+    step = (1 + 2 * BEYOND) * width / CELLS
+    start = sign_of * roots[1][further] - BEYOND * width
+    centres = sign_of * (start + step * np.arange(CELLS + 1)[:, np.newaxis])
+    first = sign_of * sums_of[0](alive, centres + sign_of * min_effect) / GRID
+    second = sign_of * sums_of[1](alive, centres) / GRID
+    return Look(beta, columns[alive], first.T, second.T, step)
+
+
+def _medians(values: FloatArray) -> FloatArray:
+    """Return the median of what is there of each column, 0 where nothing is."""
+    found = medians(values)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def _roots(
+    values: tuple[FloatArray, FloatArray],
+    columns: IntArray,
+    sums_of: tuple[GroupSums, GroupSums],
+    some: IntArray,
+    test: MeanDifferenceTest,
+) -> list[FloatArray]:
+    """Return where the sums of either group are zero, of ``some`` of the columns."""
+    return [
+        root_of(part[:, some], unit[columns[some]], partial(sums, some), test.kappa)
+        for part, unit, sums in zip(values, test.unit, sums_of, strict=True)
+    ]
+
+
+# Estimates and intervals: the label is moved by δ until no centre fits both groups any more.
+
+
+def invert_difference(
+    values: tuple[FloatArray, FloatArray],
+    columns: IntArray,
+    sums_of: tuple[GroupSums, GroupSums],
+    *,
+    test: MeanDifferenceTest,
+    error: float,
+    bad: BadRows,
+    alternative: str,
+) -> FloatArray:
+    """Return the difference of the roots, the low end and the high end of the interval of ``columns``, a row each.
+
+    An end is infinite where as many rows as there are cannot tell, and where no one asked for it.
+    """
+    out = np.repeat([[np.nan], [-np.inf], [np.inf]], columns.size, axis=1)
+    some = np.flatnonzero(np.isfinite(test.unit[0, columns]))
+    roots = np.stack(_roots(values, columns, sums_of, some, test))
+    out[0, some] = roots[0] - roots[1]
+    slack, goal = slack_of(test, bad), math.log(test.factor / error)
+    slope = test.weights[0] * test.sizes[0] / test.unit[0, columns[some]]
+    both = np.tensordot(np.array(test.weights), test.bias[:, columns[some]], 1) + slack.joint - LOG_JOINT + goal
+    reach, left = 1.5 * both / slope, np.flatnonzero(~np.isnan(out[0, some]))
+    for _ in range(DOUBLINGS):
+        step = 2 * reach[left] / (NODES - 1)
+        grid = -reach[left] + step * np.arange(NODES)[:, np.newaxis]
+        first, second = (
+            sums(some[left], root + grid).T / GRID for sums, root in zip(sums_of, roots[:, left], strict=True)
+        )
+        options: dict[str, Any] = {"test": test, "slack": slack, "features": columns[some[left]], "goal": goal}
+        below = _cells_to_reject(first, second, step, **options)
+        above = _cells_to_reject(-first[:, ::-1], -second[:, ::-1], step, **options)
+        middle = out[0, some[left]]
+        out[1, some[left]], out[2, some[left]] = middle - below * step, middle + above * step
+        left = left[np.isinf(below) | np.isinf(above)]
+        if not left.size:
+            break
+        reach[left] *= 2
+    if alternative == "greater":
+        out[2] = np.inf
+    elif alternative == "less":
+        out[1] = -np.inf
+    return out
+
+
+def _cells_to_reject(
+    first: FloatArray,
+    second: FloatArray,
+    step: FloatArray,
+    *,
+    test: MeanDifferenceTest,
+    slack: Slack,
+    features: IntArray,
+    goal: float,
+) -> FloatArray:
+    """Return by how many steps the label must be moved up, at most, before it is larger; infinite where none suffices.
+
+    Both sums are given at steps about their roots. Between them S₁ is no smaller than at the right one, and than on the
+    straight line, less what it can bend.
+    """
+    bend, numbers = _bends(test, features)[0] * step**2, np.arange(NODES)
+
+    def rejected(moved: FloatArray) -> npt.NDArray[np.bool_]:
+        whole = np.ceil(moved)
+        share = (whole - moved)[:, np.newaxis]
+        at = numbers - whole[:, np.newaxis].astype(np.intp)
+        near, far = (np.take_along_axis(first, np.maximum(at + k, 0), axis=1) for k in (0, 1))
+        straight = (1 - share) * near + share * far - 0.5 * share * (1 - share) * bend[:, np.newaxis]
+        said = least_evidence(np.maximum(far, straight), second, step, test=test, slack=slack, features=features)
+        return np.asarray(said >= goal)
+
+    low, high = np.zeros(step.size), np.full(step.size, NODES - 1.0)
+    possible = rejected(high)
+    for _ in range(HALVINGS // 2):
+        middle = 0.5 * (low + high)
+        enough = rejected(middle)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(possible, high, np.inf)
