@@ -139,7 +139,9 @@ def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
     plan, selected = estimate.plan, estimate.table().fillna({"skewed": False})
     grid.add_column("feature", overflow="fold")
     adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
-    pairs = plan.dealing == "pairs"  # of groups the share of pairs above is told: a shift may be 0 where zeros are many
+    pairs = (
+        plan.dealing == "pairs" and plan.target != "mean"
+    )  # of groups the share of pairs above is told: a shift may be 0 where zeros are many
     for name in ("estimate", "interval", *(["auc"] if pairs else []), sure, "radius", "survives"):
         grid.add_column(name, justify="right")
     marked, marks = bool(selected["skewed"].any()), (" ", "*")

@@ -37,6 +37,8 @@ class Labels:
     """What a share of bad rows is a share of."""
     matched: Names | None = None
     """The names of the groups whose rows come in pairs, where differences within these are looked at."""
+    of_means: bool = False
+    """Whether means are tested."""
 
     @property
     def pairs(self) -> bool:
@@ -53,12 +55,13 @@ class Labels:
         """What the estimate is, in words."""
         if self.matched is not None:
             return f"Difference within pairs, {groups.direction(self.matched)}"
-        return "Mean" if self.groups is None else f"Shift, {groups.direction(self.groups)}"
+        what = "Difference of means" if self.of_means else "Shift"
+        return "Mean" if self.groups is None else f"{what}, {groups.direction(self.groups)}"
 
     @property
     def beta(self) -> str:
         """What β is, in words."""
-        return "Cliff’s delta" if self.pairs else "β"
+        return "Cliff’s delta" if self.pairs and not self.of_means else "β"
 
     def row(self, index: int) -> str:
         """Return the name of a row, its number counted from 0 where it has none."""
@@ -92,6 +95,7 @@ def labels_of(
         unit=unit,
         each=f"{unit} of each group" if estimate.plan.sizes else unit,
         matched=groups.matched(estimate),
+        of_means=estimate.plan.target == "mean",
     )
 
 
@@ -188,11 +192,14 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
             f"So many {labels.unit} must be replaced, at least, before Holm would judge the feature differently"
         )
     sizes = ", ".join(map(str, plan.bucket_sizes))
-    rate = (
-        f"Cliff’s delta, from −1 to 1: share of pairs in which {labels.label} is larger less those with it smaller"
-        if labels.pairs
-        else "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
-    )
+    if labels.of_means:
+        rate = "The influence sum as a share of the largest there can be, from −1 to 1"
+    elif labels.pairs:
+        rate = (
+            f"Cliff’s delta, from −1 to 1: share of pairs in which {labels.label} is larger less those with it smaller"
+        )
+    else:
+        rate = "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
     beside = "; the ranks that select do not know it" if plan.test == "ranks" and not labels.pairs else ""
     by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
     q_rule = "fdr_by" if plan.selection == "fdr_by" else "fdr"

@@ -47,8 +47,7 @@ def summary(comparison: Comparison) -> str:
         f"once. {promise(plan)}",
         f"Features selected: {_selected(comparison)}.",
         _bad(estimates, names),
-        "Estimates are shifts, label minus reference; a difference of means, a lift or a fold change carries no "
-        "guarantee.",
+        groups.what_estimates_are(plan, "label minus reference"),
     ]
     if looked_for := groups.looked_for(plan, ("the reference", "a label")):
         sentences.insert(3, looked_for)

@@ -60,6 +60,16 @@ def direction(names: Names) -> str:
     return f"{names[1]} minus {names[0]}"
 
 
+def what_estimates_are(plan: Plan, towards: str) -> str:
+    """Say what is estimated, and which numbers beside it carry no guarantee."""
+    if plan.target == "mean":
+        return (
+            f"Estimates are differences of means, {towards}, whatever the skew; plain means, their difference, a lift "
+            "or a fold change carry no guarantee."
+        )
+    return f"Estimates are shifts, {towards}; a difference of means, a lift or a fold change carries no guarantee."
+
+
 def sizes(plan: Plan, names: Names, unit: str) -> str:
     """Say how large the groups are: ``83 rows of M and 42 of F``."""
     if not plan.sizes:

@@ -116,6 +116,8 @@ SPLIT = (
     "seeing what it selects."
 )
 """What is assumed where half of the rows gave the scale."""
+REST_MEAN = "The mean of the rest is that of all its rows, and so is their standard deviation."
+"""What a rest of several labels is, where means are compared."""
 MEANS = (
     "Means of the groups, their difference, lift and fold change: they stand in the table because they are asked for. "
     "One bad row moves them as far as anyone likes."
@@ -182,7 +184,7 @@ def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
     if plan.target == "mean":
-        return _of_mean(plan)
+        return _of_means(plan) if plan.sizes else _of_mean(plan)
     if plan.dealing != "pairs":
         return NULLS[plan.noise]
     if not plan.min_effect:
@@ -212,6 +214,31 @@ def _of_mean(plan: Plan) -> NullGuarantee:
             f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
             "distribution of those tested: that they are large enough, but for a tenth of the level, assumes a "
             f"kurtosis of at most {KURTOSIS:g}.",
+        ),
+    )
+
+
+def _of_means(plan: Plan) -> NullGuarantee:
+    """Return which differences of means count as none, and what is assumed of the scale in both groups."""
+    more = f"by more than {plan.min_effect:g} " if plan.min_effect else ""
+    side = {"two-sided": "other", "greater": "higher", "less": "lower"}[plan.alternative]
+    plain = plan.alternative == "two-sided" and not plan.min_effect
+    null = "the same in both groups" if plain else f"not {more}{side} in the label than in the reference"
+    alike = "The two distributions may differ in everything else."
+    if not plan.scale_rows:
+        return NullGuarantee(
+            f"features whose mean is {null}, whatever their distributions,",
+            (
+                "A feature has a standard deviation of at most the scale that was given in either group, and may be as "
+                f"skewed as it likes. {alike}",
+            ),
+        )
+    return NullGuarantee(
+        f"features whose mean is {null}, of any distributions with a kurtosis of at most {KURTOSIS:g},",
+        (
+            f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
+            "distributions of those tested: that they are large enough, but for a tenth of the level, assumes a "
+            f"kurtosis of at most {KURTOSIS:g}. {alike}",
         ),
     )
 
@@ -286,10 +313,14 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
             f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
         )
     sentences += of_null(plan).assumptions
-    if names is not None:
+    if plan.target == "mean":
+        test = estimate.mean_test or estimate.difference_test
+        sentences += [SPLIT] if test is not None and test.rows is not None else []
+        sentences += [REST_MEAN] if plan.rest else []
+    elif names is not None:
         sentences += _of_groups(plan)
     elif seed_decides(estimate):  # ranks are those of any seed
-        sentences.append(SPLIT if plan.target == "mean" else _seed())
+        sentences.append(_seed())
     if plan.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
@@ -344,7 +375,7 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences.append(_values(estimate))
     if estimate.support.size and names is not None:
         sentences.append(MEANS)
-    if names is not None and plan.rest:
+    if names is not None and plan.rest and plan.target != "mean":
         sentences.append(MIXTURE.format(label=names[1]))
     if estimate.rows is not None and estimate.rows.suspects.size:
         sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
@@ -363,7 +394,8 @@ def _values(estimate: Estimate) -> str:
     if not estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
     if plan.target == "mean" and plan.refine in ("", "auto"):
-        return "The estimate itself, the root of the influence sum, is robust, but only its interval has a bound."
+        which = "the difference of two roots of influence sums" if plan.sizes else "the root of the influence sum"
+        return f"The estimate itself, {which}, is robust, but only its interval has a bound."
     if plan.dealing == "pairs" or not plan.refine:
         which = "the median of all differences" if plan.dealing == "pairs" else "a median of bucket means"
         return f"The estimate itself, {which}, is robust, but only its interval has a bound."

@@ -49,6 +49,7 @@ def page_data(estimate: Estimate, labels: Labels, *, tests: int = 1) -> dict[str
         "title": labels.title,
         "pairs": labels.pairs,
         "effect": labels.effect,
+        "lean": labels.beta,
         "groups": labels.groups,
         "unit": labels.unit,
         "each": labels.each,

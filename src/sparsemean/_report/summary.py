@@ -37,11 +37,8 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
     if k and plan.selection != "paper":
         sentences.append(f"Every one of them survives at least {_survived(estimate)}.")
     if k and names is not None:
-        sentences.append(
-            f"Estimates are shifts, {groups.direction(names)}; a difference of means, a lift or a fold change carries "
-            "no guarantee."
-        )
-    if k and plan.target == "mean":
+        sentences.append(groups.what_estimates_are(plan, groups.direction(names)))
+    elif k and plan.target == "mean":
         sentences.append("Estimates are means, whatever the skew.")
     if k and (pair := groups.matched(estimate)) is not None:
         sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
@@ -157,7 +154,8 @@ def fragment(estimate: Estimate) -> str:
     title = f"{count_of(estimate.support.size, plan.n_features, 'feature')} selected from {plan.n_rows:,} rows"
     title += "" if names is None else f": {groups.direction(names)}"
     parts = [f"<div><p><strong>{escape(title)}</strong></p>"]
-    selected = estimate.table()[list(COLUMNS if names is None else GROUP_COLUMNS)]
+    table = estimate.table()
+    selected = table[[name for name in (COLUMNS if names is None else GROUP_COLUMNS) if name in table]]
     if len(selected):
         parts.append(
             selected.head(SHOWN).to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", escape=True)

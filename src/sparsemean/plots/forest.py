@@ -133,6 +133,7 @@ def _units(estimate: Estimate) -> str:
         return "mean, in units of the data"
     reference, label = group_names(estimate)
     what = "shift" if estimate.plan.dealing == "pairs" else "difference within pairs"
+    what = "difference of means" if estimate.difference_test is not None else what
     return f"{what}, {label} minus {reference}, in units of the data"
 
 

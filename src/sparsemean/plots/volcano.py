@@ -119,6 +119,8 @@ def _lean(estimate: Estimate) -> str:
     """Say what β is."""
     if estimate.plan.dealing == "pairs":
         reference, label = group_names(estimate)
+        if estimate.plan.target == "mean":
+            return f"β: influence sums of {label} less those of {reference}, from −1 to 1"
         return f"Cliff's delta: share of pairs with {label} above {reference} less those with it below"
     null = "zero" if estimate.shift is None else "the null value"
     what = "bucket means" if max(estimate.plan.bucket_sizes) > 1 else "rows"

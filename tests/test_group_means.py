@@ -1,0 +1,330 @@
+"""Means of two groups: p-values by exhaustion and on a grid of centres, intervals, skew, bad rows, scales, roads."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import sparsemean as sm
+from sparsemean import SparseMeanDifference, certify
+from sparsemean._kernels import influence, reference
+from sparsemean._stats import mean_differences, means
+from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
+from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._util.records import MeanDifferenceTest
+from sparsemean.errors import InputError
+
+SIDES = ("two-sided", "greater", "less")
+LEVELS = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}
+
+
+def contrast_of(
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    scale: float,
+    bad: tuple[int, int] = (0, 0),
+    alternative: str = "two-sided",
+    min_effect: float = 0.0,
+    error: float = 0.05,
+) -> MeanContrast:
+    """Test the columns of two groups, each as if it were the only one."""
+    sizes, d = (first.shape[0], second.shape[0]), first.shape[1]
+    test = mean_differences.difference_test(
+        np.full((2, d), scale), sizes=sizes, bad=bad, sides=LEVELS[alternative], error=error
+    )
+    parts = first, second
+
+    def sums_of(group: int) -> mean_differences.GroupSums:
+        return lambda some, centres: influence.array_sums(
+            parts[group][:, some], centres, test.unit[group, some], test.kappa
+        )
+
+    found = mean_differences.look(
+        parts, np.arange(d), (sums_of(0), sums_of(1)), test=test, alternative=alternative, min_effect=min_effect
+    )
+    contrast = Contrast(1, 0, (sizes[1], sizes[0]))
+    return MeanContrast(contrast, test, missing=np.zeros(d, dtype=np.int32), **found._asdict())
+
+
+def largest_p(
+    first: np.ndarray,
+    second: np.ndarray,
+    test: MeanDifferenceTest,
+    *,
+    bad: tuple[int, int],
+    alternative: str,
+    min_effect: float,
+) -> float:
+    """Return p of one column from its definition, the largest on a fine grid of centres."""
+    (u1, u2), (b1, b2), (w1, w2) = test.unit[:, 0], test.bias[:, 0], test.weights
+    low, high = min(first.min(), second.min()), max(first.max(), second.max())
+    slack, out = slack_of(test, bad), []
+    for sign in (1, -1):
+        least = np.inf
+        for centre in np.linspace(low - 1, high + 1, 4001):
+            s1 = sign * reference.influence((first - centre - sign * min_effect) / u1, test.kappa).sum()
+            s2 = sign * reference.influence((second - centre) / u2, test.kappa).sum()
+            joint = w1 * s1 - w2 * s2 - w1 * b1 - w2 * b2 - slack.joint + LOG_JOINT
+            alone = max(s1 - b1 - slack.alone[0], -s2 - b2 - slack.alone[1]) + LOG_ALONE
+            least = min(least, max(joint, alone))
+        out.append(math.exp(-max(least, 0.0)))
+    p = {"two-sided": 2 * min(out), "greater": out[0], "less": out[1]}[alternative]
+    return min(1.0, p)
+
+
+# p-values.
+
+
+@pytest.mark.parametrize(("q", "n"), [(0.5, (12, 20)), (0.2, (40, 25)), (0.05, (60, 60)), (0.1, (15, 90))])
+@pytest.mark.parametrize("alternative", SIDES)
+def test_p_values_are_valid_to_the_last_atom_of_two_point_laws(q: float, n: tuple[int, int], alternative: str) -> None:
+    """Two laws of one mean and variance, one skewed to the left and one to the right: P(p ≤ t) ≤ t for every t."""
+    pairs = list(product(range(n[0] + 1), range(n[1] + 1)))
+    hits = np.array(pairs).T
+    first = np.where(np.arange(n[0])[:, np.newaxis] < hits[0], 1 - q, -q)
+    second = np.where(np.arange(n[1])[:, np.newaxis] < hits[1], q - 1, q)
+    found = contrast_of(first, second, scale=math.sqrt(q * (1 - q)), alternative=alternative)
+    p = np.exp(found.log_p((0, 0)))
+    chance = stats.binom.pmf(hits[0], n[0], q) * stats.binom.pmf(hits[1], n[1], q)
+    assert p.min() < 0.05
+    for t in np.unique(p):
+        assert chance[p <= t].sum() <= t * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("alternative", SIDES)
+@pytest.mark.parametrize(("bad", "min_effect"), [((0, 0), 0.0), ((2, 3), 0.0), ((0, 4), 0.3)])
+def test_p_is_the_largest_of_all_centres(alternative: str, bad: tuple[int, int], min_effect: float) -> None:
+    """Never below the largest on a grid, and hardly above it."""
+    rng, seen = np.random.default_rng(3), 0
+    for shift in (0.8, -1.2, 2.0, 8.0, -40.0):
+        first, second = rng.exponential(size=(90, 1)) + shift, 1 + rng.standard_normal((140, 1))
+        options: dict[str, Any] = {"alternative": alternative, "min_effect": min_effect}
+        found = contrast_of(first, second, scale=1.0, bad=bad, **options)
+        expected = largest_p(first, second, found.test, bad=bad, **options)
+        log_p = float(found.log_p(bad)[0])
+        if expected > mean_differences.FILTER:
+            assert log_p > math.log(mean_differences.FILTER)
+            continue
+        seen += 1
+        assert math.log(expected) - 1e-6 <= log_p <= math.log(expected) + 0.02 * abs(math.log(expected))
+    assert seen >= 2
+
+
+def test_the_difference_finds_less_than_two_intervals_would() -> None:
+    """Half widths, to first order: √2 shorter for groups of one size without bad rows, never longer with them."""
+    for sizes, bad in (
+        ((1000, 1000), (0, 0)),
+        ((1000, 1000), (50, 50)),
+        ((100, 5000), (5, 250)),
+        ((100, 5000), (0, 0)),
+    ):
+        error = 0.05 / 1000
+        test = mean_differences.difference_test(np.ones((2, 1)), sizes=sizes, bad=bad, sides=2.0, error=error)
+        slope = test.weights[0] * sizes[0] / test.unit[0, 0]
+        bias = np.array(test.weights) @ test.bias[:, 0]
+        half = (bias + slack_of(test, bad).joint - LOG_JOINT + math.log(2 / error)) / slope
+        log_odds, alone = math.log(4 / error), 0.0
+        for n, m in zip(sizes, bad, strict=True):
+            kappa = means.kappa_of(log_odds, m)
+            alone += 2 * math.sqrt(kappa * (log_odds + 2 * m * means.most(kappa)) / n)
+        assert half < alone
+        if sizes == (1000, 1000) and not any(bad):
+            assert half == pytest.approx(alone / math.sqrt(2), rel=0.03)
+
+
+def test_p_rises_with_bad_rows() -> None:
+    rng = np.random.default_rng(5)
+    found = contrast_of(rng.exponential(size=(200, 6)) + 2, rng.exponential(size=(300, 6)), scale=1.0)
+    for steps in ([(m, 0) for m in range(40)], [(0, m) for m in range(40)]):
+        assert (np.diff([found.log_p(bad) for bad in steps], axis=0) >= 0).all()
+    assert (np.diff([found.log_p((1, 1), more=r) for r in range(40)], axis=0) >= 0).all()
+    assert (found.log_p((2, 1)) <= found.log_p((1, 1), more=1)).all()
+
+
+# Skew, bad rows and power, from end to end.
+
+
+def skewed(rng: np.random.Generator, n: tuple[int, int] = (300, 900), d: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Exponential values and Gaussian ones of the same mean and variance: only their shape differs."""
+    X = np.concatenate((rng.exponential(size=(n[0], d)), 1 + rng.standard_normal((n[1], d))))
+    return X, np.repeat(["skewed", "even"], n)
+
+
+def test_groups_of_other_shapes_with_one_mean_are_not_told_apart() -> None:
+    """Family-wise error over 200 fits: none expected, as the bound is far from sharp; ranks list them all."""
+    rng, wrong = np.random.default_rng(7), 0
+    for _ in range(200):
+        X, y = skewed(rng, d=20)
+        wrong += certify(X, y, target="mean", scale=1.0, contamination=0.0).support.size > 0
+    assert wrong <= 2  # P(more | level .05) is near 1: at the nominal rate ten are expected
+    assert certify(*skewed(rng, (1500, 1500)), contamination=0.0).support.size == 60
+
+
+@pytest.mark.parametrize("far", [1e6, -1e6, 3.0])
+def test_bad_rows_far_away_do_not_make_features_differ(far: float) -> None:
+    X, y = skewed(np.random.default_rng(8))
+    X[:15], X[-45:] = far, -far
+    result = SparseMeanDifference(0.05, target="mean", scale=1.0).fit(X, y).result_
+    assert result.support.size == 0
+    clean = certify(X, y, target="mean", scale=1.0, contamination=0.0)
+    assert clean.support.size == 60
+    assert clean.max_contamination.max() < 0.05
+
+
+def test_differences_are_found() -> None:
+    """At .3σ, half of what two intervals need, with 500 rows in each group and 1000 features."""
+    rng = np.random.default_rng(9)
+    X, y = skewed(rng, (1500, 1500), 1000)
+    X[:1500, :10] += 0.3
+    X[:1500, 10] -= 1.0
+    result = SparseMeanDifference(0.0, target="mean", scale=1.0, reference="even").fit(X, y).result_
+    assert np.intersect1d(result.support, np.arange(10)).size >= 8
+    assert set(result.support) <= set(range(11))
+    assert result.mean[10] == pytest.approx(-1.0, abs=0.15)
+    assert (result.beta[:10] > 0).all()
+    assert result.beta[10] < 0
+    ends = result.intervals[result.support]
+    truth = np.where(result.support == 10, -1.0, 0.3)
+    assert ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).all()
+
+
+def test_features_survive_fewer_replaced_rows_than_their_radius() -> None:
+    X, y = skewed(np.random.default_rng(10), d=8)
+    X[:300, :3] += np.array([1.0, 1.5, -2.0])
+    options: dict[str, Any] = {"target": "mean", "scale": 1.0, "contamination": 0.01, "reference": "even"}
+    found = certify(X, y, **options)
+    assert set(found.support) == {0, 1, 2}
+    for feature in found.support:
+        side, rows = np.sign(found.beta[feature]), int(found.radius[feature]) - 1
+        for turned, group in ((1, np.arange(300)), (-1, np.arange(300, 1200))):
+            Y = X.copy()
+            Y[group[np.argsort(-turned * side * X[group, feature])[:rows]], feature] = -turned * side * 1e9
+            assert feature in certify(Y, y, **options).support
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize("alternative", SIDES)
+@pytest.mark.parametrize("contamination", [0.0, 0.02])
+def test_intervals_are_what_the_test_does_not_refuse(alternative: str, contamination: float) -> None:
+    """Moved to just inside of an end a feature is not refused; just outside it is."""
+    X, y = skewed(np.random.default_rng(11), (200, 400), 3)
+    X[:200] += np.array([0.0, 1.0, -4.0])
+    options: dict[str, Any] = {
+        "target": "mean", "scale": 1.0, "contamination": contamination, "alternative": alternative, "reference": "even",
+    }  # fmt: skip
+    ends = SparseMeanDifference(**options).fit(X, y).result_.interval([0, 1, 2], level=0.99)
+    side = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}[alternative]
+    width = np.nanmax(np.where(np.isfinite(ends), np.abs(ends - np.array([[0.0], [1.0], [-4.0]])), np.nan))
+    for column, end in product(range(3), (0, 1)):
+        if not np.isfinite(ends[column, end]):
+            assert alternative == ("greater", "less")[1 - end]
+            continue
+        for outside, share in ((True, 1e-6), (False, 0.02)):
+            Y = X.copy()
+            Y[:200] -= ends[column, end] + (2 * end - 1) * (1 if outside else -1) * share * width
+            p = certify(Y, y, **options).p_values[column]
+            assert (p <= 0.01) == outside, (column, end, outside, p, side)
+
+
+def test_intervals_leave_out_what_the_test_refuses() -> None:
+    """Selected features have intervals on one side of the smallest effect that matters."""
+    rng = np.random.default_rng(12)
+    X, y = skewed(rng, (500, 700), 50)
+    X[:500] += np.linspace(-1.5, 1.5, 50)
+    result = SparseMeanDifference(0.005, target="mean", scale=1.0, min_effect=0.2, reference="even").fit(X, y).result_
+    ends = result.intervals[result.support]
+    assert result.support.size > 20
+    assert ((ends[:, 0] >= 0.2) | (ends[:, 1] <= -0.2)).all()
+    assert ((ends[:, 0] < result.mean[result.support]) & (result.mean[result.support] < ends[:, 1])).all()
+
+
+# Designs, scales, roads.
+
+
+def test_several_labels_subjects_and_gaps() -> None:
+    rng = np.random.default_rng(13)
+    X, y = rng.exponential(size=(900, 12)), np.repeat(["a", "b", "c"], 300)
+    X[300:600, 0] += 2.0
+    options: dict[str, Any] = {"target": "mean", "scale": 2.0, "contamination": 0.0}
+    assert SparseMeanDifference(**options).fit(X, y).results_["b"].support.tolist() == [0]
+    paired = SparseMeanDifference(reference="pairs", **options).fit(X, y)
+    assert paired.results_["b", "a"].support.tolist() == paired.results_["c", "b"].support.tolist() == [0]
+    assert paired.results_["c", "a"].support.size == 0
+    assert paired.results_["c", "b"].mean[0] == pytest.approx(-2.0, abs=0.3)
+    assert "Estimates are differences of means" in paired.result_.summary()
+    subjects = np.arange(900) // 3
+    by_subject = SparseMeanDifference(target="mean", scale=1.2, contamination=0.0, reference="a")
+    assert by_subject.fit(X, y, groups=subjects).results_["b"].support.tolist() == [0]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    gaps = SparseMeanDifference(reference="a", missing="omit", **options).fit(X, y).results_["b"]
+    assert gaps.support.tolist() == [0]
+    assert any("missing" in note for note in gaps.status.messages)
+
+
+def test_pairs_have_sides_smallest_effects_and_means() -> None:
+    rng = np.random.default_rng(14)
+    before = rng.lognormal(size=(400, 10))
+    after = before + rng.standard_normal((400, 10))
+    after[:, 0] += 1.0
+    after[:, 1] -= 1.0
+    X, y, pairs = np.concatenate((before, after)), np.repeat([0, 1], 400), np.tile(np.arange(400), 2)
+    for options in ({}, {"target": "mean", "scale": 1.0}):
+        up = SparseMeanDifference(0.0, alternative="greater", **options).fit(X, y, pairs=pairs).result_
+        assert up.support.tolist() == [0]
+        large = SparseMeanDifference(0.0, min_effect=0.5, **options).fit(X, y, pairs=pairs).result_
+        assert large.support.tolist() == [0, 1]
+        assert SparseMeanDifference(0.0, min_effect=1.2, **options).fit(X, y, pairs=pairs).support_.size == 0
+    assert large.plan.target == "mean"
+    assert large.mean[0] == pytest.approx(1.0, abs=0.2)
+
+
+def test_scales_come_from_numbers_earlier_data_and_half_of_the_rows() -> None:
+    rng = np.random.default_rng(15)
+    X, y = skewed(rng, (1500, 2500), 10)
+    X[:1500, 0] += 1.5
+    options: dict[str, Any] = {"target": "mean", "contamination": 0.0, "reference": "even"}
+    given = certify(X, y, scale=np.ones(10), **options)
+    np.testing.assert_array_equal(given.p_values, certify(X, y, scale=1.0, **options).p_values)
+    earlier = SparseMeanDifference(scale=skewed(rng, d=10)[0], **options).fit(X, y).result_
+    assert earlier.support.tolist() == [0]
+    assert earlier.plan.scale_rows == 1200
+    own = SparseMeanDifference(**options).fit(X, y).result_
+    assert own.support.tolist() == [0]
+    assert own.difference_test is not None
+    assert own.difference_test.sizes == (750, 1250)
+    assert own.radius[0] == 1
+    assert own.max_contamination[0] == 0
+    assert any("gave the scale" in note for note in own.status.messages)
+    with pytest.raises(InputError, match="rows of each group for a scale"):
+        certify(X[1300:1700], y[1300:1700], **options)
+
+
+def test_every_road_agrees_and_results_are_kept(tmp_path: Path) -> None:
+    X, y = skewed(np.random.default_rng(16), d=30)
+    X = np.where(X > 2.5, X, 0.0)
+    X[:300, 4] += 2.0
+    options: dict[str, Any] = {"target": "mean", "scale": 2.0, "contamination": 0.01}
+    expected = SparseMeanDifference(**options).fit(X, y).result_
+    assert expected.support.tolist() == [4]
+    for other in (sparse.csr_array(X), np.asfortranarray(X)):
+        for n_jobs in (1, 2):
+            found = SparseMeanDifference(n_jobs=n_jobs, **options).fit(other, y).result_
+            for name in ("p_values", "radius", "max_contamination", "beta", "mean", "intervals"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    np.testing.assert_array_equal(certify(X, y, **options).radius, expected.radius)
+    expected.save(tmp_path / "means.npz")
+    loaded = sm.load(tmp_path / "means.npz")
+    np.testing.assert_array_equal(loaded.interval([4, 5], X=X), expected.interval([4, 5]))
+    assert "auc" not in loaded.table()
+    assert "same in both groups" in expected.summary()
+    expected.report(tmp_path / "page.html")
+    assert "Difference of means" in (tmp_path / "page.html").read_text(encoding="utf-8")
