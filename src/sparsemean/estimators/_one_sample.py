@@ -93,8 +93,8 @@ class SparseMean(Selector):
     random_state : int, Generator, RandomState or None, default=0
         Assigns the rows to buckets and, of very many features, draws those that rows are judged by. Where signs of
         buckets select it may be known to anyone, but must not be chosen after seeing what it selects: the best of 20
-        seeds has a family-wise error of .23 at level .05. With ranks no choice of it raises the error. None draws one;
-        ``result_.seed`` has it.
+        seeds has a family-wise error of .23 at level .05. None draws one; ``result_.seed`` has it. With ranks no choice
+        of it raises the error, and None is 0.
     n_jobs : int, default=None
         Threads; None takes every core this process may use.
     device : None, "cpu" or "gpu", default=None
