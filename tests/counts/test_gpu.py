@@ -162,7 +162,7 @@ def test_what_goes_wrong_after_the_counting_is_one_line_too(cupy: Any, monkeypat
     monkeypatch.setattr("sparsemean._kernels.gpu.Slacks.__init__", full)
     for call in (sm.sparse_mean, sm.certify):
         with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
-            call(cupy.asarray(problem()))
+            call(cupy.asarray(problem()), test="buckets")
 
 
 def test_a_device_that_is_full_is_said_in_one_line(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_chunks_may_come_from_a_device(cupy: Any) -> None:
     est = sm.SparseMean(random_state=0)
     for first in range(0, 300, 70):
         est.partial_fit(cupy.asarray(X[first : first + 70]))
-    same_decisions(est.result_, sm.sparse_mean(X, random_state=0))
+    same_decisions(est.result_, sm.sparse_mean(X, test="buckets", random_state=0))
 
 
 def test_the_road_loads_neither_numba_nor_scikit_learn() -> None:
@@ -234,7 +234,8 @@ def test_the_road_loads_neither_numba_nor_scikit_learn() -> None:
         "import sys; sys.path.insert(0, 'tests'); import emulated; sys.modules['cupy'] = emulated.Emulated();"
         "import numpy as np, sparsemean as sm; X = np.random.default_rng(0).standard_normal((300, 50)); X[:, 0] += 3;"
         "fake = sys.modules['cupy'];"
-        "sm.certify(fake.asarray(X), random_state=0); e = sm.sparse_mean(fake.asarray(X), random_state=0, {0});"
+        "sm.certify(fake.asarray(X), test='buckets');"
+        "e = sm.sparse_mean(fake.asarray(X), test='buckets', {0});"
         "assert 0 in e.support; print(*{{'numba', 'sklearn'}} & set(sys.modules))"
     )
     root = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit import mean
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, infer, settle
+from sparsemean._fit.inference import best_beta, columns_ranked, infer, settle
 from sparsemean._fit.one_sample import prepare
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
@@ -212,7 +212,8 @@ def _of_groups(
 
 def decide(data: FitData) -> Certified:
     """Count, select and say how far each feature is from the other side."""
-    plan, counts = data.plan, data.count()
+    plan = data.plan
+    counts, data = data.count_and_keep(columns_ranked(plan))
     inference, data = infer(data, counts)
     inference = settle(data, counts, inference)
     return _certified(data, inference.evidence, inference.selection, best_beta(plan, counts, inference.selection))

@@ -18,7 +18,7 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, best_beta, estimate_support, infer, settle
+from sparsemean._fit.inference import Inference, best_beta, columns_ranked, estimate_support, infer, settle
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
@@ -130,7 +130,8 @@ def fit(
             sums = means.infer(data, request.scale, counting)
             estimate = means.estimate(data, sums, method=request.method, began=began, refining=refining)
             return replace(estimate, source=data.table)
-        counts, data = data.count_and_keep(screening.screening_columns(data), counting)
+        wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
+        counts, data = data.count_and_keep(wanted, counting)
         inference, data = infer(data, counts)
         estimate = estimate_from_counts(
             data, counts, inference, request=request, began=began, refining=refining, recounting=recounting

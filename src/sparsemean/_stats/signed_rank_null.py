@@ -11,7 +11,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
 
 from sparsemean._stats.arrays import group_indices
 from sparsemean._util.records import FloatArray, IntArray
@@ -104,6 +103,8 @@ def _log_counts(deficits: IntArray, values: IntArray, cap: int) -> FloatArray:
 
     Ranks below the cap each have a score of their own; of the others, which all have the same, j of how many there are.
     """
+    from scipy.special import gammaln  # where it is used: it takes its time
+
     below, others = _log_subsets(cap), values - cap + 1
     out = np.full(deficits.size, -np.inf)
     for j in range(int(deficits.max()) // cap + 1):
