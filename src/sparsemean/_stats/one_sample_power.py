@@ -20,7 +20,7 @@ from sparsemean._stats.nulls import eras_of, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.selection import harmonic
 from sparsemean._stats.signed_rank_null import critical_sum, score_sums
-from sparsemean._stats.signed_ranks import caps_of, filter_of, rank_eras, shares_of, slack_of
+from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, filter_of, rank_eras, shares_of, slack_of
 from sparsemean._util.records import Era, FloatArray, Plan
 
 LARGEST_EFFECT = 12.0
@@ -230,8 +230,12 @@ class RankPower:
         """Return the sum, slack included, that each cap asks for, wherever p must be small."""
         n, caps, shares = self.plan.n_units, caps_of(self.plan.n_units), shares_of(self.plan.n_units)
         error, values, out = error_of(self.plan) / self.signs.sides, np.array([n]), []
+        # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
+        # sides of a smallest effect have the other way only.
+        one_way = bool(self.plan.min_effect) and self.signs.sides == 2
         for bad, places in _looks(self.eras, bad_rows):
-            logs = np.log(error * shares[list(places)] / shares[list(places)].sum())
+            ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
+            logs = np.log(error / ties * shares[list(places)] / shares[list(places)].sum())
             out.append({
                 place: critical_sum(n, caps[place], float(log)) + int(slack_of(bad, values, caps[place])[0])
                 for place, log in zip(places, logs, strict=True)
