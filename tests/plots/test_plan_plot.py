@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 import sparsemean as sm
 from sparsemean import Estimate, InputError
 from sparsemean.plots import plot_plan
+from sparsemean.plots.plan import NUMBERS
 
 
 def curves(ax: Axes) -> list[np.ndarray]:
@@ -32,7 +33,7 @@ def test_curves_begin_where_anything_can_be_found() -> None:
     for share, curve in zip((0, 0.2), curves(ax), strict=True):
         first = int(curve[0, 0])
         sm.plan(first, 1000, contamination=share)
-        drawn = np.unique(np.geomspace(5, 300, 60).round())
+        drawn = np.unique(np.geomspace(5, 300, NUMBERS).round())
         before = int(drawn[drawn < first][-1])
         with pytest.raises(InputError):
             sm.plan(before, 1000, contamination=share)
