@@ -70,7 +70,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_ends_after_selection_have_the_error_level_times_selected_over_all(options: dict[str, Any]) -> None:
     values = GAPS if "missing" in options else X
-    result = sparse_mean(values, **{"contamination": 0.03, "random_state": 5, **options})
+    result = sparse_mean(values, **{"contamination": 0.03, "test": "buckets", "random_state": 5, **options})
     assert result.support.size >= 3
     error = result.plan.level * result.support.size / D
     for feature in result.support:
@@ -85,7 +85,7 @@ def test_ends_after_selection_have_the_error_level_times_selected_over_all(optio
 @pytest.mark.parametrize("options", [{}, {"bucket_sizes": (1,)}, {"missing": "omit"}], ids=str)
 def test_ends_for_features_named_in_advance_have_the_level_asked_for(options: dict[str, Any], level: float) -> None:
     values = GAPS if "missing" in options else X
-    result = sparse_mean(values, **{"contamination": 0.02, "random_state": 5, **options})
+    result = sparse_mean(values, **{"contamination": 0.02, "test": "buckets", "random_state": 5, **options})
     features = [0, 2, 11, 30]
     expected = [of_sizes(result, values, feature, 1 - level) for feature in features]
     np.testing.assert_allclose(result.interval(features, level=level), expected, rtol=1e-12, atol=1e-13)

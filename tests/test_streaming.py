@@ -30,7 +30,7 @@ def streamed(est: SparseMean, X: Any = DATA.X) -> SparseMean:
 
 @pytest.mark.parametrize("as_chunk", [np.asarray, np.asfortranarray, sparse.csr_array, kinds.as_polars, kinds.frame])
 def test_seven_chunks_are_one_fit(as_chunk: Any) -> None:
-    one = SparseMean(contamination=0.1, random_state=3).fit(DATA.X)
+    one = SparseMean(contamination=0.1, test="buckets", random_state=3).fit(DATA.X)
     est = SparseMean(contamination=0.1, random_state=3)
     for a, b in pairwise(ENDS):
         est.partial_fit(as_chunk(DATA.X[a:b]))
@@ -51,7 +51,7 @@ def test_seven_chunks_are_one_fit(as_chunk: Any) -> None:
 
 def test_float32_chunks() -> None:
     X = DATA.X.astype(np.float32)
-    one = SparseMean(random_state=0).fit(X)
+    one = SparseMean(test="buckets", random_state=0).fit(X)
     est = streamed(SparseMean(random_state=0), X).complete(iter([X[:100], X[100:]]))
     np.testing.assert_array_equal(est.support_, one.support_)
     np.testing.assert_allclose(est.mean_, one.mean_, rtol=0, atol=1e-5)
@@ -85,7 +85,7 @@ def test_sketches_of_estimators_merge_and_travel(tmp_path: Any) -> None:
     est = SparseMean(random_state=0).partial_fit(DATA.X[:300])
     est.sketch_.save(tmp_path / "a.sketch")
     rest = sketch(DATA.X[300:], first_row=300)
-    expected = SparseMean(random_state=0).fit(DATA.X).result_
+    expected = SparseMean(test="buckets", random_state=0).fit(DATA.X).result_
     np.testing.assert_array_equal(merge([tmp_path / "a.sketch", rest]).estimate().p_values, expected.p_values)
     copied = pickle.loads(pickle.dumps(est)).partial_fit(DATA.X[300:])
     np.testing.assert_array_equal(copied.result_.p_values, expected.p_values)
@@ -105,7 +105,7 @@ def test_a_seed_is_drawn_once() -> None:
     est = SparseMean().partial_fit(DATA.X[:10])
     seed = est.sketch_.seed
     assert est.partial_fit(DATA.X[10:]).sketch_.seed == seed
-    one = SparseMean(random_state=seed).fit(DATA.X)
+    one = SparseMean(test="buckets", random_state=seed).fit(DATA.X)
     np.testing.assert_array_equal(est.result_.p_values, one.result_.p_values)
 
 
@@ -128,7 +128,7 @@ def test_parameters_that_deal_rows_must_stay(name: str) -> None:
 
 def test_parameters_that_decide_may_change() -> None:
     est = streamed(SparseMean(random_state=0)).set_params(contamination=0.2, level=0.01, selection="fdr_by")
-    one = SparseMean(0.2, level=0.01, selection="fdr_by", random_state=0).fit(DATA.X)
+    one = SparseMean(0.2, level=0.01, selection="fdr_by", test="buckets", random_state=0).fit(DATA.X)
     np.testing.assert_array_equal(est.support_, one.support_)
     np.testing.assert_array_equal(est.result_.q_values, one.result_.q_values)
 

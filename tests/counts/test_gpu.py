@@ -226,7 +226,7 @@ def test_chunks_may_come_from_a_device(cupy: Any) -> None:
     est = sm.SparseMean(random_state=0)
     for first in range(0, 300, 70):
         est.partial_fit(cupy.asarray(X[first : first + 70]))
-    same_decisions(est.result_, sm.sparse_mean(X, test="buckets", random_state=0))
+    same_decisions(est.result_, sm.sparse_mean(X, random_state=0, test="buckets"))
 
 
 def test_the_road_loads_neither_numba_nor_scikit_learn() -> None:
@@ -234,8 +234,8 @@ def test_the_road_loads_neither_numba_nor_scikit_learn() -> None:
         "import sys; sys.path.insert(0, 'tests'); import emulated; sys.modules['cupy'] = emulated.Emulated();"
         "import numpy as np, sparsemean as sm; X = np.random.default_rng(0).standard_normal((300, 50)); X[:, 0] += 3;"
         "fake = sys.modules['cupy'];"
-        "sm.certify(fake.asarray(X), test='buckets');"
-        "e = sm.sparse_mean(fake.asarray(X), test='buckets', {0});"
+        "options = dict(random_state=0, test='buckets'); X = fake.asarray(X);"
+        "sm.certify(X, **options); e = sm.sparse_mean(X, **options, {0});"
         "assert 0 in e.support; print(*{{'numba', 'sklearn'}} & set(sys.modules))"
     )
     root = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.two_sample import compare
+from sparsemean._stats import signed_ranks
 from sparsemean.result import Estimate
 
 DATA = simulate.make_contaminated(1030, 200, [10, -5, -4, 2], random_state=0)
@@ -61,19 +62,41 @@ def spied(along: Along, grain: int = 1) -> tuple[Table, Spy]:
 @pytest.mark.parametrize("along", ["rows", "columns"])
 def test_a_certified_fit_reads_once_and_the_support_again(along: Along, grain: int) -> None:
     table, spy = spied(along, grain)
-    found = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
+    found = fit(table, contamination=0.1, random_state=0, test="buckets", **CERTIFIED)
     assert found.support.tolist() == [0, 1, 2, 3]
     assert spy.reads <= 1 + 4 / 200
 
 
 @pytest.mark.parametrize("along", ["rows", "columns"])
+def test_ranks_read_again_what_passes_their_filter_and_nothing_more_for_values(
+    along: Along, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is one: all features of a small table are ranked."""
+    table, spy = spied(along)
+    found = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
+    assert found.plan.test == "ranks"
+    assert spy.reads <= 2 + 4 / 200
+    monkeypatch.setattr(signed_ranks, "ALL_RANKED", 0)
+    table, spy = spied(along)
+    filtered = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
+    assert isinstance(filtered.evidence, signed_ranks.SignedRankEvidence)
+    ranked = filtered.evidence.features
+    assert 4 <= ranked.size <= 20
+    assert spy.reads <= 1 + (ranked.size + 4) / 200
+    np.testing.assert_array_equal(filtered.support, found.support)
+    np.testing.assert_array_equal(filtered.p_values[[0, 1, 2, 3]], found.p_values[[0, 1, 2, 3]])
+    off = np.setdiff1d(np.arange(200), ranked)
+    np.testing.assert_array_equal(filtered.p_values[off], 1)
+
+
+@pytest.mark.parametrize("along", ["rows", "columns"])
 def test_screening_reads_once_more_where_rows_were_rejected(along: Along) -> None:
     table, spy = spied(along)
-    found = fit(table, contamination=0.1, random_state=0)
+    found = fit(table, contamination=0.1, random_state=0, test="buckets")
     assert found.uncertified is not None
     assert spy.reads <= 2 + 4 / 200
     clean = Spy(np.random.default_rng(0).standard_normal((500, 5000)), along)
-    nothing = fit(Table(clean), contamination=0.1, random_state=0)
+    nothing = fit(Table(clean), contamination=0.1, random_state=0, test="buckets")
     assert nothing.uncertified is None
     assert clean.reads == 1
 

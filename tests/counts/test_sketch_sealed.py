@@ -100,7 +100,7 @@ def test_a_value_that_few_rows_have_may_stay_and_others_are_taken_off() -> None:
 
 def test_sealed_files_merge_with_others_and_decide_like_one_fit(tmp_path: Path) -> None:
     """An unknown nearest mean stays unknown, and nothing that a sketch decides asks for it."""
-    expected = sparse_mean(X, random_state=0, contamination=0.1)
+    expected = sparse_mean(X, random_state=0, contamination=0.1, test="buckets")
     paths = []
     for a, b, sealed in ((0, 192, True), (192, 700, False), (700, 704, False), (704, 1030, True)):
         paths.append(tmp_path / f"{a}.sketch")

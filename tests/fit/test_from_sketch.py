@@ -83,7 +83,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 def test_seven_pieces_and_five_files_decide_like_one_fit(case: Any, tmp_path: Path) -> None:
     X, counting, deciding = case
     deciding = {"contamination": 0.1, **deciding}
-    expected = sparse_mean(X, random_state=0, **counting, **deciding)
+    expected = sparse_mean(X, random_state=0, test="buckets", **counting, **deciding)
     files = []
     for k, part in enumerate(cut(X, (0, 64, 65, 700, 999, 1030), **counting)):
         files.append(tmp_path / f"{k}.sketch")
@@ -148,7 +148,7 @@ def test_only_the_support_and_the_columns_rows_are_judged_by_are_read_again() ->
         found = together.estimate(Table(spy), screen_rows=screen)
         assert found.support.tolist() == [7, 4000]
         assert spy.seen <= 300 * most
-        same_values(found, sparse_mean(X, random_state=0, screen_rows=screen))
+        same_values(found, sparse_mean(X, random_state=0, test="buckets", screen_rows=screen))
 
 
 def as_iterator(X: Any) -> Iterator[Any]:
@@ -164,12 +164,13 @@ def as_iterator(X: Any) -> Iterator[Any]:
 def test_rows_may_come_again_in_any_form(again: Any) -> None:
     together = merge(cut(kinds.frame(DATA.X)))
     same_values(
-        together.estimate(again(DATA.X), contamination=0.1), sparse_mean(DATA.X, contamination=0.1, random_state=0)
+        together.estimate(again(DATA.X), contamination=0.1),
+        sparse_mean(DATA.X, contamination=0.1, test="buckets", random_state=0),
     )
 
 
 def test_rows_may_come_again_from_files(tmp_path: Path) -> None:
-    expected = sparse_mean(DATA.X, contamination=0.1, random_state=0)
+    expected = sparse_mean(DATA.X, contamination=0.1, test="buckets", random_state=0)
     for kind in ("zarr", "parquet", "npy", "h5"):
         table = open_file(kinds.written(kind, tmp_path, DATA.X))
         same_values(merge(cut(DATA.X)).estimate(table, contamination=0.1), expected)
@@ -221,7 +222,7 @@ def test_sealed_pieces_with_gaps_keep_their_dealing() -> None:
 
 
 def test_a_last_piece_loses_nothing_by_a_seal() -> None:
-    expected = sparse_mean(DATA.X, contamination=0.1, random_state=0)
+    expected = sparse_mean(DATA.X, contamination=0.1, test="buckets", random_state=0)
     sealed = [sketch(DATA.X[640:], first_row=640, sealed=True), sketch(DATA.X[:640], sealed=True)]
     assert sum(part.rows_kept for part in sealed) == 0
     found = merge(sealed).estimate(DATA.X, contamination=0.1)

@@ -17,7 +17,7 @@ X = np.random.default_rng(0).standard_t(3, (60, 4)) + np.array([9.0, -5, 4, 2])
 
 
 def made_by(refine: Any, rows: FloatArray = X, contamination: float = 0.1) -> LocationEstimate:
-    return refined(refine, rows, contamination=contamination, noise="symmetric", random_state=7)
+    return refined(refine, rows, contamination=contamination, random_state=7)
 
 
 @pytest.mark.parametrize("name", baselines.names())
