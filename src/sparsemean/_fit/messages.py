@@ -47,13 +47,13 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
     return tuple(messages)
 
 
-def tested_by(plan: Plan) -> str:
+def how_tested(plan: Plan) -> str:
     """Say what one sample is tested by; nothing of groups, which have one test.
 
     Examples
     --------
     >>> from sparsemean._stats.planning import plan_fit
-    >>> tested_by(plan_fit(600, 100)), tested_by(plan_fit(600, 100, test="buckets"))
+    >>> how_tested(plan_fit(600, 100)), how_tested(plan_fit(600, 100, test="buckets"))
     ('signed ranks', 'signs of buckets of 1, 2 and 4 rows')
     """
     if plan.dealing == "pairs":

@@ -225,7 +225,7 @@ def build_estimate(
         plan=plan,
         status=Status(
             messages=(*table.notes, *notes),
-            test=messages.tested_by(plan),
+            test=messages.how_tested(plan),
             seconds=time.perf_counter() - began,
             versions=messages.versions(),
             **(status or {}),

@@ -64,6 +64,8 @@ def content_of(estimate: Estimate) -> dict[str, Any]:
         "bad_by_group": list(plan.bad_by_group) or None,
         "alternative": plan.alternative,
         "min_effect": plan.min_effect,
+        "test": None if plan.dealing == "pairs" else plan.test,
+        "target": None if plan.dealing == "pairs" else plan.target,
         "tests": plan.n_tests,
         "strata": plan.n_strata,
         "rows": plan.n_rows,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._fit.messages import tested_by
+from sparsemean._fit.messages import how_tested
 from sparsemean._report import columns, groups, guarantees, plot_data
 from sparsemean._report.columns import Labels, labels_of
 from sparsemean._report.groups import Names, percent
@@ -164,7 +164,7 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
         if plan.target == "mean"
-        else [("Noise", plan.noise), ("Test", tested_by(plan)), ("Buckets", buckets)]
+        else [("Noise", plan.noise), ("Test", how_tested(plan)), ("Buckets", buckets)]
     )
     settings = [
         *tested,

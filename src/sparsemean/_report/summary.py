@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._fit.messages import tested_by
+from sparsemean._fit.messages import how_tested
 from sparsemean._report import groups
 from sparsemean._report.groups import Names
 from sparsemean._report.guarantees import MISSING, RULES, of_null
@@ -25,7 +25,7 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
     plan, k = estimate.plan, estimate.support.size
     names = names or groups.names_of(estimate)
     features = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
-    how = f" by {tested}" if (tested := tested_by(plan)) and plan.selection != "paper" else ""
+    how = f" by {tested}" if (tested := how_tested(plan)) and plan.selection != "paper" else ""
     sentences = [
         f"{features} selected out of {plan.n_features}{how}, {_from(estimate, names)}.",
         _paper(estimate) if plan.selection == "paper" else promise(plan),
