@@ -1,0 +1,120 @@
+"""Intervals of signed ranks against a search through every null value that matters: exact fractions, plain ranks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from sparsemean import sparse_mean
+from sparsemean._stats.intervals import by_ranks
+from sparsemean._stats.signed_ranks import caps_of, shares_of
+
+SIDES = ("two-sided", "greater", "less")
+
+
+def tails(number: int, cap: int) -> list[Fraction]:
+    """P(Σ Bᵢ·min(i, C) ≥ t) for all t from 0 to the largest sum, in fractions."""
+    ways = [1]
+    for rank in range(1, number + 1):
+        score = min(rank, cap)
+        longer = ways + [0] * score
+        for place, count in enumerate(ways):
+            longer[place + score] += count
+        ways = longer
+    total = sum(ways)
+    return [Fraction(sum(ways[t:]), total) for t in range(len(ways))]
+
+
+def sum_above(x: list[Fraction], theta: Fraction, cap: int) -> int:
+    """Sum of capped ranks of values above θ; of one distance those above come first, and θ itself is not above."""
+    distances = sorted((abs(value - theta), value <= theta) for value in x)
+    return sum(min(rank, cap) for rank, (_, below) in enumerate(distances, 1) if not below)
+
+
+def lowest(x: list[Fraction], cap: int, error: Fraction, m: int) -> float:
+    """The lower end for one cap: the smallest mean of two values that the test does not reject as too low."""
+    chances, slack = tails(len(x), cap), sum(min(len(x) - k, cap) for k in range(m))
+    needed = next((t for t, p in enumerate(chances) if p <= error), len(chances)) + slack
+    means = sorted({(one + other) / 2 for one, other in combinations_with_replacement(x, 2)})
+    if sum_above(x, means[0] - 1, cap) < needed:
+        return -np.inf
+    return float(next(theta for theta in means if not sum_above(x, theta, cap) >= needed))
+
+
+def plain(column: np.ndarray, error: Fraction, m: int, alternative: str) -> tuple[float, float]:
+    x = [Fraction(value) for value in column[~np.isnan(column)].tolist()]
+    n, both = column.size, alternative == "two-sided"
+    shares = {cap: Fraction(0) for cap in caps_of(n)}
+    for cap, share in ((max(1, n // 10), 1), (max(1, 2 * n // 5), 6), (n, 5)):
+        shares[cap] += Fraction(share, 12)
+    each = {cap: error * share / (2 if both else 1) for cap, share in shares.items()}
+    lows, highs = [-np.inf], [np.inf]
+    if alternative != "less":
+        lows = [lowest(x, cap, own, m) for cap, own in each.items()]
+    if alternative != "greater":
+        highs = [-lowest([-value for value in x], cap, own, m) for cap, own in each.items()]
+    return (max(lows), min(highs)) if max(lows) <= min(highs) else (min(lows), max(highs))
+
+
+def drawn(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """A column of multiples of a power of two, so that means of two values are exact."""
+    x = np.round(64 * rng.standard_normal(int(rng.integers(5, 15)))) / 64
+    if kind == "ties":
+        x = np.round(2 * x) / 2
+    if kind == "far":
+        x[:2] = 2.0**40, -(2.0**36)
+    if kind == "missing":
+        x[rng.random(x.size) < 0.25] = np.nan
+        x[:3] = 0.25, 0.5, 1.0
+    return x
+
+
+@pytest.mark.parametrize("alternative", SIDES)
+@pytest.mark.parametrize("kind", ["distinct", "ties", "far", "missing"])
+def test_ends_are_those_of_a_search(kind: str, alternative: str) -> None:
+    rng = np.random.default_rng(3)
+    finite = 0
+    for _ in range(30):
+        x, m, error = drawn(kind, rng), int(rng.integers(0, 3)), float(rng.choice([0.0625, 0.25, 0.5]))
+        found = by_ranks(x[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, alternative=alternative)[:, 0]
+        expected = plain(x, Fraction(error), m, alternative)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        finite += int(np.isfinite(found).any())
+    assert finite >= 8
+
+
+def test_shares_add_up_to_one() -> None:
+    """Caps that are the same number, on few rows, have the shares of all that they are."""
+    for n in (1, 2, 4, 9, 10, 25, 600):
+        shares = shares_of(n)
+        assert shares.sum() == pytest.approx(1, rel=1e-12)
+        assert shares.size == len(caps_of(n))
+
+
+@pytest.mark.parametrize("m", [0, 1, 2])
+def test_bad_rows_never_take_the_interval_of_clean_rows_out(m: int) -> None:
+    """What is replaced may be anything: the interval that allows for it holds that of the clean rows."""
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        x = rng.standard_normal((14, 1))
+        ends = {"n_rows": 14, "error": 0.3, "alternative": "two-sided"}
+        low, high = by_ranks(x, bad_rows=0, **ends)[:, 0]
+        for values in ((1e6, 1e6), (-1e6, -1e6), (-3.0, 3.0), (0.0, 0.0), (np.nan, np.nan)):
+            other = x.copy()
+            other[rng.permutation(14)[:m], 0] = values[:m]
+            wider = by_ranks(other, bad_rows=m, **ends)[:, 0]
+            assert wider[0] <= low
+            assert high <= wider[1]
+
+
+def test_zeros_are_left_out_beside_a_test_that_does_so() -> None:
+    """Many zeros, and the other values far above: value and interval are of these."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 4)) < 0.85, 0.0, 1 + 0.2 * rng.standard_normal((200, 4)))
+    found = sparse_mean(X, contamination=0.01, refine=None, screen_rows=False)
+    assert found.support.size == 4
+    assert (found.intervals[:, 0] > 0.5).all()
+    assert (found.mean > 0.5).all()
