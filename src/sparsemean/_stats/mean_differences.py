@@ -232,8 +232,9 @@ def look(
     every, none = np.arange(columns.size), slack_of(test, (0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
-    for sign in signs:
-        first = sums_of[0](every, (about + sign * min_effect)[np.newaxis])[0] / GRID
+    shifts = dict.fromkeys(sign * min_effect for sign in signs)  # one where nothing is too small to matter
+    sums = sums_of[0](every, np.stack([about + shift for shift in shifts])) / GRID
+    for sign, first in zip(signs, (sums[0], sums[-1]), strict=False):
         joints.append(sign * (test.weights[0] * first - test.weights[1] * second))
         said.append(_loudest(joints[-1], sign * first, -sign * second, test, none, columns))
     net = np.where(joints[0] >= joints[-1], signs[0] * joints[0], signs[-1] * joints[-1])
