@@ -38,6 +38,7 @@ CASES = {
     "memory": "files.memory",
     "paper_fit": "speed.paper_fit",
     "plain_iteration": "speed.plain_iteration",
+    "ranks": "speed.ranks",
     "sketches": "files.sketches",
     "small": "speed.small",
     "sparse": "speed.sparse_matrix",

@@ -32,15 +32,41 @@ def paper_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
     return data.rows("paper fit", subject, PAPER_BARS, goals=GOALS, quick=quick, repeat=repeat)
 
 
-# The default fit with all inference against ``X.mean(axis=0)``: what certainty costs.
+# The certified fit with all inference by signs of buckets against ``X.mean(axis=0)``: what certainty costs.
 
 CERTIFIED_BARS = {"float64": 0.7, "float32": 0.95}
 
 
 def certified_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield the ratio for every shape and precision; the bar is for the first shape."""
-    subject = partial(partial, timing.certified_fit)
-    return data.rows("certified fit", subject, CERTIFIED_BARS, everywhere=False, quick=quick, repeat=repeat)
+
+    def subject(X: FloatMatrix) -> Callable[[], object]:
+        return partial(timing.certified_fit, X, test="buckets")
+
+    name = "certified fit by buckets"
+    return data.rows(name, subject, CERTIFIED_BARS, everywhere=False, quick=quick, repeat=repeat)
+
+
+# The same by signed ranks, which sort the columns that pass a filter, against itself by buckets.
+
+RANKS_SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
+RANKS_BARS = {0.0: 2.5, 0.05: 1.6}
+
+
+def ranks(*, quick: bool, repeat: int) -> Iterator[Row]:
+    """Yield the ratio where no bad rows are allowed for, and where some are."""
+    timing.warm("float64")
+    X = data.draw(*RANKS_SHAPE[quick], "float64")
+    for epsilon, bar in RANKS_BARS.items():
+        fits = (partial(timing.certified_fit, X, test=test, contamination=epsilon) for test in ("ranks", "buckets"))
+        ours, signs = best_times(*fits, repeat=repeat)
+        yield Row(
+            name=f"certified fit by ranks / by buckets, {timing.shape(X)}, ε = {epsilon:g}",
+            value=ours / signs,
+            unit="×",
+            bar=None if quick else bar,
+            detail=timing.against(ours, signs),
+        )
 
 
 # The counting pass for nested buckets of 1, 2 and 4 rows against ``X.mean(axis=0)``.

@@ -162,12 +162,12 @@ def paper_fit(X: FloatMatrix) -> Estimate:
     return sparse_mean(X, contamination=CONTAMINATION, random_state=0, n_jobs=N_JOBS, **PRESET)
 
 
-def certified_fit(X: FloatMatrix) -> Estimate:
+def certified_fit(X: FloatMatrix, *, test: str = "auto", contamination: float = DEFAULT_CONTAMINATION) -> Estimate:
     """Run the certified part of the default fit with all its inference: p-values, support, intervals, radius."""
     from sparsemean._fit.one_sample import sparse_mean
 
     return sparse_mean(
-        X, contamination=DEFAULT_CONTAMINATION, refine=None, screen_rows=False, random_state=0, n_jobs=N_JOBS
+        X, contamination=contamination, test=test, refine=None, screen_rows=False, random_state=0, n_jobs=N_JOBS
     )
 
 
@@ -191,7 +191,8 @@ def warm(dtype: str) -> None:
 
     small = np.random.default_rng(0).standard_normal((640, 40)).astype(dtype)
     paper_fit(small)
-    certified_fit(small)
+    for test in ("ranks", "buckets"):
+        certified_fit(small, test=test)
     default_fit(small)
     counting_pass(small, assign_block_buckets(640, (1, 2, 4), 0))
 
