@@ -76,8 +76,6 @@ BAD = [
     (["--vs", "rest"], "--vs must come with --group: got 'rest'"),
     (["--strata", "site"], "--strata must come with --group: got 'site'"),
     (["--pairs", "couple"], "--pairs must come with --group: got 'couple'"),
-    (["--alternative", "less"], "--alternative must come with --group: got 'less'"),
-    (["--min-effect", "1"], "--min-effect must come with --group: got 1.0"),
     (["-e", "0.1,0.2"], "--contamination must be one number without --group: got (0.1, 0.2)"),
     (["-e", "0.1,lots"], "Invalid value for '-e' / '--contamination': 'lots' is not a valid float."),
     (["--group", "arm", "--vs", "all"], "--vs must be rest or pairs: got 'all'; name one group with --reference"),

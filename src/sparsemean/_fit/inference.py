@@ -50,6 +50,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     evidence = SignedRankEvidence(
         signs=signs, n_rows=plan.n_units, error=first_error(plan), features=features,
         passing=passing, sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
+        ties_against=bool(plan.min_effect),
     )  # fmt: skip
     chosen = select_by_ranks(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows)
     return Inference(evidence, chosen), data

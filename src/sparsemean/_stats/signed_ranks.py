@@ -173,6 +173,8 @@ class SignedRankEvidence:
     sides: tuple[int, ...] = (UP, DOWN)
     n_sizes: int = 1
     """Bucket sizes that were counted."""
+    ties_against: bool = False
+    """Whether ties count against rejection however many there are, so that p rises with the null value."""
 
     @property
     def n_features(self) -> int:
@@ -237,14 +239,18 @@ class SignedRankEvidence:
         return np.asarray(best + np.log(len(self.sides)))
 
     def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
-        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
+        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties.
+
+        One row can push a block of values of one size across the cap and move the mean of its two scores, and so T, by
+        more than the slack. With bad rows the lowest scores alone are asked there, and p without them is its least.
+        """
         slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
-        against = REPEAT_SHARE * (sums.repeats - bad) < self.n_rows if len(self.sums) == 1 else np.ones(low.size, bool)
-        at = np.flatnonzero(against)
+        crossed = (bad > 0) & (cap < self.n_rows)
+        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | crossed | self.ties_against)
         out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
-        if len(self.sums) == 1:
-            at = np.flatnonzero(REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows)
-            halves = -(-(doubled - 2 * slack)[at] // 2)
+        if not self.ties_against:
+            at = np.flatnonzero(REPEAT_SHARE * (sums.repeats + np.where(crossed, 0, bad)) >= self.n_rows)
+            halves = -(-(doubled - 2 * np.where(crossed, 0, slack))[at] // 2)
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
 
