@@ -103,17 +103,23 @@ class FitData:
     def shifted(self, by: float) -> FitData:
         """Return the same rows with null values that are larger by a number."""
         null = (np.zeros(self.plan.n_features) if self.null is None else self.null) + by
-        return replace(self, buckets=replace(self.buckets, null=null))
+        return replace(self, buckets=replace(self.buckets, null=null), nonzero=None)
 
     def rank_sums(self, columns: IntArray, *, keep_zeros: bool = False) -> RankSums:
         """Rank the values of ``columns`` less their null values, or the means of subjects."""
-        caps = caps_of(self.plan.n_units)
+        caps, kind = caps_of(self.plan.n_units), self.table.source.dtype
+        precision = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
         found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
         for piece, values in self.values_of(columns):
             looked_at = values if self.chosen is None else values[self.chosen]
 
-            def work(part: slice, values: FloatArray = looked_at) -> RankSums:
-                return rank_sums(values[:, part], caps, keep_zeros=keep_zeros)
+            null = None if self.null is None else self.null[piece]
+
+            def work(part: slice, values: FloatArray = looked_at, null: FloatArray | None = null) -> RankSums:
+                subtracted = None if null is None else null[part]
+                return rank_sums(
+                    values[:, part], caps, keep_zeros=keep_zeros, subtracted=subtracted, precision=precision
+                )
 
             found += each(work, cut(piece.size, RANKED_AT_ONCE, 1), count_threads(self.n_jobs))
         return RankSums.joined(found)
@@ -156,4 +162,10 @@ class FitData:
         numbers[units] = np.arange(units.size)
         rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
         partition = assign_buckets(plan, self.seed, None if self.units is None else numbers[self.units[rows]])
-        return replace(self, buckets=replace(self.buckets, partition=partition.of_rows(rows)), plan=plan, chosen=units)
+        return replace(
+            self,
+            buckets=replace(self.buckets, partition=partition.of_rows(rows)),
+            plan=plan,
+            chosen=units,
+            nonzero=None,
+        )

@@ -186,7 +186,7 @@ def _tests(
         for contrast, pair in groups:
             for labels, rows in zip(((contrast.first,), contrast.labels), pair, strict=True):
                 if labels not in bounds:
-                    own = np.intersect1d(rows, for_scale)
+                    own = for_scale[np.isin(for_scale, rows)]  # in the order drawn: pairs of rows cross labels
                     bounds[labels], said = mean.scale_from_rows(
                         design.table, own, planned, request.omit, argument="X", of=" of each group"
                     )
@@ -212,10 +212,10 @@ def _tests(
 
 
 def _halves(codes: IntArray, seed: int) -> tuple[IntArray, IntArray]:
-    """Return half of the rows of every label, drawn by ``seed``, and the others."""
+    """Return half of the rows of every label, drawn by ``seed`` and in the order drawn, and the others."""
     order = np.random.default_rng((seed, 3)).permutation(codes.size)
     first = np.zeros(codes.size, dtype=bool)
     for label in range(int(codes.max()) + 1):
         own = order[codes[order] == label]
         first[own[: own.size // 2]] = True
-    return np.flatnonzero(first), np.flatnonzero(~first)
+    return order[first[order]], np.flatnonzero(~first)

@@ -18,7 +18,7 @@ from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
 
-AT_NULL = "as many of their values are exactly the null value"
+AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
@@ -163,8 +163,8 @@ def of_values(values: Values, table: Table) -> list[str]:
         )
     if values.at_null.size:
         messages.append(
-            f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}: the test is of the other values, "
-            "while the estimate is a centre of all and may be the null value: "
+            f"{values.at_null.size} selected feature(s) have no interval, {AT_NULL}, to the null value or to each "
+            'other: a centre says little there, target="mean" is about means: '
             f"{named(table, values.at_null)}"
         )
     return messages

@@ -148,8 +148,9 @@ def prepare(
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
     request = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     plan = request.plan
-    # Where ranks decide, a drawn partition could only say which features are worth ranking: nobody asked for chance.
-    seed = 0 if random_state is None and plan.test == "ranks" else draw_seed(random_state)
+    # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
+    # draws again should be better off.
+    seed = 0 if random_state is None and plan.test in ("ranks", "sums") else draw_seed(random_state)
     buckets = BucketSpec(assign_buckets(plan, seed, units), request.null, plan.missing == "omit")
     return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), request
 

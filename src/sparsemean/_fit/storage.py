@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean._data.numpy_files import check_members
 from sparsemean._data.table import FileContext
 from sparsemean._stats.effects import COLUMNS, GroupEffects
-from sparsemean._stats.planning import MISSING, NOISES, SELECTIONS
+from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS, TESTS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
     Counts,
@@ -54,6 +54,7 @@ ARRAYS = {
     **{f"effects.{name}": "f s" for name in COLUMNS},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
+MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
 
 
@@ -131,14 +132,30 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
 def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
     """Refuse a plan that cannot be, and numbers beside the arrays that are none of those that are written."""
     named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
+    named = named and plan.test in (*TESTS, "sums") and plan.target in TARGETS and plan.alternative in ALTERNATIVES
+    named = named and 0 <= plan.min_effect < np.inf and plan.scale_rows >= 0
     sizes = plan.bucket_sizes and min(plan.bucket_sizes) > 0
     if not named or plan.dealing not in DEALINGS or not sizes or min(plan.n_rows, plan.n_features, plan.n_units) < 1:
         raise ValueError("its plan cannot be")
     for name, value in scalars.items():
         part, _, entry = name.partition(".")
         check_type(PARTS[part], entry, value)
+    tests = {name for name in ("mean_test", "difference_test") if f"{name}.kappa" in scalars}
+    if len(tests) != (plan.target == "mean"):
+        raise ValueError("its test of means is not what its plan says")
+    for name in tests:
+        _check_mean_test({entry: scalars.get(f"{name}.{entry}") for entry in MEAN_TEST}, plan)
     if len(scalars.get("counts.n_buckets", plan.bucket_sizes)) != len(plan.bucket_sizes):
         raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.bucket_sizes)} sizes")
+
+
+def _check_mean_test(test: dict[str, Any], plan: Plan) -> None:
+    """Refuse numbers that no test of means has."""
+    sizes, weights = test["sizes"] or (test["n_units"],), test["weights"] or (1.0,)
+    good = 0.5 <= test["kappa"] < np.inf and 0 < test["factor"] < np.inf and 0 <= (test["bias"] or 0.0) < np.inf
+    good = good and all(0 < size <= plan.n_units for size in sizes) and all(0 < weight <= 1 for weight in weights)
+    if not good or (test["weights"] is not None and len(sizes) != len(weights)):
+        raise ValueError("its test of means cannot be")
 
 
 def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:

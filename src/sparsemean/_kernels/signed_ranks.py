@@ -21,24 +21,29 @@ def score_sum(rank: int, cap: int) -> int:
 
 
 @compiled
-def add_scores(codes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
+def add_scores(
+    signs: Arr, all_sizes: Arr, gone: Arr, near: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr
+) -> None:
     """Add up the scores of either sign, of features whose values are sorted by size and sign.
 
-    A row of ``codes`` is a feature: twice the bits of each size, one more for a positive value. Its first ``gone``
+    Sizes that differ from the next by no more than ``near``, absolutely and relatively to how far apart they lie from
+    zero, are one: a number was subtracted from the values, and rounding must not break their ties by sign.
+
+    A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
     values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
     ``low``, the mean of first and last in ``doubled``, twice.
     """
-    n = codes.shape[1]
+    n = signs.shape[1]
     sums = np.zeros((2, 2, caps.size), dtype=np.int64)
-    for feature in range(codes.shape[0]):
-        code, start = codes[feature], gone[feature]
+    for feature in range(signs.shape[0]):
+        sign_of, sizes, start, close = signs[feature], all_sizes[feature], gone[feature], near[feature]
         sums[:] = 0
         first = start
         while first < n:
-            size, rank, last = code[first] >> np.uint64(1), first - start + 1, first + 1
-            if last == n or code[last] >> np.uint64(1) != size:  # no other value of this size
+            size, rank, last = sizes[first], first - start + 1, first + 1
+            if last == n or sizes[last] - size > close[0] + close[1] * size:  # no other value of this size
                 if size > 0:
-                    sign = 0 if code[first] & np.uint64(1) else 1
+                    sign = 0 if sign_of[first] else 1
                     for k in range(caps.size):
                         sums[0, sign, k] += min(rank, caps[k])
                         sums[1, sign, k] += 2 * min(rank, caps[k])
@@ -46,8 +51,8 @@ def add_scores(codes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled
                 continue
             above = 0
             last = first
-            while last < n and code[last] >> np.uint64(1) == size:
-                above += 1 if code[last] & np.uint64(1) else 0
+            while last < n and (last == first or sizes[last] - sizes[last - 1] <= close[0] + close[1] * size):
+                above += 1 if sign_of[last] else 0
                 last += 1
             number = last - first
             repeats[feature] += number - 1

@@ -30,6 +30,8 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
         f"{features} selected out of {plan.n_features}{how}, {_from(estimate, names)}.",
         _paper(estimate) if plan.selection == "paper" else promise(plan),
     ]
+    if names is None and (asked := _asked(estimate)):
+        sentences.append(asked)
     if names is not None:
         sentences += [looked_for] if (looked_for := groups.looked_for(plan, names)) else []
     if k == 0 and plan.selection != "paper":
@@ -59,6 +61,19 @@ def _from(estimate: Estimate, names: Names | None) -> str:
     number = " and ".join(map(str, plan.bad_by_group[::-1] or (plan.bad_rows,)))
     covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
     return f"{compared}, of which {number} may be bad ({groups.shares(plan, names)}{covered})"
+
+
+def _asked(estimate: Estimate) -> str:
+    """Say what was looked for in one sample, where that is not simply a value other than zero."""
+    plan, null = estimate.plan, estimate.shift
+    what = "means" if plan.target == "mean" else "centres"
+    zero = null is None or not null.any()
+    named = "0" if zero or null is None else f"{null[0]:g}" if (null == null[0]).all() else "the null value of each"
+    far = f" by more than {plan.min_effect:g}" if plan.min_effect else ""
+    sides = {"greater": f"above {named}", "less": f"below {named}", "two-sided": f"other than {named}"}
+    if plan.alternative == "two-sided" and zero and not far:
+        return ""
+    return f"Looked for: {what} {sides[plan.alternative]}{far}."
 
 
 def _survived(estimate: Estimate) -> str:
@@ -135,7 +150,7 @@ def _nothing_between(estimate: Estimate) -> str:
 
 
 def _not_even(estimate: Estimate) -> str:
-    smallest = float(estimate.p_adjusted.min(initial=1.0))
+    smallest = float(np.delete(estimate.p_adjusted, estimate.selection.skipped).min(initial=1.0))
     return f"Not even without bad rows would one be; the smallest adjusted p-value is {smallest:.2g}."
 
 

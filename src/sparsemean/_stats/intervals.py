@@ -1,4 +1,4 @@
-"""Intervals from order statistics of bucket means, valid against m replaced rows."""
+"""Intervals by inversion of tests: of signs of bucket means, their order statistics, or of ranks; m rows replaced."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices
+from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_rank_null import critical_sum
-from sparsemean._stats.signed_ranks import caps_of, shares_of, slack_of
+from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, rank_eras, shares_of, slack_of
 from sparsemean._util.records import FloatArray, Plan
+
+COMMON = 0.5
+"""Share of the shortest interval that intervals of symmetric noise have in common, but for a few in a thousand."""
 
 
 def levels_used(plan: Plan) -> list[int]:
@@ -71,39 +75,53 @@ def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArr
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
     """Return the interval of each column by capped signed ranks, under a plan."""
-    return by_ranks(values, error=error, bad_rows=plan.bad_rows, n_rows=plan.n_units, alternative=plan.alternative)
+    sides = 2 if plan.alternative == "two-sided" else 1
+    eras = rank_eras(plan.n_units, error=first_error(plan), sides=sides)
+    places = next(places for last, places in eras if plan.bad_rows <= last)
+    return by_ranks(
+        values, error=error, bad_rows=plan.bad_rows, n_rows=plan.n_units, alternative=plan.alternative, places=places
+    )
 
 
 def given_nonzero(
     levels: list[FloatArray], plan: Plan, ends: FloatArray, *, error: float
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return intervals of values that are not zero in place of those of all values that hold zero, and say where.
+    """Return intervals of values that are not zero where zeros are at least a tenth of all, and say where.
 
-    Tests leave zeros out. Where these are many, an interval of all values holds zero beside a test that rejects it; the
-    same test of the other values gives one that agrees with it, and speaks of them.
+    Tests leave zeros out. Where these are many, an interval of all values would be about another centre than the test,
+    and often hold zero beside a test that rejects it; the same test of the other values agrees with it.
     """
-    holds = np.flatnonzero((ends[0] <= 0) & (ends[1] >= 0) & (levels[0] == 0).any(axis=0))
+    zeros = np.sum(levels[0] == 0, axis=0)
+    many = np.flatnonzero((REPEAT_SHARE * zeros >= levels[0].shape[0]) & (plan.min_effect == 0))
     changed = np.zeros(ends.shape[1], dtype=bool)
-    if holds.size:
-        rows = levels[0][:, holds]
-        other = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
-        agrees = (other[0] > 0) | (other[1] < 0)
-        ends[:, holds[agrees]] = other[:, agrees]
-        changed[holds[agrees]] = True
+    if many.size:
+        rows = levels[0][:, many]
+        ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
+        changed[many] = True
     return ends, changed
 
 
-def by_ranks(values: FloatArray, *, error: float, bad_rows: int, n_rows: int, alternative: str) -> FloatArray:
+def by_ranks(
+    values: FloatArray,
+    *,
+    error: float,
+    bad_rows: int,
+    n_rows: int,
+    alternative: str,
+    places: tuple[int, ...] | None = None,
+) -> FloatArray:
     """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
 
-    All caps share the error. Ties count against rejection and no value is left out for being the null value, so that
-    what is rejected grows as a null value moves away, and with it what an interval leaves out. NaN is no value; a bad
-    row may have hidden one or put it there, which moves sums by no more than turning its sign does.
+    The caps at some ``places``, all by default, share the error. Ties count against rejection and no value is left out
+    for being the null value, so that what is rejected grows as a null value moves away, and with it what an interval
+    leaves out. NaN is no value; a bad row may have hidden one or put it there, which moves sums by no more than turning
+    its sign does.
     """
     from sparsemean._kernels.signed_ranks import lower_ends  # numba takes its time
 
-    caps = np.array(caps_of(n_rows))
-    log_errors = np.log(error / (2 if alternative == "two-sided" else 1) * shares_of(n_rows))
+    at = slice(None) if places is None else list(places)
+    caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
+    log_errors = np.log(error / (2 if alternative == "two-sided" else 1) * shares / shares.sum())
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
     ordered = np.sort(values, axis=0)  # NaN goes to the end
     there = np.sum(~np.isnan(values), axis=0)
@@ -114,28 +132,39 @@ def by_ranks(values: FloatArray, *, error: float, bad_rows: int, n_rows: int, al
             critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0])
             for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
         ])  # fmt: skip
-        each: list[list[float]] = [[-np.inf], [np.inf]]
+        each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))
         for side, name in enumerate(("greater", "less")):
             if alternative in (name, "two-sided"):
                 lower_ends(x if side == 0 else -x[::-1], caps, needed, found)
-                each[side] = (found if side == 0 else -found).tolist()
-        ends[:, column] = _joint(each[0], each[1])
+                each[side] = found if side == 0 else -found
+        ends[:, column] = joint(each)
     return ends
 
 
-def _joint(lows: list[float], highs: list[float]) -> tuple[float, float]:
-    """Return what all intervals have in common; where they contradict each other, all that any of them holds."""
-    low, high = max(lows), min(highs)
-    return (low, high) if low <= high else (min(lows), max(highs))
+def joint(each: FloatArray) -> FloatArray:
+    """Return what intervals, a column each, have in common, or one of them where that is too little to be meant.
+
+    All of them hold at once, so that any may be taken. Of noise that is not symmetric they are about different centres,
+    and what they share is next to nothing: then the one that is farthest from zero is taken, which rejects it if any
+    does; where none does, all that any of them holds.
+    """
+    low, high = each[0].max(), each[1].min()
+    if high - low >= COMMON * (each[1] - each[0]).min() or not np.isfinite(high - low):
+        return np.array((low, high))
+    beyond = np.maximum(each[0], -each[1])
+    if beyond.max() > 0:
+        return np.asarray(each[:, int(beyond.argmax())])
+    return np.array((each[0].min(), each[1].max()))
 
 
 def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
-    """Say which intervals, less their null value, end exactly there.
+    """Say which intervals, less their null value, end exactly there, or hold a single value.
 
-    Only values that are the null value do that. The sign test looks at the others alone, the interval is one of the
-    median of all, so that beside a selection such an interval would contradict it.
+    Only values that are the null value do the first. Tests look at the others alone, the interval is one of all, so
+    that beside a selection such an interval would contradict it. The second is what few different values do: the one
+    centre about which they could be symmetric.
     """
-    return np.asarray((low == 0) | (high == 0))
+    return np.asarray((low == 0) | (high == 0) | (low == high))
 
 
 def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:
