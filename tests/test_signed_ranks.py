@@ -53,7 +53,8 @@ def plain_sums(column: np.ndarray, caps: tuple[int, ...], *, keep_zeros: bool) -
             scores = [min(rank + 1 + i, cap) for i in range(len(block))]
             for sign, own in enumerate(([v for v in block if v > 0], [v for v in block if v < 0])):
                 low[sign, place] += sum(scores[: len(own)])
-                doubled[sign, place] += len(own) * (scores[0] + scores[-1])
+                both_ways = sorted(one + other for one, other in zip(scores, scores[::-1], strict=True))
+                doubled[sign, place] += sum(both_ways[: len(own)])
         rank += len(block)
     return len(values), len(values) - len(sizes), low, doubled
 
@@ -191,6 +192,57 @@ def test_with_bad_rows_p_is_no_smaller_than_that_of_clean_rows(alternative: str,
                 places = next(places for last, places in observed.eras if m <= last)
                 before = with_places(evidence_of(clean, alternative=alternative, error=error), places).log_p(0)
                 assert (observed.log_p(m) >= before[of] - 1e-12).all()
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+@pytest.mark.parametrize("error", [1.0, 0.2, 0.05])
+def test_p_stays_within_bounds_once_rows_are_replaced(alternative: str, error: float, long_version: bool) -> None:
+    """By exhaustion, zeros and ties among the values: what the radius rests on."""
+    grid, others = np.arange(-2.0, 3), np.arange(-5, 6) / 2
+    for n in range(2, 7 if long_version else 6):
+        X = np.array(list(combinations_with_replacement(grid, n))).T
+        before = evidence_of(X, alternative=alternative, error=error)
+        for r in (0, 1, 2):
+            changed, of = replacements(X, r, others)
+            after = evidence_of(changed, alternative=alternative, error=error)
+            for m in range(n // 2 + 1):
+                above, below = before.bounds(m)
+                p = after.log_p(m)
+                assert (p <= above.log_p(m + r)[of] + 1e-12).all()
+                assert m < r or (p >= below.log_p(m - r)[of] - 1e-12).all()
+
+
+def test_a_row_moves_no_sum_of_tied_values_by_more_than_its_slack() -> None:
+    """Nineteen values of one size and a smaller one: it is replaced, and all of the others have lower ranks."""
+    X = np.ones((20, 1))
+    X[0] = 0.5
+    found = certify(X, contamination=0.0, level=0.01)
+    assert found.support.tolist() == [0]
+    for rows in range(1, int(found.radius[0])):
+        for values in combinations_with_replacement((-2.0, -1.0, -0.25), rows):
+            Y = X.copy()
+            Y[:rows, 0] = values
+            assert certify(Y, contamination=0.0, level=0.01).support.tolist() == [0]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("m", [0, 2, 6])
+def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(rule: str, m: int) -> None:
+    """Rows with the worst values there are, against or for a feature, in the place of those most for or against it."""
+    X = samples(4)
+    before = certify(X, contamination=m / 40, selection=rule)
+    radii = before.radius.tolist()
+    assert max(radii) > 2
+    for feature, radius in enumerate(radii):
+        selected = feature in before.support
+        side = (1 if X[:, feature].sum() > 0 else -1) * (1 if selected else -1)
+        order = np.argsort(-side * X[:, feature], kind="stable")
+        for rows in {1, radius - 1} if radius > 1 else ():
+            for value in (-100 * side, -0.01 * side):
+                Y = X.copy()
+                Y[order[:rows], feature] = value
+                after = certify(Y, contamination=m / 40, selection=rule)
+                assert (feature in after.support) == selected
 
 
 def test_p_is_the_largest_for_so_many_bad_rows_or_fewer() -> None:

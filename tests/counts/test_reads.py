@@ -71,17 +71,17 @@ def test_a_certified_fit_reads_once_and_the_support_again(along: Along, grain: i
 def test_ranks_read_again_what_passes_their_filter_and_nothing_more_for_values(
     along: Along, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is one: all features of a small table are ranked."""
+    """Where there is one: a small table is kept as it comes by, and all its features are ranked."""
     table, spy = spied(along)
     found = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
     assert found.plan.test == "ranks"
-    assert spy.reads <= 2 + 4 / 200
+    assert spy.reads <= 1 + 4 / 200
     monkeypatch.setattr(signed_ranks, "ALL_RANKED", 0)
     table, spy = spied(along)
     filtered = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
     assert isinstance(filtered.evidence, signed_ranks.SignedRankEvidence)
     ranked = filtered.evidence.features
-    assert 4 <= ranked.size <= 20
+    assert 4 <= ranked.size <= 100
     assert spy.reads <= 1 + (ranked.size + 4) / 200
     np.testing.assert_array_equal(filtered.support, found.support)
     np.testing.assert_array_equal(filtered.p_values[[0, 1, 2, 3]], found.p_values[[0, 1, 2, 3]])

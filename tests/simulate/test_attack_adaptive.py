@@ -76,14 +76,15 @@ def test_false_positive_undoes_the_slack_of_its_feature(seed: int, distance: flo
     np.testing.assert_allclose(fit(Y, contamination=20 / N).p_values[feature], without_slack[feature], rtol=1e-12)
 
 
+@pytest.mark.parametrize("test", ["buckets", "ranks"])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(seed: int) -> None:
+def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(seed: int, test: str) -> None:
     X = clean(seed)
-    before = fit(X, contamination=0.05)
+    before = fit(X, contamination=0.05, test=test)
     for feature, radius in enumerate(before.radius):
         aim = "hide" if feature in before.support else "false_positive"
         for count in {1, (int(radius) - 1) // 2, int(radius) - 1} - {0, -1}:
-            after = fit(attacked(X, min(count, N), aim=aim, feature=feature), contamination=0.05)
+            after = fit(attacked(X, min(count, N), aim=aim, feature=feature), contamination=0.05, test=test)
             assert (feature in after.support) == (feature in before.support)
 
 

@@ -31,7 +31,8 @@ def add_scores(
 
     A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
     values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
-    ``low``, the mean of first and last in ``doubled``, twice.
+    ``low``. In ``doubled`` they have, twice, the scores nearest to both ends: of all orders that one whose sum with the
+    reversed one is smallest.
     """
     n = signs.shape[1]
     sums = np.zeros((2, 2, caps.size), dtype=np.int64)
@@ -58,9 +59,15 @@ def add_scores(
             repeats[feature] += number - 1
             for sign in range(2 if size > 0 else 0):
                 signed = above if sign == 0 else number - above
+                half, end = signed // 2, rank + number - 1
                 for k in range(caps.size):
-                    sums[0, sign, k] += score_sum(rank + signed - 1, caps[k]) - score_sum(rank - 1, caps[k])
-                    sums[1, sign, k] += signed * (min(rank, caps[k]) + min(rank + number - 1, caps[k]))
+                    before = score_sum(rank - 1, caps[k])
+                    sums[0, sign, k] += score_sum(rank + signed - 1, caps[k]) - before
+                    both = score_sum(rank + half - 1, caps[k]) - before
+                    both += score_sum(end, caps[k]) - score_sum(end - half, caps[k])
+                    sums[1, sign, k] += 2 * both
+                    if signed % 2 == 1:
+                        sums[1, sign, k] += min(rank + half, caps[k]) + min(end - half, caps[k])
             first = last
         low[:, :, feature], doubled[:, :, feature] = sums[0], sums[1]
 

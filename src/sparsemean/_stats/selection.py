@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.nulls import SignTestNull, least_majorities, times
-from sparsemean._util.records import NO_END, Evidence, FloatArray, IntArray, Selection
+from sparsemean._util.records import NO_END, Era, Evidence, FloatArray, IntArray, Selection
 
 Flags = npt.NDArray[np.bool_]
 AT_ONCE = 10_000
@@ -380,9 +380,24 @@ def halved(
 
 
 def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, n_rows: int) -> IntArray:
-    """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
-    xp, slack = namespace(chosen.last_slack), chosen.last_slack
-    if chosen.below is not None:
+    """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
+
+    Rows that change do not change which sizes are looked at: those stay that are looked at for ``bad_rows``. For fewer
+    there may be more of them, whose p-values count as well. None exceeds the smallest of the sizes that stay times the
+    number of all, which a selected feature must not exceed; one that is not selected is held against those that stay.
+    """
+    xp, slack, looks = namespace(chosen.last_slack), chosen.last_slack, evidence.looks()
+    if len(looks) > 1:
+        places = next(places for last, places in looks if bad_rows <= last)
+        stay = replace(evidence, eras=(Era(NO_END, places),))
+        slack = max_bad_rows(stay, rule, low=-n_rows - bad_rows, high=n_rows // 2)
+        selected = chosen.last_slack >= bad_rows
+        if len(places) < len(looks[0].places):
+            shared = replace(stay, sharing=len(looks[0].places))
+            sure = max_bad_rows(shared, rule, low=bad_rows, high=n_rows // 2)
+            slack = xp.where(selected, xp.maximum(sure, bad_rows), slack)
+        slack = xp.where(selected, slack, xp.minimum(slack, bad_rows - 1))
+    elif chosen.below is not None:
         slack = chosen.below
     elif (never := xp.flatnonzero(slack < 0)).size:
         below = max_bad_rows(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)

@@ -7,7 +7,7 @@ the sign test, which bad rows and heavy tails move least. docs/guarantees.md has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,7 @@ from sparsemean._stats.selection import (
     rule_of,
 )
 from sparsemean._stats.signed_rank_null import LOG_2, log_tails, score_sums
-from sparsemean._util.records import Era, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import NO_END, Era, Evidence, FloatArray, IntArray, Plan, Selection
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
@@ -113,7 +113,8 @@ class RankSums:
     low: npt.NDArray[np.int64]
     """T where each value takes the lowest scores of those of its size before the other sign does."""
     doubled: npt.NDArray[np.int64]
-    """2T where values of one size all take the mean of their first score and their last."""
+    """The smallest T + T' of any order of values of one size, T' of that order reversed: at most twice the larger of
+    the two, each of which has the null of values without ties. As a least sum it moves by no more than they do."""
 
     @classmethod
     def joined(cls, parts: Sequence[RankSums]) -> RankSums:
@@ -192,6 +193,10 @@ class SignedRankEvidence:
     """Bucket sizes that were counted."""
     ties_against: bool = False
     """Whether ties count against rejection however many there are, so that p rises with the null value."""
+    places: tuple[int, ...] = ()
+    """Caps that are looked at for any number of bad rows, by their places; see `eras` where it is empty."""
+    whole: float = 0.0
+    """Share of the error that the caps that are looked at have together, at least."""
 
     @property
     def n_features(self) -> int:
@@ -211,6 +216,8 @@ class SignedRankEvidence:
     @cached_property
     def eras(self) -> tuple[Era, ...]:
         """Which caps are looked at for how many bad rows."""
+        if self.places:
+            return (Era(NO_END, self.places),)
         return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
 
     def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
@@ -247,7 +254,7 @@ class SignedRankEvidence:
         for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
             sums = self.sums[-1 if side == DOWN else 0].of(at)
             for place in places:
-                share = self.shares[place] / self.shares[list(places)].sum()
+                share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())
                 low, doubled = sums.low[:, place], sums.doubled[:, place]
                 # Where both sides count, the one with the larger sum has the smaller p-value.
                 own = (doubled[DOWN] > doubled[UP]).astype(np.intp) if side is None else np.full(at.size, side)
@@ -256,20 +263,26 @@ class SignedRankEvidence:
         return np.asarray(best + np.log(len(self.sides)))
 
     def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
-        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties.
-
-        One row can push a block of values of one size across the cap and move the mean of its two scores, and so T, by
-        more than the slack. With bad rows the lowest scores alone are asked there, and p without them is its least.
-        """
+        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
         slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
-        crossed = (bad > 0) & (cap < self.n_rows)
-        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | crossed | self.ties_against)
+        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | self.ties_against)
         out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
         if not self.ties_against:
-            at = np.flatnonzero(REPEAT_SHARE * (sums.repeats + np.where(crossed, 0, bad)) >= self.n_rows)
-            halves = -(-(doubled - 2 * np.where(crossed, 0, slack))[at] // 2)
+            at = np.flatnonzero(REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows)
+            halves = -(-(doubled - 2 * slack)[at] // 2)
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
+
+    def bounds(self, bad_rows: int) -> tuple[SignedRankEvidence, SignedRankEvidence]:
+        """Return what bounds p for m bad rows from above and from below once any r rows have been replaced.
+
+        Those are the p-values of the first for m + r bad rows, and of the second for m − r. The caps are those that are
+        looked at for m bad rows, which share the error with those looked at for fewer in the first: p is the largest
+        for m or fewer.
+        """
+        places = next(places for last, places in self.eras if bad_rows <= last)
+        stay = replace(self, places=places)
+        return replace(stay, whole=float(self.shares[list(self.eras[0].places)].sum())), stay
 
 
 # What is selected, up to how many bad rows, and how many rows that takes to change.
@@ -339,11 +352,15 @@ def radius_of(evidence: Evidence | SignedRankEvidence, chosen: Selection, plan: 
     A feature that ranks select at no number of bad rows must pass the filter first, where there is one: that is what
     is asked for there. Without one, all that is known is that allowing for no bad rows does not select it.
     """
-    bad_rows = plan.bad_rows
+    bad_rows, rule = plan.bad_rows, rule_of(plan.selection, plan.level, plan.n_features)
     if isinstance(evidence, Evidence):
-        rule = rule_of(plan.selection, plan.level, plan.n_features)
         return radius(evidence, chosen, rule, bad_rows=bad_rows, n_rows=plan.n_units)
-    xp, slack = namespace(chosen.last_slack), chosen.last_slack
+    xp, slack, at = namespace(chosen.last_slack), chosen.last_slack.copy(), evidence.features
+    if at.size:
+        sure, possible = (_last_slacks(bound, rule) for bound in evidence.bounds(bad_rows))
+        selected = on_host(slack[xp.asarray(at)]) >= bad_rows
+        bounded = np.where(selected, np.maximum(sure, bad_rows), np.minimum(possible, bad_rows - 1))
+        slack[xp.asarray(at)] = xp.asarray(bounded)
     if (largest := filter_of(plan)) < 1 and (slack < 0).any():
         search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1, -1)
         search.raise_to(largest, -1)

@@ -329,6 +329,8 @@ class Evidence:
     """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
     eras: tuple[Era, ...] = ()
     """Which statistics are looked at for how many bad rows; all for any number where it is empty."""
+    sharing: int = 0
+    """How many share the error at least, looked at or not."""
 
     def looks(self) -> tuple[Era, ...]:
         """Return the eras, rising; the last one has no end."""
@@ -336,7 +338,7 @@ class Evidence:
 
     def factor(self, n_looked_at: int) -> float:
         """Return what the smallest of so many p-values is multiplied by."""
-        return n_looked_at * self.sides / 2
+        return max(n_looked_at, self.sharing) * self.sides / 2
 
     @property
     def n_features(self) -> int:
