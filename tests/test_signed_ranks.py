@@ -267,6 +267,20 @@ def test_p_is_the_largest_for_so_many_bad_rows_or_fewer() -> None:
             np.testing.assert_allclose(np.exp(evidence.log_p(m)), largest, rtol=1e-9)
 
 
+def test_bad_rows_may_have_led_to_either_way_with_ties() -> None:
+    """A quarter of the rows are tied, of which bad rows may have made so many that clean ones were not."""
+    x = np.arange(1.0, 101)
+    x[:25] = 0.5
+    x[:12] *= -1
+    evidence = with_places(evidence_of(x[:, np.newaxis]), (2,))
+    (found,), (clean,) = np.exp(evidence.log_p(15)), np.exp(evidence.log_p(0))
+    slack, tails = sum(range(86, 101)), exact_tails(100, 100)
+    low, mean = (sum(range(26, 101)) + block - slack for block in (sum(range(1, 14)), 13 * 13))
+    assert tails[low] > 2 * tails[mean]
+    assert found == pytest.approx(2 * tails[low], rel=1e-6, abs=0)
+    assert clean == pytest.approx(2 * 2 * tails[mean + slack], rel=1e-6, abs=0)  # two sides, and 2 for mean scores
+
+
 def samples(seed: int) -> np.ndarray:
     """Forty rows: normal values, ties, many zeros; some features have a mean."""
     rng = np.random.default_rng(seed)
