@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from sparsemean._stats import families, selection
 from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.nulls import of_signs, sign_test_eras
 from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
-from sparsemean._util.records import Counts, Evidence
+from sparsemean._util.records import NO_END, Counts, Era, Evidence
 
 SIZES = (1, 2, 4)
 
@@ -153,21 +156,43 @@ def test_false_discovery_rules_are_those_of_scipy_at_every_slack(rule: str, meth
         np.testing.assert_allclose(found.q_values, q[bad_rows], rtol=1e-9)
 
 
+def radius_by_steps(selected: bool, bad_rows: int, last: int, at: Callable[[int, bool], bool]) -> int:
+    """One row more after the other, until a feature is on the other side.
+
+    ``at(slack, shared)`` says whether it is selected by the sizes that are looked at for ``bad_rows``, which share the
+    error with all that are looked at for fewer or not: what is selected must be so with less of the error.
+    """
+    steps = 1
+    if selected:
+        while bad_rows + steps <= last and at(bad_rows + steps, True):
+            steps += 1
+    else:
+        while not at(bad_rows - steps, False):
+            steps += 1
+    return steps
+
+
+@pytest.mark.parametrize("bad_rows", [0, 4, 9, 30])
 @pytest.mark.parametrize("seed", range(4))
-def test_radius_is_the_distance_in_slack_to_the_other_side(seed: int) -> None:
+def test_radius_is_the_number_of_rows_to_the_other_side_of_sizes_that_stay(seed: int, bad_rows: int) -> None:
+    """For 0 and 4 bad rows all three sizes are looked at, for 9 the smaller two, for 30 single rows."""
     counts, error = signs_of(seed), 0.05 / 60
     evidence, rule = evidence_of(counts, error), selection.Holm(0.05)
-    found = selection.select(evidence, selection="fwer", level=0.05, bad_rows=4, n_rows=120)
-    radius = selection.radius(evidence, found, rule, bad_rows=4, n_rows=120)
+    n_sizes = {0: 3, 4: 3, 9: 2, 30: 1}[bad_rows]
+    found = selection.select(evidence, selection="fwer", level=0.05, bad_rows=bad_rows, n_rows=120)
+    radius = selection.radius(evidence, found, rule, bad_rows=bad_rows, n_rows=120)
+    k, N = (of[:n_sizes] for of in (np.maximum(counts.positive, counts.negative), counts.positive + counts.negative))
 
-    def at(slack: int) -> np.ndarray:
-        return rule(plain_p(counts, slack, error)[:, np.newaxis], 60, 0)[:, 0]
+    @cache
+    def flags(slack: int, shared: bool) -> np.ndarray:
+        p = np.where(2 * (k - slack) <= N, 1.0, np.minimum(1, 2 * stats.binom.sf(k - slack - 1, N, 0.5)))
+        return rule(np.minimum(1, (3 if shared else n_sizes) * p.min(axis=0))[:, np.newaxis], 60, 0)[:, 0]
 
-    now = at(4)
-    for feature in range(60):
-        step = 1 if now[feature] else -1
-        assert all(at(4 + step * r)[feature] == now[feature] for r in range(radius[feature]))
-        assert at(4 + step * int(radius[feature]))[feature] != now[feature]
+    expected = [
+        radius_by_steps(i in found.support, bad_rows, 60, lambda slack, shared, i=i: flags(slack, shared)[i])
+        for i in range(60)
+    ]
+    np.testing.assert_array_equal(radius, expected)
 
 
 KINDS = ("complete", "few zeros", "zeros", "missing", "sums", "dense", "constant")
@@ -216,9 +241,12 @@ def test_thresholds_say_what_the_search_finds(
         smallest = places[selection.p_at(evidence, [n // 8])[places, :, 0].argmin(axis=0)]
         np.testing.assert_array_equal(chosen.best, np.where(chosen.p_values < 1, smallest, 0))
         radius = selection.radius(evidence, chosen, rule, bad_rows=n // 8, n_rows=n)
-        lowest = -n - n // 8
-        slack = selection._searched(evidence, rule, lowest, n // 2)
-        np.testing.assert_array_equal(radius, np.where(slack >= n // 8, slack - n // 8 + 1, n // 8 - slack))
+        stay = replace(evidence, eras=(Era(NO_END, tuple(places.tolist())),))
+        shared = replace(stay, sharing=len(evidence.looks()[0].places))
+        selected = chosen.last_slack >= n // 8
+        sure = np.maximum(1, selection._searched(shared, rule, n // 8, n // 2) - n // 8 + 1)
+        possible = np.maximum(1, n // 8 - selection._searched(stay, rule, -n - n // 8, n // 8))
+        np.testing.assert_array_equal(radius, np.where(selected, sure, possible))
 
 
 def test_adjusted_values_step_by_step() -> None:
@@ -277,17 +305,31 @@ def few_signs(seed: int) -> Counts:
     return Counts(positive.astype(np.int32), (signs - positive).astype(np.int32), np.full(d, np.inf), (24, 12, 6))
 
 
-def exact_combined(counts: Counts, error: Fraction, slacks: range) -> dict[int, list[Fraction]]:
-    """p of every feature, in fractions: sizes that can reject share the error, and what was larger stays so."""
+def exact_looks(counts: Counts, error: Fraction, most: int) -> list[tuple[int, ...]]:
+    """Sizes that can reject for each number of bad rows, or could last; all where none can."""
+    looks = [(0, 1, 2)]
+    for slack in range(most + 1):
+        able = tuple(size for size, J in enumerate(counts.n_buckets) if exact_p(J, J, slack) <= error)
+        looks.append(able or looks[-1])
+    return looks[1:]
+
+
+def exact_of_sizes(counts: Counts, sizes: tuple[int, ...], factor: int, slack: int) -> list[Fraction]:
+    """The smallest p of some sizes of every feature, times a factor, in fractions."""
     majorities, nonzero = counts.positive.tolist(), (counts.positive + counts.negative).tolist()
-    largest, looked_at, out = [Fraction(0)] * len(majorities[0]), (0, 1, 2), {}
+    return [
+        min(Fraction(1), factor * min(exact_p(majorities[size][i], nonzero[size][i], slack) for size in sizes))
+        for i in range(len(majorities[0]))
+    ]
+
+
+def exact_combined(counts: Counts, looks: list[tuple[int, ...]], slacks: range) -> dict[int, list[Fraction]]:
+    """p of every feature, in fractions: sizes that can reject share the error, and what was larger stays so."""
+    largest, out = [Fraction(0)] * counts.positive.shape[1], {}
     for slack in slacks:
-        able = tuple(size for size, J in enumerate(counts.n_buckets) if exact_p(J, J, max(slack, 0)) <= error)
-        looked_at = able or looked_at
-        for i in range(len(largest)):
-            least = min(exact_p(majorities[size][i], nonzero[size][i], slack) for size in looked_at)
-            largest[i] = max(largest[i], min(Fraction(1), len(looked_at) * least))
-        out[slack] = list(largest)
+        sizes = looks[max(slack, 0)]
+        largest = list(map(max, largest, exact_of_sizes(counts, sizes, len(sizes), slack)))
+        out[slack] = largest
     return out
 
 
@@ -300,7 +342,8 @@ def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(s
     counts, n = few_signs(seed), 24
     d = counts.positive.shape[1]
     evidence = evidence_of(counts, 0.05 / d)
-    p = exact_combined(counts, Fraction(0.05 / d), range(-n - 6, n // 2 + 1))
+    looks = exact_looks(counts, Fraction(0.05 / d), n // 2)
+    p = exact_combined(counts, looks, range(-n - 6, n // 2 + 1))
     steps = {(d - step) * value for slack in (0, 2, 5) for step, value in enumerate(sorted(p[slack]))}
     exact = sorted(float(level) for level in steps if level < 1)
     levels = [near for level in exact[:: max(1, len(exact) // 6)] for near in (level, float(np.nextafter(level, 0)))]
@@ -314,10 +357,18 @@ def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(s
             adjusted = exact_holm(p[bad_rows], Fraction(level))[1]
             np.testing.assert_allclose(found.p_adjusted, [float(value) for value in adjusted], rtol=1e-13)
             radius = selection.radius(evidence, found, selection.Holm(level), bad_rows=bad_rows, n_rows=n)
+            sizes = looks[bad_rows]
+
+            @cache
+            def chosen(slack: int, shared: bool, sizes: Any = sizes, level: float = level) -> set[int]:
+                factor = len(looks[0]) if shared else len(sizes)
+                return exact_holm(exact_of_sizes(counts, sizes, factor, slack), Fraction(level))[0]
+
             for i in range(d):
-                side = i in rejected[bad_rows]
-                away = [abs(s - bad_rows) for s in p if s <= n // 2 and (i in rejected[s]) != side]
-                assert radius[i] == min(away, default=n // 2 + 1 - bad_rows)
+                by_steps = radius_by_steps(
+                    i in rejected[bad_rows], bad_rows, n // 2, lambda slack, shared, i=i: i in chosen(slack, shared)
+                )
+                assert radius[i] == by_steps
 
 
 def ranks_of(seed: int, shares: tuple[float, float]) -> RankEvidence:
