@@ -208,6 +208,7 @@ def estimate(
     notes = (
         *messages.of_dependence(alike, data.units, table),
         *inference.notes,
+        *_too_wide(inference, support),
         *([] if support.size else nothing_possible(plan, inference.test)),
         *messages.skipped(table, constant),
         *(messages.of_missing(inference.missing, inference.test.n_units, table) if inference.missing.any() else ()),
@@ -223,6 +224,32 @@ def estimate(
         mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
         mean_test=inference.test,
     )  # fmt: skip
+
+
+WIDE = 1.25
+"""How far a standard deviation may lie above the scale by chance, before it is told of."""
+
+
+def _too_wide(inference: MeanInference, support: IntArray) -> list[str]:
+    """Say so, loudly, where selected features vary more than the scale that everything rests on.
+
+    As many values as may be bad are left out, the farthest first.
+    """
+    test, found, worst = inference.test, [], 0.0
+    scale = test.unit * math.sqrt(test.bias / (test.n_units * test.kappa))
+    for columns, values in inference.table.source.takes_of(support) if support.size else ():
+        rows = values if test.rows is None else values[test.rows]
+        away = np.sort((rows - np.nanmean(rows, axis=0)) ** 2, axis=0)  # NaN goes to the end
+        spread = np.sqrt(np.nanmean(away[: away.shape[0] - inference.plan.bad_rows], axis=0)) / scale[columns]
+        found.append(columns[spread > WIDE])
+        worst = max(worst, float(np.nanmax(spread, initial=0.0)))
+    wide = np.concatenate((np.empty(0, dtype=np.intp), *found))
+    if not wide.size:
+        return []
+    return [
+        f"{wide.size} selected feature(s) VARY MORE THAN THE SCALE, up to {worst:.3g} times as much, so that no error "
+        f"rate holds for them: give a larger scale: {messages.named(inference.table, wide)}"
+    ]
 
 
 def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Selection, IntArray]:
