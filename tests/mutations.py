@@ -180,7 +180,7 @@ MUTATIONS = [
              "return eras_of(lasts)", "return eras_of([self.n_rows] * len(lasts))",
              "tests/test_signed_ranks.py"),
     Mutation("signed ranks: each cap has all of the error", "_stats/signed_ranks.py",
-             "share = self.shares[place] / self.shares[list(places)].sum()", "share = 1.0",
+             "share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())", "share = 1.0",
              "tests/test_signed_ranks.py"),
     Mutation("signed ranks: two sides for the price of one", "_stats/signed_ranks.py",
              "np.asarray(best + np.log(len(self.sides)))", "np.asarray(best)",
