@@ -186,7 +186,7 @@ MUTATIONS = [
              "np.asarray(best + np.log(len(self.sides)))", "np.asarray(best)",
              "tests/test_signed_ranks.py"),
     Mutation("signed ranks: shares add up to more than one", "_stats/signed_ranks.py",
-             "SHARES = (1 / 12, 1 / 2, 5 / 12)", "SHARES = (1 / 6, 1 / 2, 5 / 12)",
+             "SHARES = (1 / 9, 4 / 9, 4 / 9)", "SHARES = (1 / 6, 4 / 9, 4 / 9)",
              "tests/test_rank_intervals.py"),
     Mutation("signed ranks: tails are 1 % too small", "_stats/signed_rank_null.py",
              "ENLARGED = 1.005", "ENLARGED = 0.99",

@@ -49,7 +49,7 @@ def plain(column: np.ndarray, error: Fraction, m: int, alternative: str) -> tupl
     n, both = column.size, alternative == "two-sided"
     shares = {cap: Fraction(0) for cap in caps_of(n)}
     for cap, share in ((max(1, n // 10), 1), (max(1, 2 * n // 5), 6), (n, 5)):
-        shares[cap] += Fraction(share, 12)
+        shares[cap] += Fraction(share, 9)
     each = {cap: error * share / (2 if both else 1) for cap, share in shares.items()}
     lows, highs = [-np.inf], [np.inf]
     if alternative != "less":

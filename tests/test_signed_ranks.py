@@ -249,7 +249,7 @@ def test_p_is_the_largest_for_so_many_bad_rows_or_fewer() -> None:
     """And caps share the error that can reject, as their shares are to each other: by one cap at a time."""
     rng = np.random.default_rng(5)
     X = np.concatenate((rng.standard_normal((40, 8)) + 1, np.round(2 * rng.standard_normal((40, 8)) + 1)), axis=1)
-    shares, sides = np.array([1, 6, 5]) / 12, 2
+    shares, sides = np.array([1, 4, 4]) / 9, 2
     for error in (0.05, 1e-4, 1e-9):
         evidence = evidence_of(X, error=error)
         p, largest, tried = {}, np.zeros(16), (0, 1, 2)

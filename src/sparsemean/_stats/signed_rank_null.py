@@ -17,6 +17,8 @@ from sparsemean._util.records import FloatArray, IntArray
 
 TABLED = 128
 """Values up to which all tails are in a table."""
+MOST_TABLED, ADDITIONS = 1000, 1_000_000
+"""Values up to which they are in a table too where it takes no more additions: where caps are small."""
 NEAR = 2000
 """Sums no farther than this from the largest are counted one by one, however many values there are."""
 ENLARGED = 1.005
@@ -50,7 +52,8 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
     deficit = largest - sums
     out[deficit < 0] = -np.inf
     asked = (deficit >= 0) & (sums - deficit > 1)
-    tabled, close = values <= TABLED, deficit <= NEAR
+    tabled = (values <= TABLED) | ((values <= MOST_TABLED) & (values * largest <= ADDITIONS))
+    close = deficit <= NEAR
     if tabled.any():
         small = np.flatnonzero(asked & tabled)
         for number, at in group_indices(values[small]):
