@@ -360,3 +360,14 @@ def test_joined_sums_are_those_of_all_columns() -> None:
     for name in ("values", "repeats", "low", "doubled"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
         np.testing.assert_array_equal(getattr(whole.of(np.array([4, 2])), name), getattr(whole, name)[..., [4, 2]])
+
+
+@pytest.mark.parametrize("null", [0.3, 0.7, 1.1, 20.1])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rounding_does_not_break_ties_by_sign(null: float, kind: type) -> None:
+    """Decimals about a null value that is no binary fraction: each |x − null| occurs with either sign."""
+    steps = np.random.default_rng(0).integers(-1, 2, (1000, 50))
+    X = np.round(null + steps / 10, 1).astype(kind)
+    found, whole = certify(X, null=null, contamination=0), certify(steps.astype(float), contamination=0)
+    np.testing.assert_allclose(found.p_values, whole.p_values, rtol=1e-12)
+    assert not certify(X, alternative="greater", min_effect=null, contamination=0).support.size
