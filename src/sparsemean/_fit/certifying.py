@@ -136,7 +136,7 @@ def certify(
     >>> found.support
     array([0, 1, 2, 3])
     >>> int(found.radius[found.support].min())
-    120
+    119
     """
     rule = planning.one_of(selection, RULES, argument="selection")
     table = as_table(X, feature_names)
