@@ -212,6 +212,28 @@ def test_p_stays_within_bounds_once_rows_are_replaced(alternative: str, error: f
                 assert m < r or (p >= below.log_p(m - r)[of] - 1e-12).all()
 
 
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+@pytest.mark.parametrize("error", [0.2, 0.05])
+def test_p_stays_within_bounds_where_caps_are_left_out(alternative: str, error: float) -> None:
+    """Twenty rows, of which the most telling are replaced: up to two caps are left out on the way."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((20, 400)) + rng.uniform(0, 2, 400)
+    X[:, ::3] = np.round(2 * X[:, ::3])
+    X = np.take_along_axis(X, np.argsort(-X, axis=0, kind="stable"), axis=0)
+    before = evidence_of(X, alternative=alternative, error=error)
+    assert [len(places) for _, places in before.eras] == [3, 2, 1]
+    for r in range(1, 6):
+        for value, rows in ((-50.0, slice(None, r)), (-0.01, slice(None, r)), (50.0, slice(20 - r, None))):
+            changed = X.copy()
+            changed[rows] = value
+            after = evidence_of(changed, alternative=alternative, error=error)
+            for m in range(11):
+                above, below = before.bounds(m)
+                p = after.log_p(m)
+                assert (p <= above.log_p(m + r) + 1e-12).all()
+                assert m < r or (p >= below.log_p(m - r) - 1e-12).all()
+
+
 def test_a_row_moves_no_sum_of_tied_values_by_more_than_its_slack() -> None:
     """Nineteen values of one size and a smaller one: it is replaced, and all of the others have lower ranks."""
     X = np.ones((20, 1))
