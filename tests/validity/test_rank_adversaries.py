@@ -79,6 +79,8 @@ def limit(long_version: bool) -> tuple[int, int]:
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.05, 0.2])
 def test_family_wise_error(noise: str, epsilon: float, long_version: bool, claims: Claims) -> None:
+    if not long_version and (list(NOISES).index(noise) + round(100 * epsilon)) % 3:
+        pytest.skip("a third of the cells, in the short version")
     runs, most = limit(long_version)
     m = ceil(epsilon * N - 1e-9)
     alarms = dict.fromkeys(ATTACKS if m else ("none",), 0)
