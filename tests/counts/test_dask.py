@@ -192,7 +192,7 @@ def test_without_screening_and_refinement_few_columns_are_held(data: Any, monkey
     monkeypatch.setattr(source, "MOST_HELD", 2 * N)
     X = data.X.copy()
     X[:, 5:9] = [1.0, 2.0, 3.0, 4.0]  # held to see that they hold one value only
-    settings: Any = {"contamination": 0.1, "random_state": 0, "refine": None, "screen_rows": False}
+    settings: Any = {"contamination": 0.1, "random_state": 0, "refine": None, "screen_rows": False, "test": "buckets"}
     same(sparse_mean(da.from_array(X, chunks=(300, 40)), **settings), sparse_mean(X, **settings))
 
 

@@ -50,7 +50,7 @@ def computing() -> set[Path]:
         ("_cli/fit.py", False),
         ("_report/summary.py", False),
         ("_fit/storage.py", False),
-        ("_util/files.py", False),
+        ("_util/files.py", True),
         ("_report/page.py", False),
         ("plots/forest.py", False),
         ("_counts/sketch_file.py", False),
