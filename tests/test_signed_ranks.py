@@ -249,8 +249,10 @@ def test_a_row_moves_no_sum_of_tied_values_by_more_than_its_slack() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("m", [0, 2, 6])
-def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(rule: str, m: int) -> None:
+def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(rule: str, m: int, long_version: bool) -> None:
     """Rows with the worst values there are, against or for a feature, in the place of those most for or against it."""
+    if m and rule != "fwer" and not long_version:
+        pytest.skip("one rule, in the short version")
     X = samples(4)
     before = certify(X, contamination=m / 40, selection=rule)
     radii = before.radius.tolist()
