@@ -47,6 +47,8 @@ CELLS = [(e, kind) for e in (0.0, 0.01, 0.05) for kind in KINDS if e or kind == 
 def test_symmetric_noise(
     noise: str, epsilon: float, kind: str, zeros: float, long_version: bool, claims: Claims
 ) -> None:
+    if not long_version and zeros and epsilon > 0.01:
+        pytest.skip("zeros with few bad rows only, in the short version")
     runs, most = limit(long_version)
     ranks, buckets = false_alarms(SYMMETRIC[noise], epsilon, kind, runs, zeros)
     name = f"family-wise error{' with 30 % zeros' if zeros else ''}, {noise}, ε = {epsilon:g}, {kind}"
