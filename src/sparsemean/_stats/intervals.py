@@ -14,7 +14,7 @@ from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, rank_eras, sha
 from sparsemean._util.records import FloatArray, Plan
 
 COMMON = 0.5
-"""Share of the shortest interval that intervals of symmetric noise have in common, but for a few in a thousand."""
+"""Where intervals have less of the shortest one in common, they are taken to be about different centres."""
 
 
 def levels_used(plan: Plan) -> list[int]:
@@ -26,7 +26,8 @@ def error_after_selection(plan: Plan, n_selected: int) -> float:
     """Return the error rate of each interval of R selected features: level·R/d.
 
     Marginal intervals cover too little once features have been selected by the same data; with this rate the expected
-    share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005).
+    share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005) for independent
+    features and no one who chooses by bad rows which are selected; else at most level·(1 + 1/2 + … + 1/d).
     """
     return plan.level * n_selected / plan.n_hypotheses
 

@@ -33,11 +33,12 @@ LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
 are rare even where signs are worst, for noise with a gap at its centre."""
 STEPS = 20
+"""Times Holm's first threshold, the filter lets a feature pass."""
 ALL_RANKED = 4_000_000
 """Values up to which every feature is ranked: it takes a tenth of a second."""
 SHARES = (1 / 9, 4 / 9, 4 / 9)
-"""Of the error, of a cap of a tenth of the rows, of two fifths and of all. Equal shares find much the same means, and
-make intervals of normal values longer by 2 %; less for the first costs heavy tails more than 2 %."""
+"""Of the error, of a cap of a tenth of the rows, of two fifths and of all. Equal shares find much the same means and
+make intervals of normal values longer; less for the first costs Laplace's noise more than 2 % in what is found."""
 ROUNDING = 8.0
 """Units in the last place that values of one size may differ by once a number was subtracted."""
 REPEAT_SHARE = 10
@@ -256,7 +257,7 @@ class SignedRankEvidence:
             for place in places:
                 share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())
                 low, doubled = sums.low[:, place], sums.doubled[:, place]
-                # Where both sides count, the one with the larger sum has the smaller p-value.
+                # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
                 own = (doubled[DOWN] > doubled[UP]).astype(np.intp) if side is None else np.full(at.size, side)
                 chosen = (np.take_along_axis(sums_of, own[np.newaxis], axis=0)[0] for sums_of in (low, doubled))
                 best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[place]) - np.log(share))
