@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
-from sparsemean._stats import intervals, path
+from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import FamilyMember
@@ -272,6 +272,37 @@ class Estimate:
         }
         return pd.DataFrame(columns)
 
+    def at(self, contamination: float | tuple[float, float]) -> Estimate:
+        """Decide again for another share of bad rows, from the counts in hand, without reading data.
+
+        Parameters
+        ----------
+        contamination : float in [0, 0.5) or pair of them
+            The share of rows that may be bad; of groups that of each, a pair for the reference and the label.
+
+        Returns
+        -------
+        Estimate
+            Support, p-values and radius are those of a fit at that contamination. Values of features that this estimate
+            did not select are NaN, and so are intervals unless as many rows may be bad.
+        """
+        from sparsemean._fit.afterwards import at
+
+        return at(self, contamination)
+
+    def curve(self) -> pd.DataFrame:
+        """Return how many features are selected at each contamination, a row wherever that changes.
+
+        Returns
+        -------
+        DataFrame
+            Columns contamination, bad_rows (of groups in both together) and selected, which holds from beyond the
+            contamination of the row before up to that of the row. Under Holm all rows hold at once.
+        """
+        from sparsemean._fit.afterwards import curve
+
+        return curve(self)
+
     def summary(self) -> str:
         """Return a paragraph that says what was done, what was found and what is guaranteed."""
         from sparsemean._report.summary import summary
@@ -302,39 +333,9 @@ class Estimate:
             raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "fit again with target='mean'")
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-        bad, error = self.plan.bad_rows, 1.0 - level
-        if self.mean_test is not None:
-            from sparsemean._fit.mean import intervals_of
+        from sparsemean._fit.afterwards import intervals_of
 
-            return intervals_of(self, columns, error, self._rows(X))
-        if self.difference_test is not None:
-            from sparsemean._fit import mean_difference
-
-            return mean_difference.intervals_of(self, columns, error, self._rows(X))
-        if self.labels is not None:
-            from sparsemean._counts import ranks
-
-            omit = self.plan.missing == "omit"
-            reference, label = self.plan.bad_by_group or (bad, bad)
-            strata, source = ranks.strata_of(self.labels, self.strata), self._rows(X).source
-            found = [
-                ranks.shifts(
-                    piece, strata, error=error, bad=(label, reference), alternative=self.plan.alternative, missing=omit
-                )
-                for _, piece in source.takes_of(columns)
-            ]
-            return np.concatenate(found)[:, 1:]
-
-        def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-            ends = intervals.of_levels(levels, self.plan, error=error)
-            if self.plan.dealing == "blocks":
-                other, _ = intervals.given_nonzero(levels, self.plan, ends.copy(), error=error)
-                ends = np.where(np.isin(which, self.support), other, ends)
-            return ends
-
-        ends = self._map_levels(columns, work, intervals.levels_used(self.plan)[-1] + 1, X).T
-        ends[np.isin(columns, self.support) & ~ends.any(axis=1)] = np.nan
-        return ends if self.shift is None else ends + self.shift[columns][:, np.newaxis]
+        return intervals_of(self, columns, 1.0 - level, self._rows(X))
 
     def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
@@ -443,13 +444,7 @@ class Estimate:
     def _map_means(
         self, columns: IntArray, work: Callable[[FloatArray], FloatArray], level: int = 0, X: Any = None
     ) -> FloatArray:
-        return self._map_levels(columns, lambda levels, _: work(levels[level]), level + 1, X)
-
-    def _map_levels(self, columns: IntArray, work: Work, depth: int, X: Any) -> FloatArray:
-        """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-        partition, source = assign_buckets(self.plan, self.seed, self.units), self._rows(X).source
-        spec = BucketSpec(partition, self.shift, self.plan.missing == "omit")
-        return engine_of(source).map_means(source, spec, columns, work=work, depth=depth)
+        return map_levels(self, self._rows(X), columns, lambda levels, _: work(levels[level]), level + 1)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:
@@ -475,6 +470,13 @@ class Estimate:
             if found.size:
                 return int(found[0])
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
+
+
+def map_levels(estimate: Estimate, table: Table, columns: IntArray, work: Work, depth: int) -> FloatArray:
+    """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
+    partition, source = assign_buckets(estimate.plan, estimate.seed, estimate.units), table.source
+    spec = BucketSpec(partition, estimate.shift, estimate.plan.missing == "omit")
+    return engine_of(source).map_means(source, spec, columns, work=work, depth=depth)
 
 
 # The one order of strength: tables, pictures and pages list features in it.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sparsemean._util.checks import AUTO, is_auto
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -229,8 +230,10 @@ def combine_options(*options: Option) -> Option:
     return decorate
 
 
-def shares(context: click.Context, parameter: click.Parameter, value: Any) -> float | tuple[float, ...]:
-    """Return a number, or a number for each of two groups that are written with a comma between them."""
+def shares(context: click.Context, parameter: click.Parameter, value: Any) -> str | float | tuple[float, ...]:
+    """Return "auto", a number, or a number for each of two groups that are written with a comma between them."""
+    if is_auto(value):
+        return AUTO
     shares = tuple(click.FLOAT(part, parameter, context) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
@@ -252,7 +255,15 @@ error_options = combine_options(
     ),
 )
 selection_options = combine_options(
-    click.option("-e", "--contamination", type=float, default=0.05, show_default=True, help="Share of bad rows."),
+    click.option(
+        "-e",
+        "--contamination",
+        metavar="SHARE",
+        default=AUTO,
+        show_default=True,
+        callback=shares,
+        help="Share of bad rows; auto: none, as counts tell of no row.",
+    ),
     error_options,
 )
 refinement_options = combine_options(

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from sparsemean._cli import common_options
 from sparsemean._cli.common_options import details, progressing, waiting, written
+from sparsemean._util.checks import AUTO, is_auto
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,8 +52,9 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--scale", type=float, default=None, help="Bound of the standard deviation, for --target mean.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option(
-    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=common_options.shares,
-    help="Share of bad rows, of each group with --group; 0.05,0.1: of the reference and of the others.",
+    "-e", "--contamination", metavar="SHARE", default=AUTO, show_default=True, callback=common_options.shares,
+    help="Share of bad rows, of each group with --group; 0.05,0.1: of the reference and of the others; auto: as many "
+    "as look bad.",
 )  # fmt: skip
 @common_options.error_options
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
@@ -206,7 +208,7 @@ def _label(written: str | None, labels: Any) -> Any:
 
 def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the command line as those of a fit."""
-    from sparsemean._stats.planning import PRESET
+    from sparsemean._stats.planning import PAPER_CONTAMINATION, PRESET
 
     given = common_options.given(options)
     paper = given.pop("paper")
@@ -215,7 +217,13 @@ def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
         given["n_buckets"] = int(given["n_buckets"])
     if not paper:
         return given
-    return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
+    if is_auto(given["contamination"]):
+        del given["contamination"]
+    return {
+        "contamination": PAPER_CONTAMINATION,
+        **PRESET,
+        **{name: value for name, value in given.items() if name != "selection" and value is not None},
+    }
 
 
 def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:

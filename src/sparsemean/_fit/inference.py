@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +53,16 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         passing=passing, sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
         ties_against=bool(plan.min_effect),
     )  # fmt: skip
-    chosen = select_by_ranks(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows)
-    return Inference(evidence, chosen), data
+    return Inference(evidence, decide(plan, evidence)), data
+
+
+def decide(plan: Plan, evidence: Evidence | SignedRankEvidence, known: Selection | None = None) -> Selection:
+    """Select features for the bad rows of a plan; ``known`` is what the same evidence selects for another number."""
+    options: dict[str, Any] = {"selection": plan.selection, "level": plan.level, "bad_rows": plan.bad_rows}
+    if isinstance(evidence, SignedRankEvidence):
+        return select_by_ranks(evidence, known=None if known is None else known.last_slack, **options)
+    chosen = select(evidence, n_rows=plan.n_units, **options)
+    return replace(chosen, best=chosen.best % len(plan.bucket_sizes))  # of both sides of a smallest effect
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -78,9 +87,7 @@ def by_signs(plan: Plan, signs: Evidence) -> Inference:
     """Return what the signs of bucket means decide."""
     numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
     signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    rejections = select(signs, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
-    best = rejections.best % len(plan.bucket_sizes)  # of both sides of a smallest effect
-    return Inference(signs, replace(rejections, best=best))
+    return Inference(signs, decide(plan, signs))
 
 
 def _signs(data: FitData, counts: Counts) -> Evidence:

@@ -15,14 +15,14 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, drop_constant
+from sparsemean._fit.inference import Inference, decide, drop_constant
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.selection import select
+from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.records import (
     CountArray,
@@ -67,8 +67,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    chosen = select(evidence, selection=plan.selection, level=plan.level, bad_rows=plan.bad_rows, n_rows=plan.n_units)
-    return MeanInference(table, plan, test, found.missing, evidence, beta, chosen, tuple(notes))
+    return MeanInference(table, plan, test, found.missing, evidence, beta, decide(plan, evidence), tuple(notes))
 
 
 def unit_table(data: FitData) -> Table:
@@ -194,17 +193,23 @@ def estimate(
     """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
     from sparsemean._fit.one_sample import build_estimate
 
-    plan, table = inference.plan, data.table
-    inference = on_host(inference)
+    table, inference, rows = data.table, on_host(inference), None
+    if data.plan.auto:
+        with one_blas_thread():
+            rows = screening.screen_first(data, inference.selection.support)
+        inference = _allowing(inference, rows.rows.aligned)
+        data = replace(data, plan=inference.plan)
+    plan = inference.plan
     mean, ends, selection, constant = _on_support(data, inference)
     support = selection.support
     with one_blas_thread():
-        rows = screening.screen(data, support)
+        rows = rows or screening.screen(data, support)
         alike = screening.neighbours_alike(data, rows, support)
         located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
         if support.size and method is not None and method != "auto":
             located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=refining)
-        rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+        if not plan.auto:
+            rows = screening.screen_on_support(data, rows, support, mean=located.mean)
     notes = (
         *messages.of_dependence(alike, data.units, table),
         *inference.notes,
@@ -224,6 +229,18 @@ def estimate(
         mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
         mean_test=inference.test,
     )  # fmt: skip
+
+
+def _allowing(inference: MeanInference, off_together: int) -> MeanInference:
+    """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
+    plan = allow_for(inference.plan, off_together)
+    if not plan.bad_rows:
+        return replace(inference, plan=plan)
+    if inference.test.rows is not None:
+        number = pluralize(plan.bad_rows, "row")
+        why = f"{number} off together are not allowed for, as the scale comes from the same data: give scale="
+        return replace(inference, notes=(why, *inference.notes))
+    return replace(inference, plan=plan, selection=decide(plan, inference.evidence))
 
 
 WIDE = 1.25

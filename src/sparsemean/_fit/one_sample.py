@@ -18,7 +18,7 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, best_beta, columns_ranked, estimate_support, infer, settle
+from sparsemean._fit.inference import Inference, best_beta, columns_ranked, decide, estimate_support, infer, settle
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
@@ -170,15 +170,24 @@ def estimate_from_counts(
 
     With ``recount`` everything is counted again without the rows that were rejected, where any were.
     """
-    plan, table, method = data.plan, data.table, request.method
+    table, method = data.table, request.method
     counts, inference = on_host((counts, settle(data, counts, inference)))
     data = data.keep(inference.selection.support)
+    rows = None
+    if data.plan.auto:
+        with one_blas_thread():
+            rows = screening.screen_first(data, inference.selection.support)
+        data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
+        if data.plan.bad_rows:
+            inference = replace(inference, selection=decide(data.plan, inference.evidence, inference.selection))
+    plan = data.plan
     selection, values = estimate_support(data, inference.selection)
     support, data = selection.support, replace(data, nonzero=values.nonzero)
     with one_blas_thread():
-        rows = screening.screen(data, support)
+        rows = rows or screening.screen(data, support)
         located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
-        rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+        if not plan.auto:
+            rows = screening.screen_on_support(data, rows, support, mean=located.mean)
         skewed = screening.flag_skewed(data, rows, support)
         alike = screening.neighbours_alike(data, rows, support)
     extra = _uncertified(data, rows, selection, request=request, progress=recounting) if recount else None

@@ -12,6 +12,7 @@ from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
@@ -77,6 +78,17 @@ def screen(data: FitData, support: IntArray) -> ScreeningResult:
     where = f"on {columns.size:,} features off the support"
     judged = _of_rows(data, scores, f"{where} and were left out of the values" if used else where)
     return replace(judged, columns=columns)
+
+
+def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
+    """Judge rows before it is known how many may be bad: off a support, and on it about the medians there."""
+    plan = replace(data.plan, bad_rows=int(MOST_ALLOWED * data.plan.n_units))
+    data = replace(data, plan=plan)
+    mean = np.zeros(plan.n_features)
+    for columns, values in data.values_of(support):
+        mean[columns] = medians(values) + data.offset(columns)
+    rows = screen_on_support(data, screen(data, support), support, mean=mean)
+    return replace(rows, left=0)
 
 
 def screen_on_support(

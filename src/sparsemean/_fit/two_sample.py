@@ -21,8 +21,8 @@ from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, GroupTest, RankEvidence, RankTest
-from sparsemean._util.checks import draw_seed, list_names
-from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Selection
+from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names
+from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -67,6 +67,8 @@ class Request:
     alternative: str
     min_effect: float
     missing: str
+    auto: bool = False
+    """Whether as many bad rows are allowed for as contradict their label."""
     target: str = "centre"
     scale: Any = None
     """Bound of the standard deviation in each group, or data to take it from, for means."""
@@ -94,6 +96,7 @@ def check_request(
         raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
     return Request(
         shares=planning.check_shares(contamination),
+        auto=is_auto(contamination),
         selection=planning.one_of(selection_rule, rules, argument="selection"),
         level=planning.check_level(level),
         alternative=planning.one_of(alternative, tuple(SIDES), argument="alternative"),
@@ -131,7 +134,7 @@ def compare(
     table: Table,
     y: Any,
     *,
-    contamination: Any = 0.05,
+    contamination: Any = AUTO,
     reference: Any = None,
     vs: str | None = None,
     alternative: Any = "two-sided",
@@ -169,10 +172,13 @@ def compare(
     contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
+    rows = [_suspects(design, member) for member in decided.members]
+    if request.auto:
+        decided = _allowing(decided, rows)
     scale_of_data = _scale(design.table.source) if decided.family.selection.support.size else None
     estimates = [
-        _estimate(design, decided, test, scale=scale_of_data, seed=seed, began=began, progress=part)
-        for test, part in enumerate(estimating)
+        _estimate(design, decided, which, rows=rows[which], scale=scale_of_data, seed=seed, began=began, progress=part)
+        for which, part in enumerate(estimating)
     ]
     return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
 
@@ -208,6 +214,12 @@ class Decisions:
     family: Family
     plans: tuple[Plan, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def members(self) -> list[FamilyMember]:
+        """What each test says."""
+        d = self.plans[0].n_features
+        return [FamilyMember(self.family, slice(k * d, (k + 1) * d)) for k in range(len(self.plans))]
 
 
 def refuse_strata(strata: Any, request: Request) -> None:
@@ -245,6 +257,32 @@ def decide(
     return Decisions(Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), plans)
 
 
+def _allowing(decided: Decisions, rows: Sequence[RowScores]) -> Decisions:
+    """Decide again for as many bad rows, in both groups of a test, as contradict their label there.
+
+    A row with a wrong label is missing in the one group and too much in the other. What is selected for so many bad
+    rows differs or more are bad, for all numbers at once, so that they may be chosen by looking at the rows.
+    """
+    evidence = decided.family.evidence
+    sizes = [test.contrast.rows for test in evidence.tests]
+    most = [tuple(int(planning.MOST_ALLOWED * n) for n in pair) for pair in sizes]
+    numbers = tuple(
+        (min(judged.suspects.size, first), min(judged.suspects.size, second))
+        for judged, (first, second) in zip(rows, most, strict=True)
+    )
+    if not any(map(any, numbers)):
+        return decided
+    least = min(bad / n for pair, of in zip(numbers, sizes, strict=True) for bad, n in zip(pair, of, strict=True))
+    evidence = replace(evidence, numbers=numbers, shares=(least, least))
+    family = Family(evidence, select_ranks(evidence, selection=decided.family.rule), decided.family.rule)
+    plans = tuple(
+        replace(plan, bad_by_group=(second, first), bad_rows=first + second,
+                contamination=max(first / plan.sizes[1], second / plan.sizes[0]))
+        for plan, (first, second) in zip(decided.plans, numbers, strict=True)
+    )  # fmt: skip
+    return replace(decided, family=family, plans=plans)
+
+
 def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[int, int]) -> Plan:
     """Return the plan of one test; ``shape`` is the number of features and of tests."""
     (first, second), (n_first, n_second) = contrast.bad(request.shares), contrast.rows
@@ -252,7 +290,7 @@ def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[i
         design.codes.size, shape[0], shares=request.shares, sizes=(n_second, n_first),
         bad_by_group=(second, first), n_tests=shape[1], n_strata=design.n_strata,
         rest=contrast.second == REST, selection=request.selection, level=request.level,
-        alternative=request.alternative, min_effect=request.min_effect, missing=request.missing,
+        alternative=request.alternative, min_effect=request.min_effect, missing=request.missing, auto=request.auto,
     )  # fmt: skip
     return replace(plan, target="mean", test="sums") if request.target == "mean" else plan
 
@@ -287,6 +325,7 @@ def _estimate(
     decided: Decisions,
     which: int,
     *,
+    rows: RowScores,
     scale: str | None,
     seed: int,
     began: float,
@@ -294,10 +333,8 @@ def _estimate(
 ) -> Estimate:
     """Return the estimate of one test."""
     family, table, plan = decided.family, design.table, decided.plans[which]
-    test, d = family.evidence.tests[which], table.shape[1]
-    member = FamilyMember(family, slice(which * d, (which + 1) * d))
-    selection = member.selection
-    labels, support = _labels_of(design, test.contrast), selection.support
+    test, d, member = family.evidence.tests[which], table.shape[1], decided.members[which]
+    labels, support = _labels_of(design, test.contrast), member.selection.support
     mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
     if support.size:
         error = error_after_selection(plan, family.selection.support.size)
@@ -316,7 +353,7 @@ def _estimate(
         plan, beta_of(test), member, table=table, began=began,
         notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
-        rows=_suspects(design, labels, test, selection), labels=labels, effects=effects, strata=design.strata,
+        rows=rows, labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
         units=np.arange(design.codes.size) if design.of_subjects else None,
         difference_test=test.test if isinstance(test, MeanContrast) else None,
@@ -381,10 +418,12 @@ def _scale(source: Source) -> str | None:
     return log_scale(source.take(columns)[rows])
 
 
-def _suspects(design: Design, labels: IntArray, test: GroupTest, selection: Selection) -> RowScores:
+def _suspects(design: Design, member: FamilyMember) -> RowScores:
     """Judge the labels of rows by the features that differ where no row is bad."""
-    assert selection.last_share is not None
-    clean, n = np.flatnonzero(~np.isnan(selection.last_share)), labels.size
+    test, last = member.test, member.selection.last_share
+    assert last is not None
+    labels = _labels_of(design, test.contrast)
+    clean, n = np.flatnonzero(~np.isnan(last)), labels.size
     if not clean.size:
         return row_scores.trust_all(n)
     clean = np.sort(clean[label_scores.strongest(beta_of(test)[clean], n)])
@@ -395,7 +434,8 @@ def _suspects(design: Design, labels: IntArray, test: GroupTest, selection: Sele
     weights = np.ones(n)
     weights[judged.suspects] = 0.0
     reasons = tuple(tuple(clean[list(against)].tolist()) for against in judged.against)
-    return RowScores(judged.scores, weights, judged.suspects, reasons=reasons)
+    kinds = (row_scores.LABEL,) * judged.suspects.size
+    return RowScores(judged.scores, weights, judged.suspects, reasons=reasons, kinds=kinds)
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
@@ -433,7 +473,8 @@ def _of_pairs(
         raise InputError("contamination", "leave more than half of the pairs good", received, advice)
     labels = classes.tolist()
     estimate = one_sample.fit(
-        replace(differences, row_names=names, notes=(*differences.notes, *notes)), contamination=bad / n,
+        replace(differences, row_names=names, notes=(*differences.notes, *notes)),
+        contamination=AUTO if request.auto else bad / n,
         selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
         progress=progress, alternative=request.alternative, min_effect=request.min_effect, target=request.target,
         scale=request.scale,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsemean._stats.rank_evidence import RankEvidence, probabilities
+from sparsemean._stats.rank_evidence import GroupTest, RankEvidence, probabilities
 from sparsemean._stats.selection import Rule, adjust, halved, rule_of
 from sparsemean._util.records import FloatArray, IntArray, Selection
 
@@ -16,13 +16,13 @@ from sparsemean._util.records import FloatArray, IntArray, Selection
 def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
     n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
-    log_p = evidence.log_p(evidence.at_share(evidence.shares))
+    log_p = evidence.log_p(evidence.allowed)
     p = probabilities(log_p)
     values = np.ones((3, n))
     alive = np.flatnonzero(p < 1)
     values[:, alive] = np.stack((p[alive], *adjust(p[alive], n, by=selection == "fdr_by")))
     grid = evidence.grid()
-    clean = p if not any(evidence.shares) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
+    clean = p if not any(map(any, evidence.allowed)) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
     candidates = np.flatnonzero(rule(clean[:, np.newaxis], n, 0)[:, 0])  # with more bad rows there are no others
     bads = [evidence.at_share((share, share)) for share in grid]
     steps = _last_steps(lambda step, some: evidence.log_p(bads[step], some), rule, len(bads), candidates, n)
@@ -66,6 +66,12 @@ class FamilyMember:
     at: slice
 
     @property
+    def test(self) -> GroupTest:
+        """The test itself."""
+        tests = self.family.evidence.tests
+        return tests[int(self.at.start) // int(self.at.stop - self.at.start)]
+
+    @property
     def radius(self) -> IntArray:
         """That of the features of this test."""
         return self.family.radius[self.at]
@@ -104,7 +110,7 @@ def radius_of_ranks(evidence: RankEvidence, chosen: Selection, *, selection: str
     Of others no more is promised than that one must.
     """
     n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
-    allowed = evidence.at_share(evidence.shares)
+    allowed = evidence.allowed
     most = max(sum(test.contrast.rows) for test in evidence.tests)
     out = np.ones(n, dtype=np.intp)
     steps = _last_steps(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
-from sparsemean._util.checks import fraction_of_rows, integer, real
+from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
 from sparsemean._util.records import Plan
 from sparsemean.errors import InputError
 
@@ -17,6 +18,7 @@ from sparsemean.errors import InputError
 PAPER_ALPHA = 1e-5
 PAPER_ETA = 0.05
 PAPER_ITERATIONS = (200, 600)
+PAPER_CONTAMINATION = 0.1
 LEAST_ALPHA, LEAST_ETA = 1e-100, 1e-6
 DEFAULT_ITERATIONS = 400
 """Length of a path that is shown where the values are the walk's limit."""
@@ -97,6 +99,8 @@ MISSING = ("raise", "omit")
 TESTS = ("auto", "ranks", "buckets")
 TARGETS = ("centre", "mean")
 ALTERNATIVES = ("two-sided", "greater", "less")
+MOST_ALLOWED = 0.2
+"""Share of the rows that "auto" allows to be bad: more than that are no strays but another kind of rows."""
 MOST_RANKED = 20_000
 """Rows up to which ranks are the default: beyond, buckets find hardly larger means and no column is read again."""
 
@@ -104,6 +108,16 @@ MOST_RANKED = 20_000
 def bad_rows(n: int, contamination: float) -> int:
     """Return m = ⌈εn − 1e-9⌉: 7 % of 1000 rows are 70, whatever floating point makes of it."""
     return max(0, math.ceil(contamination * n - 1e-9))
+
+
+def allow_for(plan: Plan, off_together: int) -> Plan:
+    """Return a plan that allows for as many bad rows as lie off together, a fifth of all at most.
+
+    A feature that is selected for m bad rows is real or more than m are bad, for all m at once: so m may be chosen by
+    looking at the rows, and nothing else of the plan is.
+    """
+    bad = min(off_together, int(MOST_ALLOWED * plan.n_units))
+    return replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
 
 
 def one_of(value: object, names: Any, *, argument: str) -> str:
@@ -130,7 +144,7 @@ def plan_fit(
     n: int,
     d: int,
     *,
-    contamination: object = 0.05,
+    contamination: object = AUTO,
     selection: object = "fwer",
     level: object = 0.05,
     noise: object = "symmetric",
@@ -157,7 +171,7 @@ def plan_fit(
     >>> plan_fit(600, 100).bucket_sizes
     (1, 2, 4)
     """
-    epsilon = fraction_of_rows(contamination)
+    epsilon, auto = fraction_of_rows(contamination, or_auto=True), is_auto(contamination)
     if n < MIN_ROWS:
         advice = "buckets of rows cannot be formed from fewer"
         raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
@@ -166,6 +180,9 @@ def plan_fit(
     buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
     gaps = one_of(missing, MISSING, argument="missing")
     units = n if n_units is None else n_units
+    if auto and buckets is not None:
+        advice = "the number of buckets rests on it"
+        raise InputError("contamination", "be a number with n_buckets or selection='paper'", repr(AUTO), advice)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     # As published the paper's rule takes the plain ceiling, rounding errors included.
@@ -185,6 +202,7 @@ def plan_fit(
         n_units=units,
         contamination=epsilon,
         bad_rows=bad,
+        auto=auto,
         selection=rule,
         level=check_level(level),
         noise="symmetric" if wanted == "centre" else "any",
@@ -251,11 +269,11 @@ def _sizes(bucket_sizes: object) -> tuple[int, ...]:
 
 
 def check_shares(contamination: object) -> tuple[float, float]:
-    """Return the shares of the reference and of the label that may be bad: one number stands for both."""
+    """Return the shares of the reference and of the label that may be bad: one number stands for both, "auto" for 0."""
     if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
         reference, label = (fraction_of_rows(share) for share in contamination)
         return reference, label
-    share = fraction_of_rows(contamination)
+    share = fraction_of_rows(contamination, or_auto=True)
     return share, share
 
 
@@ -274,6 +292,7 @@ def groups_plan(
     alternative: str,
     min_effect: float,
     missing: str,
+    auto: bool = False,
 ) -> Plan:
     """Plan one test of groups among ``n_tests`` of ``d`` features each; of pairs of numbers the reference is first."""
     return Plan(
@@ -282,6 +301,7 @@ def groups_plan(
         n_units=sum(sizes),
         contamination=max(shares),
         bad_rows=sum(bad_by_group),
+        auto=auto,
         selection=selection,
         level=level,
         noise="any",

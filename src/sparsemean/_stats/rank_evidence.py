@@ -364,6 +364,8 @@ class RankEvidence:
     tests: tuple[GroupTest, ...]
     shares: tuple[float, float]
     """Shares of bad rows that are allowed for in the second group and in the first."""
+    numbers: tuple[BadRows, ...] = ()
+    """Bad rows that are allowed for in the groups of each test, where they are not these shares of them."""
     side: int = 0
     missing: bool = False
     level: float = 0.05
@@ -403,6 +405,11 @@ class RankEvidence:
         back = np.empty_like(joined)
         back[order] = joined
         return back
+
+    @property
+    def allowed(self) -> list[BadRows]:
+        """The bad rows of every test that are allowed for."""
+        return list(self.numbers) or self.at_share(self.shares)
 
     def at_share(self, shares: tuple[float, float]) -> list[BadRows]:
         """Return the bad rows of every test for shares of the second group and of the first."""

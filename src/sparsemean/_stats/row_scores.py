@@ -26,6 +26,10 @@ FOR_SCALE = 500
 """Rows that tell the scale of a column, at least, and four times as many as may be bad."""
 MOSTLY = 0.5
 """Share of its values that a column must have for rows to be judged by it."""
+TOGETHER, FEW, LARGE, LABEL = KINDS = (
+    "off together", "far in a few columns", "large throughout", "contradicts its label",
+)  # fmt: skip
+"""What rows are listed for."""
 Single = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 

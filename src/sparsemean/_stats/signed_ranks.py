@@ -292,18 +292,22 @@ SETTLED_ONE_BY_ONE = 64
 """Numbers of bad rows that are looked at one after the other; of more, they are halved."""
 
 
-def select_by_ranks(evidence: SignedRankEvidence, *, selection: str, level: float, bad_rows: int) -> Selection:
-    """Select features by their ranks for so many bad rows, and say how many each would survive."""
+def select_by_ranks(
+    evidence: SignedRankEvidence, *, selection: str, level: float, bad_rows: int, known: IntArray | None = None
+) -> Selection:
+    """Select features by their ranks for so many bad rows, and say how many each would survive, if not ``known``."""
     xp, d = namespace(evidence.signs.statistic), evidence.n_features
     rule = rule_of(selection, level, d)
     log_p = evidence.log_p(bad_rows)
     p, at = probabilities(log_p), xp.asarray(evidence.features)
     found, alive = np.ones((3, at.size)), np.flatnonzero(p < 1)
     found[:, alive] = np.stack((p[alive], *adjust(p[alive], d, by=selection == "fdr_by")))
-    values, best, slack = xp.ones((3, d)), xp.zeros(d, dtype=np.intp), xp.full(d, -1, dtype=np.intp)
+    values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
+    slack = xp.full(d, -1, dtype=np.intp) if known is None else known
     values[:, at] = xp.asarray(found)
     if at.size:
         best[at] = xp.asarray(best_size(on_host(evidence.signs.of(at)), bad_rows) % evidence.n_sizes)
+    if at.size and known is None:
         slack[at] = xp.asarray(_last_slacks(evidence, rule))
     return Selection(
         support=at[xp.asarray(rule(p[:, np.newaxis], d, 0)[:, 0])],

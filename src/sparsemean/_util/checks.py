@@ -34,9 +34,20 @@ def real(value: object, *, argument: str, rule: str) -> float:
         raise InputError(argument, rule, "an integer beyond any float") from None
 
 
-def fraction_of_rows(value: object) -> float:
-    """Return the contamination ε, a number in [0, 0.5)."""
-    rule = "be a number in [0, 0.5)"
+AUTO = "auto"
+"""The contamination that is found: as many rows as look bad."""
+
+
+def is_auto(contamination: object) -> bool:
+    """Whether the number of bad rows is to be found."""
+    return isinstance(contamination, str) and contamination == AUTO
+
+
+def fraction_of_rows(value: object, *, or_auto: bool = False) -> float:
+    """Return the contamination ε, a number in [0, 0.5); 0 for "auto" where that may be asked for."""
+    rule = "be 'auto' or a number in [0, 0.5)" if or_auto else "be a number in [0, 0.5)"
+    if or_auto and is_auto(value):
+        return 0.0
     fraction = real(value, argument="contamination", rule=rule)
     if not 0 <= fraction < 0.5:
         raise InputError("contamination", rule, value, "it is the share of rows that may be wrong, 0.05 for 5 %")

@@ -31,6 +31,8 @@ class Plan:
         Share ε of rows that may be arbitrary.
     bad_rows
         The number of rows (subjects, where rows come in groups) that ε stands for.
+    auto
+        Whether that is the number of rows that look bad, chosen after looking at them (``contamination="auto"``).
     selection, level, noise
         The rule that makes the support, its error rate, and what is assumed of the noise.
     dealing
@@ -102,6 +104,7 @@ class Plan:
     test: str = "buckets"
     target: str = "centre"
     scale_rows: int = 0
+    auto: bool = False
 
     @property
     def n_hypotheses(self) -> int:
@@ -440,7 +443,9 @@ class RowScores:
     aligned: int = 0
     """How many of the suspects lie off together, along one direction, rather than being large for themselves."""
     reasons: tuple[tuple[int, ...], ...] = ()
-    """Of groups, for each suspect, the features that speak most against its label."""
+    """For each suspect the features that speak most against it."""
+    kinds: tuple[str, ...] = ()
+    """What each suspect is listed for, one of `row_scores.KINDS`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

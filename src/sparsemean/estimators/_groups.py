@@ -22,9 +22,10 @@ class SparseMeanDifference(Selector):
 
     Parameters
     ----------
-    contamination : float in [0, 0.5) or pair of them, default=0.05
+    contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
         Share of each group that may be wrong; a pair gives that of the reference and that of the label. A wrong label
-        costs one row in each group.
+        costs one row in each group. "auto" allows for as many as contradict their label, in both groups, a fifth at
+        most: what is selected differs, or more rows are wrong than look wrong.
     reference : None, label, "rest" or "pairs", default=None
         What labels are compared with. Two classes: None is the first, ``classes_[0]``. More: None and "rest" compare
         each label with all others together, a label compares every other one with it, "pairs" compares all pairs. All
@@ -87,7 +88,7 @@ class SparseMeanDifference(Selector):
 
     def __init__(
         self,
-        contamination: float | tuple[float, float] = 0.05,
+        contamination: float | tuple[float, float] | str = "auto",
         *,
         reference: Any = None,
         alternative: str = "two-sided",

@@ -31,8 +31,10 @@ class SparseMean(Selector):
 
     Parameters
     ----------
-    contamination : float in [0, 0.5), default=0.05
-        Share ε of rows that may be arbitrary. Whoever cannot name it reads ``max_contamination`` in the table.
+    contamination : "auto" or float in [0, 0.5), default="auto"
+        Share ε of rows that may be arbitrary. "auto" allows for as many as lie off together, a fifth of all at most:
+        what is selected is real, or more rows are bad than look bad. It allows for none where rows are not screened
+        (``screen_rows=False``, `partial_fit`). ``result_.at`` decides again for another share.
     selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
@@ -82,8 +84,8 @@ class SparseMean(Selector):
     refine_on : {"rows", "buckets"}, default="rows"
         What the refinement works on.
     screen_rows : bool, default=True
-        Score rows by the features off the support and leave out of the refinement those that contradict the rest, no
-        more than the contamination explains. Support, p-values, intervals and radius are those of all rows either
+        Score rows by the features off the support and on it, and leave out of the refinement those that contradict the
+        rest. Support, p-values, intervals and radius are those of all rows either
         way, and so are values that are not refined or are refined on buckets.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
@@ -138,7 +140,7 @@ class SparseMean(Selector):
 
     def __init__(
         self,
-        contamination: float = 0.05,
+        contamination: float | str = "auto",
         *,
         selection: str = "fwer",
         level: float = 0.05,
@@ -190,7 +192,7 @@ class SparseMean(Selector):
     @classmethod
     def paper(
         cls,
-        contamination: float = 0.1,
+        contamination: float = planning.PAPER_CONTAMINATION,
         refine: Any = None,
         refine_on: str = "rows",
         *,

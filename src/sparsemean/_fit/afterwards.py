@@ -1,0 +1,130 @@
+"""What is asked of an estimate afterwards: what other shares of bad rows would leave, and intervals by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemean._counts import ranks
+from sparsemean._data.table import Table
+from sparsemean._fit import mean, mean_difference
+from sparsemean._fit.inference import best_beta, decide, drop_constant
+from sparsemean._stats import intervals
+from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.families import Family, FamilyMember, select_ranks
+from sparsemean._stats.planning import bad_rows, check_shares
+from sparsemean._util.records import FloatArray, IntArray, Plan, Selection
+from sparsemean.errors import InputError
+from sparsemean.result import Estimate, map_levels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AGAIN = (
+    "decided again from the evidence of the fit, without reading data: intervals, and values of features that it did "
+    "not select, need a fit at this contamination"
+)
+
+
+def at(estimate: Estimate, contamination: Any) -> Estimate:
+    """Decide again for another share of bad rows; see `Estimate.at`."""
+    if estimate.plan.selection == "paper":
+        raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
+    if estimate.evidence is None:
+        advice = "curve() and max_contamination are kept; for p-values fit again"
+        raise InputError("contamination", "be asked for before an estimate is saved or pickled", contamination, advice)
+    evidence = estimate.evidence
+    if isinstance(evidence, FamilyMember):
+        return of_member(estimate, FamilyMember(decide_family(evidence.family, contamination), evidence.at))
+    plan = _plan(estimate.plan, contamination)
+    selection = drop_constant(decide(plan, evidence, estimate.selection), estimate.selection.skipped)
+    beta, bucket_size = estimate.beta, estimate.bucket_size
+    if estimate.counts is not None:
+        beta, bucket_size = best_beta(plan, estimate.counts, selection)
+    return _decided(replace(estimate, beta=beta, bucket_size=bucket_size), plan, selection)
+
+
+def decide_family(family: Family, contamination: Any) -> Family:
+    """Let all tests of groups decide again."""
+    evidence = replace(family.evidence, shares=check_shares(contamination), numbers=())
+    return Family(evidence, select_ranks(evidence, selection=family.rule), family.rule)
+
+
+def of_member(estimate: Estimate, member: FamilyMember) -> Estimate:
+    """Return the estimate of one test after its family has decided again."""
+    evidence, d = member.family.evidence, estimate.plan.n_features
+    first, second = evidence.allowed[member.at.start // d]
+    plan = replace(
+        estimate.plan, contamination=max(evidence.shares), bad_rows=first + second, bad_by_group=(second, first),
+        auto=False,
+    )  # fmt: skip
+    return _decided(replace(estimate, evidence=member), plan, member.selection)
+
+
+def _plan(plan: Plan, contamination: Any) -> Plan:
+    share = check_shares(contamination)[0]
+    return replace(plan, contamination=share, bad_rows=bad_rows(plan.n_units, share), auto=False)
+
+
+def _decided(estimate: Estimate, plan: Plan, selection: Selection) -> Estimate:
+    """Return an estimate with another selection: values that are known stay, what is not known is NaN."""
+    support, before = selection.support, estimate.support
+    same = plan.bad_rows == estimate.plan.bad_rows and plan.bad_by_group == estimate.plan.bad_by_group
+    known = np.isin(support, before)
+    value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
+    value[support] = np.where(known, estimate.mean[support], np.nan)
+    ends = np.full_like(estimate.intervals, np.nan)
+    skewed = np.full_like(estimate.skewed, -1)
+    skewed[support] = estimate.skewed[support]
+    if same:
+        ends[support] = estimate.intervals[support]
+    effects = estimate.effects
+    if effects is not None:
+        effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
+    return replace(
+        estimate, plan=plan, selection=selection, support=support, mean=value, intervals=ends, skewed=skewed,
+        effects=effects, uncertified=None,
+        status=replace(estimate.status, messages=(*estimate.status.messages, *(() if same else (AGAIN,)))),
+    )  # fmt: skip
+
+
+def curve(estimate: Estimate) -> pd.DataFrame:
+    """Return how many features are left at each contamination; see `Estimate.curve`."""
+    import pandas as pd
+
+    last = np.delete(estimate.max_contamination, estimate.selection.skipped)
+    last = np.sort(last[~np.isnan(last)])
+    shares = np.unique((0.0, *last))
+    left = last.size - np.searchsorted(last, shares, side="left")
+    sizes = estimate.plan.sizes or (estimate.plan.n_units,)
+    bad = [sum(bad_rows(n, share) for n in sizes) for share in shares.tolist()]
+    return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
+
+
+def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
+    """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
+    plan, support = estimate.plan, estimate.support
+    if estimate.mean_test is not None:
+        return mean.intervals_of(estimate, columns, error, table)
+    if estimate.difference_test is not None:
+        return mean_difference.intervals_of(estimate, columns, error, table)
+    if estimate.labels is not None:
+        reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
+        options: dict[str, Any] = {"error": error, "bad": (label, reference), "alternative": plan.alternative}
+        strata = ranks.strata_of(estimate.labels, estimate.strata)
+        pieces = table.source.takes_of(columns)
+        found = [ranks.shifts(piece, strata, missing=plan.missing == "omit", **options) for _, piece in pieces]
+        return np.concatenate(found)[:, 1:]
+
+    def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
+        ends = intervals.of_levels(levels, plan, error=error)
+        if plan.dealing == "blocks":
+            other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)
+            ends = np.where(np.isin(which, support), other, ends)
+        return ends
+
+    ends = map_levels(estimate, table, columns, work, intervals.levels_used(plan)[-1] + 1).T
+    ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
+    return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
