@@ -59,15 +59,15 @@ class Comparison:
         """Rows by the worst that any test says of them; suspects by the test in which they look worst."""
         judged = [estimate.rows for estimate in self.results.values() if estimate.rows is not None]
         scores = np.max([rows.scores for rows in judged], axis=0)
-        worst: dict[int, tuple[float, tuple[int, ...]]] = {}
+        worst: dict[int, tuple[float, tuple[int, ...], str]] = {}
         for rows in judged:
-            for row, why in zip(rows.suspects.tolist(), rows.reasons, strict=True):
-                worst[row] = max(worst.get(row, (-np.inf, ())), (float(rows.scores[row]), why))
+            for row, why, kind in zip(rows.suspects.tolist(), rows.reasons, rows.kinds, strict=True):
+                worst[row] = max(worst.get(row, (-np.inf, (), "")), (float(rows.scores[row]), why, kind))
         suspects = sorted(worst, key=lambda row: -worst[row][0])
         weights = np.ones(scores.size)
         weights[suspects] = 0.0
-        reasons = tuple(worst[row][1] for row in suspects)
-        return RowScores(scores, weights, np.array(suspects, dtype=np.intp), reasons=reasons)
+        reasons, kinds = tuple(worst[row][1] for row in suspects), tuple(worst[row][2] for row in suspects)
+        return RowScores(scores, weights, np.array(suspects, dtype=np.intp), reasons=reasons, kinds=kinds)
 
     @property
     def feature_names(self) -> npt.NDArray[np.object_] | None:
@@ -98,6 +98,23 @@ class Comparison:
             frame.insert(0, "group", label)
             frames.append(frame)
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
+
+    def at(self, contamination: float | tuple[float, float]) -> Comparison:
+        """Decide again for another share of bad rows of each group, without reading data; see `Estimate.at`.
+
+        Parameters
+        ----------
+        contamination : float in [0, 0.5) or pair of them
+            The share of each group, or of the reference and of the label.
+
+        Returns
+        -------
+        Comparison
+            All tests, decided again together.
+        """
+        from sparsemean._fit.afterwards import compared_at
+
+        return compared_at(self, contamination)
 
     def summary(self) -> str:
         """Return a paragraph that says which tests were made, what they found and what is guaranteed of all at once."""

@@ -16,6 +16,7 @@ from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.planning import bad_rows, check_shares
 from sparsemean._util.records import FloatArray, IntArray, Plan, Selection
+from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, map_levels
 
@@ -50,6 +51,19 @@ def decide_family(family: Family, contamination: Any) -> Family:
     """Let all tests of groups decide again."""
     evidence = replace(family.evidence, shares=check_shares(contamination), numbers=())
     return Family(evidence, select_ranks(evidence, selection=family.rule), family.rule)
+
+
+def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
+    """Let several tests of groups decide again together; see `Comparison.at`."""
+    results = comparison.results
+    members = {key: each.evidence for key, each in results.items() if isinstance(each.evidence, FamilyMember)}
+    if len(members) < len(results):
+        return replace(comparison, results={key: at(each, contamination) for key, each in results.items()})
+    family = decide_family(next(iter(members.values())).family, contamination)
+    return replace(
+        comparison,
+        results={key: of_member(results[key], FamilyMember(family, member.at)) for key, member in members.items()},
+    )
 
 
 def of_member(estimate: Estimate, member: FamilyMember) -> Estimate:

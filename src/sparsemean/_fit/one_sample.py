@@ -293,7 +293,7 @@ def _uncertified(
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
     n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    options = {**request.options, "contamination": screened.share(data.plan)}
+    options = {**request.options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
     if isinstance(options.get("n_buckets"), (int, np.integer)):
         options["n_buckets"] = min(options["n_buckets"], n_rows)
     units = None if data.units is None else kept.size

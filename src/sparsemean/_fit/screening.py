@@ -27,6 +27,8 @@ ON_SUPPORT = 6.0
 """Clip in median deviations on the support, where columns are few: wide, but with few rows narrower (`ALONE`)."""
 ALONE = 1.2
 """Clip over the limit in robust deviations, of 1.48 median ones, below which no single column takes a row there."""
+DOUBT = 0.1
+"""Share of bad rows that refined values allow for where it is not named: it costs clean rows next to nothing."""
 TOO_FEW = 4
 """Columns below which nothing can be said of a row."""
 
@@ -47,7 +49,12 @@ class ScreeningResult:
     """The features off the support that rows were judged by."""
 
     def share(self, plan: Plan) -> float:
-        """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it."""
+        """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
+
+        Where nobody has named one, values allow for `DOUBT`: bad rows that nothing shows off may shift the support.
+        """
+        if plan.auto:
+            return DOUBT
         rejected = self.left < plan.bad_rows
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 

@@ -95,7 +95,7 @@ def check_request(
     if scale is not None and planning.one_of(target, planning.TARGETS, argument="target") != "mean":
         raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
     return Request(
-        shares=planning.check_shares(contamination),
+        shares=planning.check_shares(contamination, or_auto=True),
         auto=is_auto(contamination),
         selection=planning.one_of(selection_rule, rules, argument="selection"),
         level=planning.check_level(level),

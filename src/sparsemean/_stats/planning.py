@@ -268,12 +268,12 @@ def _sizes(bucket_sizes: object) -> tuple[int, ...]:
     return sizes
 
 
-def check_shares(contamination: object) -> tuple[float, float]:
-    """Return the shares of the reference and of the label that may be bad: one number stands for both, "auto" for 0."""
+def check_shares(contamination: object, *, or_auto: bool = False) -> tuple[float, float]:
+    """Return the shares of the reference and of the label that may be bad: one number stands for both."""
     if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
         reference, label = (fraction_of_rows(share) for share in contamination)
         return reference, label
-    share = fraction_of_rows(contamination, or_auto=True)
+    share = fraction_of_rows(contamination, or_auto=or_auto)
     return share, share
 
 
