@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import Sketch, SparseMean, SparseMeanDifference, simulate, sketch, sparse_mean
+from sparsemean import Sketch, SparseMean, SparseMeanDifference, plan, simulate, sketch, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
@@ -139,15 +139,20 @@ def test_p_never_falls_as_more_rows_may_be_bad(test: str) -> None:
     assert (np.diff(p, axis=0) >= 0).all()
 
 
+@pytest.mark.parametrize("options", [{"selection": "paper"}, {"n_buckets": "theory"}])
+def test_the_papers_numbers_of_buckets_rest_on_a_share(options: dict[str, Any]) -> None:
+    same(sparse_mean(struck(), **options), sparse_mean(struck(), contamination=0.1, **options))
+
+
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda X: SparseMean(selection="paper").fit(X), "contamination must be a number with n_buckets"),
         (lambda X: SparseMean.paper(refine=None).fit(X).result_.at(0.1), "selection must be one with an error rate"),
         (lambda X: pickle.loads(pickle.dumps(sparse_mean(X))).at(0.1), "before an estimate is saved"),
         (lambda X: sparse_mean(X, contamination="some"), "be 'auto' or a number in"),
         (lambda X: SparseMeanDifference(("auto", 0.1)).fit(X, np.arange(300) % 2), "a number in"),
         (lambda X: sparse_mean(X).at("auto"), "be a number in"),
+        (lambda X: plan(*X.shape, contamination="auto"), "be a number in"),
     ],
 )
 def test_refused_in_one_line(act: Any, said: str) -> None:

@@ -252,7 +252,7 @@ BAD_OPTIONS = [
     ({}, {"pairs": UNITS}, "pairs must have two rows a pair, one of each class: got 1 row of pair 0"),
     ({}, {"pairs": UNITS % 20}, "pairs must have two rows a pair, one of each class: got 3 rows of pair 0"),
     ({}, {"pairs": UNITS, "strata": UNITS % 2}, "strata must be left out with pairs"),
-    ({"target": "mean"}, {}, "scale must be given with target='mean' and contamination above 0"),
+    ({"target": "mean", "contamination": 0.1}, {}, "scale must be given with target='mean' and contamination above 0"),
     ({"scale": 1.0}, {}, "scale must come with target='mean'"),
     ({"target": "median"}, {}, "target must be one of 'centre', 'mean'"),
     (

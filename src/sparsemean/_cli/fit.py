@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from sparsemean._cli import common_options
 from sparsemean._cli.common_options import details, progressing, waiting, written
-from sparsemean._util.checks import AUTO, is_auto
+from sparsemean._util.checks import AUTO
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _label(written: str | None, labels: Any) -> Any:
 
 def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the command line as those of a fit."""
-    from sparsemean._stats.planning import PAPER_CONTAMINATION, PRESET
+    from sparsemean._stats.planning import PRESET
 
     given = common_options.given(options)
     paper = given.pop("paper")
@@ -217,13 +217,7 @@ def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
         given["n_buckets"] = int(given["n_buckets"])
     if not paper:
         return given
-    if is_auto(given["contamination"]):
-        del given["contamination"]
-    return {
-        "contamination": PAPER_CONTAMINATION,
-        **PRESET,
-        **{name: value for name, value in given.items() if name != "selection" and value is not None},
-    }
+    return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
 
 
 def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:

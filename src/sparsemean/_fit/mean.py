@@ -237,9 +237,7 @@ def _allowing(inference: MeanInference, off_together: int) -> MeanInference:
     if not plan.bad_rows:
         return replace(inference, plan=plan)
     if inference.test.rows is not None:
-        number = pluralize(plan.bad_rows, "row")
-        why = f"{number} off together are not allowed for, as the scale comes from the same data: give scale="
-        return replace(inference, notes=(why, *inference.notes))
+        return replace(inference, notes=(messages.NOT_ALLOWED_FOR, *inference.notes))
     return replace(inference, plan=plan, selection=decide(plan, inference.evidence))
 
 

@@ -20,6 +20,7 @@ from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selecti
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
+NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 

@@ -12,7 +12,7 @@ from sparsemean._fit.power_groups import MOST, MOST_ROWS, fewest, plan_groups, w
 from sparsemean._fit.theorems import numbers
 from sparsemean._stats.one_sample_power import TestPower, error_of, power_of, survivable_rows
 from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, plan_fit
-from sparsemean._util.checks import integer, pluralize, real
+from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
 from sparsemean._util.records import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
@@ -146,7 +146,7 @@ def plan(
         integer(value, argument=name, least=1, rule="be a positive integer")
         integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
     n, d = int(n), int(d)
-    power = check_share("power", power)
+    power, contamination = check_share("power", power), fraction_of_rows(contamination)
     made = plan_fit(
         n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes, test=test, target=target,
         alternative=alternative, min_effect=min_effect,

@@ -174,7 +174,7 @@ def compare(
     decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
     rows = [_suspects(design, member) for member in decided.members]
     if request.auto:
-        decided = _allowing(decided, rows)
+        decided = _allowing(decided, rows, own_scale=request.target == "mean" and request.scale is None)
     scale_of_data = _scale(design.table.source) if decided.family.selection.support.size else None
     estimates = [
         _estimate(design, decided, which, rows=rows[which], scale=scale_of_data, seed=seed, began=began, progress=part)
@@ -257,7 +257,7 @@ def decide(
     return Decisions(Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), plans)
 
 
-def _allowing(decided: Decisions, rows: Sequence[RowScores]) -> Decisions:
+def _allowing(decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
     """Decide again for as many bad rows, in both groups of a test, as contradict their label there.
 
     A row with a wrong label is missing in the one group and too much in the other. What is selected for so many bad
@@ -272,6 +272,8 @@ def _allowing(decided: Decisions, rows: Sequence[RowScores]) -> Decisions:
     )
     if not any(map(any, numbers)):
         return decided
+    if own_scale:
+        return replace(decided, notes=(messages.NOT_ALLOWED_FOR, *decided.notes))
     least = min(bad / n for pair, of in zip(numbers, sizes, strict=True) for bad, n in zip(pair, of, strict=True))
     evidence = replace(evidence, numbers=numbers, shares=(least, least))
     family = Family(evidence, select_ranks(evidence, selection=decided.family.rule), decided.family.rule)

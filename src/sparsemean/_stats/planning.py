@@ -171,7 +171,7 @@ def plan_fit(
     >>> plan_fit(600, 100).bucket_sizes
     (1, 2, 4)
     """
-    epsilon, auto = fraction_of_rows(contamination, or_auto=True), is_auto(contamination)
+    auto = is_auto(contamination)
     if n < MIN_ROWS:
         advice = "buckets of rows cannot be formed from fewer"
         raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
@@ -180,9 +180,9 @@ def plan_fit(
     buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
     gaps = one_of(missing, MISSING, argument="missing")
     units = n if n_units is None else n_units
-    if auto and buckets is not None:
-        advice = "the number of buckets rests on it"
-        raise InputError("contamination", "be a number with n_buckets or selection='paper'", repr(AUTO), advice)
+    if auto and (rule == "paper" or isinstance(buckets, str)):  # numbers of buckets rest on it
+        contamination, auto = PAPER_CONTAMINATION, False
+    epsilon = fraction_of_rows(contamination, or_auto=True)
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
     # As published the paper's rule takes the plain ceiling, rounding errors included.

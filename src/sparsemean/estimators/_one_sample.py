@@ -34,7 +34,8 @@ class SparseMean(Selector):
     contamination : "auto" or float in [0, 0.5), default="auto"
         Share ε of rows that may be arbitrary. "auto" allows for as many as lie off together, a fifth of all at most:
         what is selected is real, or more rows are bad than look bad. It allows for none where rows are not screened
-        (``screen_rows=False``, `partial_fit`). ``result_.at`` decides again for another share.
+        (``screen_rows=False``, `partial_fit`). The paper's rule and numbers of buckets rest on a share: there it is
+        0.1, as in the paper's experiments. ``result_.at`` decides again for another share.
     selection : {"fwer", "fdr", "fdr_by", "paper"}, default="fwer"
         Holm (no false feature at all, with probability 1 − level, against any adversary); Benjamini–Hochberg (share of
         false features, independence or positive dependence and no adversary); Benjamini–Yekutieli (the same under any
