@@ -1,4 +1,7 @@
-"""Intervals of selected features cover the mean: at least 0.95 − 2 standard errors of all selected ones."""
+"""Intervals of selected features cover the mean: at least 0.95 − 2 standard errors of all selected ones.
+
+The long version has 200 runs a cell, the short one 8 of half of the cells.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,20 @@ from sparsemean import simulate, sparse_mean
 from adversaries import KINDS, attack
 from conftest import Claims
 
+NOISES = [("t", 1.5), ("t", 3.0), ("pareto", 2.5), ("gaussian", 1.0)]
 SIGNALS = {"weak": 0.45, "strong": 2.0}
 
 
-@pytest.mark.parametrize("noise", [("t", 1.5), ("t", 3.0), ("pareto", 2.5), ("gaussian", 1.0)], ids=str)
+@pytest.mark.parametrize("noise", NOISES, ids=str)
 @pytest.mark.parametrize("strength", SIGNALS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_coverage_after_selection(
     noise: tuple[str, float], strength: str, kind: str, long_version: bool, claims: Claims
 ) -> None:
+    if not long_version and (NOISES.index(noise) + (strength == "weak") + KINDS.index(kind)) % 2:
+        pytest.skip("half of the cells, in the short version")
     draw = simulate.distributions.get(noise[0])
-    runs, mean = 200 if long_version else 20, SIGNALS[strength]
+    runs, mean = 200 if long_version else 8, SIGNALS[strength]
     epsilon, covered, selected = 0.01, 0, 0
     for seed in range(runs):
         X = draw(np.random.default_rng(20_000 + seed), (500, 200), noise[1])

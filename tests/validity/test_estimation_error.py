@@ -8,8 +8,9 @@ On t noise of shape 3.1 the bar of 0.10 is the best that can be done: maximum li
 rows are clean has an expected error of 0.099, and on a given set of seeds it may be above the bar. So there the default
 is asked to meet the bar or to be as good as that.
 
-The short version takes 4 runs a cell and only asks for what holds with a wide margin: the geometric mean over a row of
-cells varies by about 5 % between seeds. The long version takes 50 runs and the bars themselves.
+The short version takes 4 runs of two noises for each attack and only asks for what holds with a wide margin: the
+geometric mean over a row of cells varies by about 5 % between seeds. The long version takes 50 runs of all five, and
+the bars themselves.
 """
 
 from __future__ import annotations
@@ -75,13 +76,19 @@ def cell(distribution: str, shape: float, attack: str, epsilon: float, runs: int
     return {name: float(np.mean(values)) for name, values in errors.items()}
 
 
+def noises_for(attack: str, long_version: bool) -> list[tuple[str, float]]:
+    """All noises, or two of them that go round with the attacks."""
+    first = simulate.attacks.available().index(attack)
+    return NOISES if long_version else [NOISES[(first + step) % len(NOISES)] for step in (0, 2)]
+
+
 def ratio(measured: dict[str, float]) -> float:
     return measured["default"] / min(measured[name] for name in PUBLISHED)
 
 
 @pytest.mark.parametrize(("noise", "bar"), DEFAULT_BARS.items(), ids=str)
 def test_default_error(noise: tuple[str, float], bar: float, long_version: bool, claims: Claims) -> None:
-    runs, judged = (200, 50) if long_version else (12, 12)
+    runs, judged = (200, 50) if long_version else (6, 6)
     errors, likelihood = np.empty(runs), np.empty(runs)
     for seed in range(runs):
         data = simulate.make_contaminated(600, 100, MEANS, distribution=noise[0], shape=noise[1], random_state=seed)
@@ -109,7 +116,7 @@ def told_everything(data: Bunch, dof: float) -> float:
 @pytest.mark.parametrize("attack", simulate.attacks.available())
 def test_against_the_published_methods(attack: str, long_version: bool, claims: Claims) -> None:
     runs = 50 if long_version else 4
-    cells = {noise: cell(*noise, attack, 0.1, runs) for noise in NOISES}
+    cells = {noise: cell(*noise, attack, 0.1, runs) for noise in noises_for(attack, long_version)}
     ratios = {noise: ratio(measured) for noise, measured in cells.items()}
     exact = float(np.mean([measured["exact"] for measured in cells.values()]))
     if long_version:
@@ -121,14 +128,15 @@ def test_against_the_published_methods(attack: str, long_version: bool, claims: 
 
 
 def test_geometric_mean_over_all_attacks(long_version: bool, claims: Claims) -> None:
-    runs = 50 if long_version else 4
-    cells = [cell(*noise, attack, 0.1, runs) for attack in simulate.attacks.available() for noise in NOISES]
+    if not long_version:
+        pytest.skip("each attack by itself, in the short version")
+    attacks = simulate.attacks.available()
+    cells = [cell(*noise, attack, 0.1, 50) for attack in attacks for noise in NOISES]
     geometric = float(np.exp(np.mean([math.log(ratio(measured)) for measured in cells])))
     exact = float(np.mean([measured["exact"] for measured in cells]))
-    if long_version:
-        bar = f"≤ 0.50 over {len(cells)} cells"
-        claims.add("error over the best of five published methods, geometric mean", f"{geometric:.2f}", bar, "0–49")
-        claims.add("support exact over all attacks", f"{exact:.2%}", "≥ 98 %", "0–49")
+    bar = f"≤ 0.50 over {len(cells)} cells"
+    claims.add("error over the best of five published methods, geometric mean", f"{geometric:.2f}", bar, "0–49")
+    claims.add("support exact over all attacks", f"{exact:.2%}", "≥ 98 %", "0–49")
     assert geometric <= 0.5
     assert exact >= 0.98
 

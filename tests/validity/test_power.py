@@ -20,12 +20,17 @@ SMALLEST = {
 @pytest.mark.parametrize("epsilon", SMALLEST)
 @pytest.mark.parametrize("noise", NOISES)
 def test_smallest_mean_found(epsilon: float, noise: str, long_version: bool, claims: Claims) -> None:
-    """n = 2000, d = 20,000, family-wise 5 %, uncorrupted rows, slack kept; twenty means of this size among them."""
+    """n = 2000, d = 20,000, family-wise 5 %, uncorrupted rows, slack kept; twenty means of this size among them.
+
+    The short version has 4000 features, still enough for buckets to say which are ranked, and each noise once.
+    """
+    if not long_version and (list(NOISES).index(noise) + list(SMALLEST).index(epsilon)) % 2:
+        pytest.skip("half of the cells, in the short version")
     draw, shape = simulate.distributions.get(NOISES[noise][0]), NOISES[noise][1]
     mean = SMALLEST[epsilon][noise]
-    runs, found, false = (5 if long_version else 1), 0, 0
+    (runs, d), found, false = (5, 20_000) if long_version else (1, 4000), 0, 0
     for seed in range(runs):
-        X = draw(np.random.default_rng(seed), (2000, 20_000), shape)
+        X = draw(np.random.default_rng(seed), (2000, d), shape)
         X[:, :20] += np.where(np.arange(20) % 2, mean, -mean)
         support = sparse_mean(X, contamination=epsilon, random_state=seed).support
         found += int(np.sum(support < 20))
@@ -43,7 +48,7 @@ def test_smallest_mean_found(epsilon: float, noise: str, long_version: bool, cla
 def test_far_rows_in_the_papers_default_setting(
     distribution: str, shape: float, long_version: bool, claims: Claims
 ) -> None:
-    runs, exact = 50 if long_version else 15, 0
+    runs, exact = 50 if long_version else 4, 0
     for seed in range(runs):
         data = simulate.make_contaminated(
             600, 100, [10, -5, -4, 2], distribution=distribution, shape=shape, attack=None, random_state=seed

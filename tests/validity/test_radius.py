@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from sparsemean import sparse_mean
+from sparsemean import certify, sparse_mean
 
 from conftest import Claims
 
@@ -15,7 +15,7 @@ VALUES = (-1e3, 0.0, 1e3)
 
 
 def selected(X: np.ndarray, sizes: tuple[int, ...], epsilon: float, level: float = 0.1) -> np.ndarray:
-    result = sparse_mean(X, contamination=epsilon, bucket_sizes=sizes, level=level, random_state=4)
+    result = certify(X, contamination=epsilon, bucket_sizes=sizes, level=level, random_state=4)
     flags = np.zeros(X.shape[1], dtype=bool)
     flags[result.support] = True
     return flags
@@ -36,19 +36,22 @@ def can_change(X: np.ndarray, feature: int, rows: int, sizes: tuple[int, ...], e
 @pytest.mark.parametrize("sizes", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("epsilon", [0.0, 1 / 12])
 @pytest.mark.parametrize("positive", [12, 11, 10, 8])
-def test_fixed_threshold_is_exact(sizes: tuple[int, ...], epsilon: float, positive: int, claims: Claims) -> None:
-    """One feature: never with r − 1 rows, always with r (as long as r rows can be searched)."""
+def test_fixed_threshold_is_exact(
+    sizes: tuple[int, ...], epsilon: float, positive: int, long_version: bool, claims: Claims
+) -> None:
+    """One feature: never with r − 1 rows, always with r (as long as r rows can be searched: 3, or 2 in `make test`)."""
     X = np.abs(np.random.default_rng(3).standard_normal((12, 1))) + 0.1
     X[positive:] *= -1
     result = sparse_mean(X, contamination=epsilon, bucket_sizes=sizes, level=0.1, random_state=4)
     radius = int(result.radius[0])
     assert radius >= 1
-    for rows in range(1, min(radius, 4)):
+    searched = 3 if long_version else 2
+    for rows in range(1, min(radius, searched + 1)):
         assert not can_change(X, 0, rows, sizes, epsilon)
     hopeless = any("nothing can be certified" in message for message in result.status.messages)
     name = f"radius by exhaustion, sizes {sizes}, ε = {epsilon:.2g}, {positive} of 12 rows above zero"
     claims.add(name, f"r = {radius}: no change with fewer rows", "never with r − 1", "3")
-    if radius <= 3 and not hopeless:
+    if radius <= searched and not hopeless:
         assert can_change(X, 0, radius, sizes, epsilon)
 
 
@@ -73,7 +76,7 @@ def test_max_contamination_is_where_selection_ends(claims: Claims) -> None:
         if np.isnan(share):
             assert feature not in result.support
             continue
-        at, beyond = (sparse_mean(X, contamination=share + step, random_state=1).support for step in (0.0, 1 / 200))
+        at, beyond = (certify(X, contamination=share + step, random_state=1).support for step in (0.0, 1 / 200))
         assert feature in at
         assert feature not in beyond
     claims.add("max_contamination is where selection ends", "30 of 30 features", "all", "0")
