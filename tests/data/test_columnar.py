@@ -68,9 +68,8 @@ def test_gaps_truths_and_decimals(kind: str) -> None:
     [("x", "text"), (datetime.date(2020, 1, 1), "[dD]ate"), ([1.0], "[lL]ist"), ({"u": 1}, "[sS]truct")],
 )
 def test_what_holds_no_numbers_is_refused(kind: str, value: Any, what: str) -> None:
-    line = (
-        rf"^X must have numeric columns only: got {what}[^;]* in column 'odd' and 1 more; leave it out or convert it$"
-    )
+    shown = "2 columns: 'odd', 'more'" if what == "text" else "column 'odd'; text in column 'more'"
+    line = rf"^X must have numeric columns only: got {what}[^;]* in {shown}; leave it out or convert it$"
     with pytest.raises(InputError, match=line):
         sparse_mean(KINDS[kind]({"a": X[:50, 0], "odd": [value] * 50, "more": ["z"] * 50}))
 

@@ -169,10 +169,10 @@ def test_who_says_so_decides_whether_there_are_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
     assert table.row_names is not None
     assert table.row_names.tolist() == ["s1", "s2"]
-    with pytest.raises(InputError, match=r"got text in column '0' \(row 0: 'a'\)"):
+    with pytest.raises(InputError, match=r"got text in 2 columns: '0' \(row 0: 'a'\), '1'; leave them out with"):
         read(tmp_path, "a,b\n1,2\n", header=False)
     np.save(tmp_path / "x.npy", X)
-    with pytest.raises(InputError, match=r"^--no-header must be left out for all but text: got x\.npy$"):
+    with pytest.raises(InputError, match=r"^--no-header must be left out for all but text and sheets: got x\.npy$"):
         open_file(tmp_path / "x.npy", ReadOptions(header=False))
 
 
@@ -217,11 +217,14 @@ TEXT = "FILE must have numeric columns only: got text in column "
 BROKEN = "FILE must be a complete .csv file: got x.csv ("
 BAD = {
     "text": ("a,city\n1,Paris\n", TEXT + "'city' (row 0: 'Paris'); "
-             "name it with --id or --group, or leave it out with --drop city"),
+             "leave it out with --drop-text or --drop city, or say what one is for: --id, --group, --subject, "
+             "--strata or --pairs NAME"),
     "mixed": ("a,b\n1,2\n2,3 kg\n", TEXT + "'b' (row 1: '3 kg')"),
-    "dates": ("a,day of\n1,2020-01-01\n", TEXT + "'day of' (row 0: "
-              "'2020-01-01'); name it with --id or --group, or leave it out with --drop 'day of'"),
-    "several": ("a,b,c\n1,x,y\n", TEXT + "'b' (row 0: 'x') and 1 more"),
+    "dates": ("a,day of\n1,2020-01-01\n", TEXT.replace("text", "dates") + "'day of' (row 0: '2020-01-01'); "
+              "leave it out with --drop-text or --drop 'day of'"),
+    "several": ("a,b,c,d\n1,x,31.12.2024,y\n,x,31.12.2024,y\n", TEXT.replace("column ", "2 columns: ")
+                + "'b' (row 0: 'x'), 'd'; dates in column 'c'; "
+                "leave them out with --drop-text --missing omit (others have gaps), or say"),
     "underscore": ("a,b\n1,1_0\n", TEXT + "'b' (row 0: '1_0')"),
     "nul inside": ("a,b\n1\0,2\n1,2\n1\x005,2\n", BROKEN + "NUL bytes"),
     "nul later": ("a,b\n1,2\n1\x005,2\n", TEXT + "'a' (row 1: '1\\x005')"),
@@ -236,7 +239,8 @@ BAD = {
     "blank": ("\n \n", BROKEN + "nothing in it)"),
     "header only": ("a,b\n", "FILE must have rows: got x.csv with one line"),
     "one byte": ("a", "FILE must have rows: got x.csv with one line"),
-    "semicolons": ("a;b\n1;2\n", "FILE must have commas between columns: got x.csv with semicolons"),
+    "uneven semicolons": ("a;b\n1;2\n1\n", "FILE must have commas between columns: got x.csv with semicolons; "
+                          "--sep ';' says so"),
 }  # fmt: skip
 
 
@@ -251,8 +255,8 @@ def test_bad_text_gets_one_line(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["a,é\n1,2\n".encode("latin-1"), "a,b\n1,2\n".encode("utf-16"), bytes(range(128, 256)) * 4, b"\x00" * 50],
-    ids=["latin-1", "utf-16", "bytes", "zeros"],
+    ["a,b\n1,2\n".encode("utf-16-le"), bytes(range(128, 256)) * 4, b"\x00" * 50],
+    ids=["utf-16 without a mark", "bytes", "zeros"],
 )
 def test_wrong_encodings(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="save it as UTF-8"):

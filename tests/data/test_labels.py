@@ -165,7 +165,7 @@ def test_annotated_objects_say_their_subjects() -> None:
 
 def test_a_column_nobody_asked_for_is_never_a_reason_to_refuse_a_file(tmp_path: Path) -> None:
     lines = ["donor,a,b", "d,0,0", *(f"d\xe9{k % 3},{k},{k + 1}" for k in range(12))]
-    (tmp_path / "x.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    (tmp_path / "x.csv").write_bytes("\n".join(lines).encode("latin-1").replace(b"\xe9", b"\x81"))
     table = open_file(tmp_path / "x.csv", ReadOptions(drop=("donor",)))
     assert table.repeated == ("donor", 4)
     with pytest.raises(InputError):

@@ -131,10 +131,12 @@ def test_what_holds_no_numbers_is_refused_before_it_is_read(
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", None)
     with pytest.raises(InputError) as caught:
         open_file(path)
-    what = "text" if kind in ("text", "coded") else str(REFUSED[kind].type).partition("<")[0]
+    called = {"text": "text", "coded": "text", "day": "dates"}
+    what = called.get(kind, str(REFUSED[kind].type).partition("<")[0])
     assert str(caught.value) == (
         f"FILE must have numeric columns only: got {what} in column {kind!r}; "
-        f"name it with --id or --group, or leave it out with --drop {kind}"
+        f"leave it out with --drop-text or --drop {kind}, or say what one is for: --id, --group, --subject, "
+        "--strata or --pairs NAME"
     )
     monkeypatch.undo()
     np.testing.assert_array_equal(open_file(path, ReadOptions(drop=(kind,))).values, X[:, :1])

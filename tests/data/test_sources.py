@@ -97,7 +97,7 @@ BAD_ARRAYS = {
     "X must be numeric: got dtype <U1": np.array([["a", "b"]] * 9),
     "X must be numeric: got dtype datetime64": np.zeros((9, 2), dtype="datetime64[s]"),
     "X must be a matrix of numbers": [[1, 2], [3]],
-    "X must have numeric columns only: got column 'n'": FRAME.assign(n="x"),
+    "X must have numeric columns only: got text in column 'n'": FRAME.assign(n="x"),
 }
 
 
@@ -159,7 +159,7 @@ def npy(shape: tuple[int, int]) -> bytes:
 
 
 FILES = {
-    "x.txt": (b"1,2", "FILE must end in .npy, "),
+    "x.doc": (b"1,2", "FILE must end in .npy, "),
     "empty.npy": (b"", "FILE must be a complete .npy file of numbers"),
     "garbage.npy": (b"hello there", "FILE must be a complete .npy file of numbers"),
     "negative.npy": (npy((128, -5)), "X must have features: got -5 feature(s) (shape=(128, -5))"),

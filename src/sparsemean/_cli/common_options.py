@@ -230,11 +230,17 @@ def combine_options(*options: Option) -> Option:
     return decorate
 
 
+def _share(written: str, parameter: click.Parameter, context: click.Context) -> float:
+    """Return a share that is written as a number or in percent."""
+    number: float = click.FLOAT(written.removesuffix("%"), parameter, context)
+    return number / 100 if written.endswith("%") else number
+
+
 def shares(context: click.Context, parameter: click.Parameter, value: Any) -> str | float | tuple[float, ...]:
-    """Return "auto", a number, or a number for each of two groups that are written with a comma between them."""
+    """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
     if is_auto(value):
         return AUTO
-    shares = tuple(click.FLOAT(part, parameter, context) for part in str(value).split(","))
+    shares = tuple(_share(part.strip(), parameter, context) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
 
@@ -244,10 +250,17 @@ file_options = combine_options(
     click.option("--drop", multiple=True, metavar="NAME", help="Leave this column out; *, ? and repeats allowed."),
     click.option("--layer", metavar="NAME", help="Layer of an .h5ad file, in place of X."),
     click.option("--dataset", metavar="NAME", help="Array inside an .h5, .zarr or .npz file."),
+    click.option("--drop-text", is_flag=True, help="Leave out all columns that hold no numbers."),
     click.option("--header/--no-header", default=None, help="Whether a text's first line names columns."),
+    click.option("--sep", metavar="SIGN", help="What stands between columns of a text: ; , | tab  [default: judged]."),
+    click.option("--decimal", metavar="SIGN", help="Decimal mark of a text: . or ,  [default: judged]."),
+    click.option("--encoding", metavar="NAME", help="Encoding of a text: utf-8, utf-16, cp1252  [default: judged]."),
+    click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file  [default: the first]."),
 )
-"""What of a file is meant."""
-IN_FILE = ("id", "select", "drop", "layer", "dataset", "header")
+"""What of a file is meant, and how it is written."""
+IN_FILE = (
+    "id", "select", "drop", "drop_text", "layer", "dataset", "header", "sep", "decimal", "encoding", "sheet",
+)  # fmt: skip
 error_options = combine_options(
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
     click.option(

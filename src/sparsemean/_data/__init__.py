@@ -18,6 +18,10 @@ READERS = {
     ".tsv": "csv.read_csv",
     ".csv.gz": "csv.read_csv",
     ".tsv.gz": "csv.read_csv",
+    ".txt": "csv.read_csv",
+    ".txt.gz": "csv.read_csv",
+    ".xlsx": "excel.read_excel",
+    ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
     ".feather": "frames.read_feather",
     ".mtx": "sparse.read_mtx",
@@ -68,8 +72,7 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
-    if wanted.header is not None and READERS[ending] != "csv.read_csv":
-        raise InputError("--header" if wanted.header else "--no-header", "be left out for all but text", path.name)
+    _refuse_ways(path, ending, wanted)
     read = _function(READERS[ending])
     try:
         before = fingerprint_of(path)
@@ -77,6 +80,19 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
     return replace(table, file=before, repeated=table.repeated or _repeated_id(table, wanted))
+
+
+def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
+    """Refuse choices on how a file is written that its kind leaves no doubt about."""
+    kind, given = READERS[ending].partition(".")[0], "--header" if wanted.header else "--no-header"
+    if wanted.header is not None and kind not in ("csv", "excel"):
+        raise InputError(given, "be left out for all but text and sheets", path.name)
+    for option, kinds, rule in (
+        ("sep", ("csv",), "text"), ("encoding", ("csv",), "text"), ("decimal", ("csv", "excel"), "text and sheets"),
+        ("sheet", ("excel",), ".xlsx files"),
+    ):  # fmt: skip
+        if getattr(wanted, option) is not None and kind not in kinds:
+            raise InputError(f"--{option}", f"be left out for all but {rule}", path.name)
 
 
 def _repeated_id(table: Table, wanted: ReadOptions) -> tuple[str, int] | None:

@@ -1,29 +1,46 @@
-"""Text with commas or tabs between columns: what its first lines say, and one walk over its bytes."""
+"""Text with commas, tabs or semicolons between columns: what its first lines say, and one walk over its bytes."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import os
 import re
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Recoder, dialect_of, split
+from sparsemean._data.numerals import Numerals, listed
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Dense
-from sparsemean._data.table import FileContext, Names, ReadOptions, Table, as_names, check_names, chosen, not_numeric
+from sparsemean._data.table import (
+    MOST_LOOKED_AT,
+    FileContext,
+    Names,
+    ReadOptions,
+    Table,
+    as_names,
+    check_names,
+    chosen,
+    left_out,
+    not_numeric,
+)
 from sparsemean._kernels import cells
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
 Floats = npt.NDArray[np.float64]
+Refused = dict[int, tuple[str, str]]
+"""Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
-NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)", re.ASCII)
+BREAKS = re.compile(rb"[\r\n]*")
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
 NUMBERED = "the first line was read as names of columns, though it holds values; --no-header reads it as a row"
@@ -35,22 +52,24 @@ SPARE = "the last column, which has neither a name nor values, was left out"
 class Heading:
     """The columns of a text: their names, those of features if written, which are features, and what else is read.
 
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects.
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves`` those
+    left out that have two values in the first lines.
     """
 
     names: list[str]
     labels: Names | None
-    separator: int
+    dialect: Dialect
     features: IntArray
     of_rows: dict[str, int]
     watched: tuple[int, ...]
+    halves: tuple[int, ...]
     notes: tuple[str, ...]
     spare: bool
 
     @property
     def texts(self) -> list[int]:
         """Columns that are read as text."""
-        return sorted({*self.of_rows.values(), *self.watched})
+        return sorted({*self.of_rows.values(), *self.watched, *self.halves})
 
     @property
     def roles(self) -> npt.NDArray[np.int64]:
@@ -66,33 +85,27 @@ class Heading:
             return values[:, :-1], self.labels[:-1] if self.labels is not None else None, (*self.notes, SPARE)
         return values, self.labels, self.notes
 
-    def refusal(self, bad: dict[int, str]) -> InputError:
-        """Refuse columns of text, the first with a row and what stands there."""
-        return not_numeric("FILE", [self.names[column] for column in sorted(bad)], "text", bad[min(bad)])
-
     def complaint(self, text: bytes, how: int) -> str:
         """Say what is wrong with the line that ``text`` begins with."""
         if how == cells.AFTER_QUOTE:
             return "has text after a closing quote"
         end = end_of_line(text, 0)
-        count = len(split(text[:end], chr(self.separator)))
+        count = len(split(text[:end].decode(errors="replace"), self.dialect.separator))
         return f"has {count} cell(s) where the first line has {len(self.names)}"
 
 
-def understand(lines: list[bytes], separator: str, wanted: ReadOptions, opened: FileContext) -> Heading:
-    """Tell from one or two lines what the columns are; without a ``separator``, also what stands between them."""
-    if any(b"\0" in line for line in lines):
-        raise opened.broken("NUL bytes; save it as UTF-8")
-    separator = separator or ("\t" if b"\t" in lines[0] and b"," not in lines[0] else ",")
-    try:
-        first, *rest = (split(line, separator) for line in lines)
-    except UnicodeDecodeError as error:
-        raise InputError("FILE", "be text in UTF-8", f"{opened.name} ({error.reason})", "save it as UTF-8") from error
-    if len(first) == 1 and (other := next((c for c in ";\t," if c in first[0]), None)):
-        what = {";": "semicolons", "\t": "tabs", ",": "commas"}[other]
-        raise InputError("FILE", f"have {_called(separator)} between columns", f"{opened.name} with {what}")
+def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileContext) -> Heading:
+    """Tell from the first lines what the columns are, and what stands between them unless options say so."""
+    dialect = dialect_of(lines, usual, wanted)
+    rows = [split(line, dialect.separator) for line in lines]
+    if len(rows[0]) == 1 and (other := next((sign for sign in SEPARATORS if sign in rows[0][0]), None)):
+        rule = f"have {SEPARATORS.get(dialect.separator, dialect.separator)} between columns"
+        raise InputError("FILE", rule, f"{opened.name} with {SEPARATORS[other]}", f"--sep {quote(other)} says so")
+    if dialect.decimal == ",":
+        rows = [[cell.translate(SWAPPED) for cell in row] for row in rows]
+    first, *rest = rows
     named = _is_header(first) if wanted.header is None else wanted.header
-    names = first if named else [str(column) for column in range(len(first))]
+    names = split(lines[0], dialect.separator) if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1 and not NUMBER.fullmatch(rest[0][0]):
         names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
@@ -103,11 +116,27 @@ def understand(lines: list[bytes], separator: str, wanted: ReadOptions, opened: 
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
     features = chosen(names, wanted)
     labels = check_names([names[column] for column in features], features.size) if named else None
-    return Heading(
-        names, labels, ord(separator), features,
-        {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()},
-        _watched(names, wanted, features), notes, spare and features[-1] == len(names) - 1,
-    )  # fmt: skip
+    of_rows = {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()}
+    watched = _watched(names, wanted, features)
+    others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
+    halves = tuple(islice((column for column in others if _is_halved(rest, column, len(names))), MOST_LOOKED_AT))
+    words = [names[k] for k in features if _first_in(rest, k, len(names)) in TRUE_OR_FALSE]
+    if words:
+        notes = (*notes, f"true and false were read as 1 and 0 in {listed(words)}")
+    spare = spare and features[-1] == len(names) - 1
+    return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
+
+
+def _is_halved(rows: list[list[str]], column: int, width: int) -> bool:
+    """Whether a column has two values in some rows, gaps not counted, that are not both numbers."""
+    found = {row[column] for row in rows if len(row) == width} - {"", *cells.MISSING}
+    return len(found) == 2 and not all(NUMBER.fullmatch(cell) for cell in found)
+
+
+def _first_in(rows: list[list[str]], column: int, width: int) -> str:
+    """Return the first cell of a column in some rows that is no gap."""
+    found = (row[column] for row in rows if len(row) == width)
+    return next((cell for cell in found if cell and cell not in cells.MISSING), "")
 
 
 def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
@@ -122,16 +151,6 @@ def _only(names: list[str], name: str, argument: str) -> int:
     if names.count(name) > 1:
         raise InputError(argument, "name one column of the file", f"{name!r}, {names.count(name)} of them")
     return names.index(name)
-
-
-def _called(separator: str) -> str:
-    return "tabs" if separator == "\t" else "commas"
-
-
-def split(line: bytes, separator: str) -> list[str]:
-    """Return the cells of one line."""
-    rows = csv.reader([line.decode().strip("\r\n")], delimiter=separator, skipinitialspace=True)
-    return [cell.strip() for cell in next(rows, [])]
 
 
 def end_of_line(text: bytes, at: int) -> int | None:
@@ -171,30 +190,36 @@ def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
 # Text with commas or tabs between columns: one walk over the bytes, numbers exactly as they are written.
 
 READ_AT_ONCE = 8_000_000
+JUDGED_BY, MOST_BYTES = 100, 64_000
+"""Lines by which a text is judged, and bytes of them: two are always looked at."""
+ODD_AT_ONCE = 32_768
+"""Cells that are not plain numbers and are put off until that many are there."""
+TRUE_OR_FALSE = {*cells.TRUE, *cells.FALSE}
+SWAPPED = str.maketrans(",.", ".,")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def read_csv(path: Path, wanted: ReadOptions) -> Table:
-    """Read a .csv or .tsv file, or one of them in .gz."""
-    tabs = path.name.lower().removesuffix(".gz").endswith(".tsv")
-    opened = FileContext(path.name, ".tsv file" if tabs else ".csv file")
+    """Read a .csv, .tsv or .txt file, or one of them in .gz."""
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    opened = FileContext(path.name, f"{ending} file")
     with opened.reading(), path.open("rb") as raw:
         file: Any = gzip.GzipFile(fileobj=raw) if path.name.lower().endswith(".gz") else raw
         size = os.fstat(raw.fileno()).st_size
         if size == 0:  # files that the kernel makes up have no size, and some of them no end
             raise opened.broken("nothing in it")
-        return _Text(file, opened, raw, size).table(wanted, "\t" if tabs else ",")
+        return Text(file, opened, raw, size).table(wanted, "," if ending == ".csv" else "\t")
 
 
 def read_standard_input(wanted: ReadOptions) -> Table:
-    """Read text with commas, or with tabs if its first line has no comma, from standard input."""
+    """Read text from standard input."""
     opened = FileContext("standard input", "text with commas")
     with opened.reading():
-        return _Text(sys.stdin.buffer, opened).table(wanted)
+        return Text(sys.stdin.buffer, opened).table(wanted)
 
 
-class _Text:
+class Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
     def __init__(self, file: IO[bytes], opened: FileContext, raw: IO[bytes] | None = None, size: int = 0) -> None:
@@ -203,81 +228,141 @@ class _Text:
         self.values: npt.NDArray[np.float64] = np.empty((0, 0))
         self.texts: list[list[str]] = []
 
-    def table(self, wanted: ReadOptions, separator: str = "") -> Table:
+    def table(self, wanted: ReadOptions, usual: str = ",") -> Table:
         """Read everything."""
         wanted.refuse("layer", "dataset", kind="text")
-        found = self._heading(separator, wanted)
-        self.values = np.empty((self._most_lines(found), found.features.size))
-        self.texts = [[] for _ in found.texts]
-        self._read_lines(found)
-        while not self.ended:
+        self.recode = Recoder(wanted.encoding, self.opened.name)
+        lines, end = self._first_lines()
+        found = understand(lines, usual, wanted, self.opened)
+        first = self.text if found.labels is None else self.text[end:]
+        bad = self._begin(found, first)
+        dropped: dict[str, str] = {}
+        if bad and wanted.drop_text:  # before room is made for what will not be used
+            dropped = self._remarks(found, bad)
+            found = understand(lines, usual, replace(wanted, drop=(*wanted.drop, *dropped)), self.opened)
+            bad = self._begin(found, first)
+        while not (self.ended or (bad and not wanted.drop_text and self.n_read >= READ_AT_ONCE)):
             self._read_more()
-            self._read_lines(found)
+            bad = self._read_lines(found)
+        bad = self.numerals.refused(partial(self._column, found)) if self.ended else bad
+        if bad and not wanted.drop_text:
+            raise self._refusal(found, bad)
         if self.text.strip():
             raise self.opened.broken(f"a quote that is never closed in row {self.rows}")
         if self.rows == 0:
             raise InputError("FILE", "have rows", f"{self.opened.name} with one line")
+        return self._finished(found, bad, dropped)
+
+    def _begin(self, found: Heading, text: bytes) -> Refused:
+        """Read the first lines below a heading, and return columns that hold no numbers."""
+        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect)
+        self.values = np.empty((self._most_lines(found), found.features.size))
+        self.texts = [[] for _ in found.texts]
+        return self._read_lines(found)
+
+    def _column(self, found: Heading, column: int) -> Floats:
+        """Return what has been read of a column of features."""
+        return self.values[: self.rows, found.roles[column]]
+
+    def _remarks(self, found: Heading, bad: Refused) -> dict[str, str]:
+        """Return the names of columns that hold no numbers, and what is to be said of each that is left out."""
+        out = {}
+        for column, (kind, where) in sorted(bad.items()):
+            numbers = bool(np.isfinite(self._column(found, column)).any())
+            out[found.names[column]] = f"numbers, but for {where}" if numbers else kind.replace("text", "")
+        return out
+
+    def _refusal(self, found: Heading, bad: Refused) -> InputError:
+        """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
+        others = np.isin(found.features, sorted(bad), invert=True)
+        gaps = bool(np.isnan(self.values[: self.rows, others]).any())
+        columns = {found.names[column]: kind for column, (kind, _) in sorted(bad.items())}
+        first = bad[min(bad)][1]
+        return not_numeric("FILE", columns, first, also=" --missing omit (others have gaps)" if gaps else "")
+
+    def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
+        """Return the table, without the columns of ``bad``."""
         values, names, notes = found.trimmed(self.values[: self.rows])
+        dropped |= self._remarks(found, bad)
+        if bad:
+            keep = np.isin(found.features[: values.shape[1]], sorted(bad), invert=True)
+            values, names = values[:, keep], None if names is None else names[keep]
+            if not keep.any():
+                raise InputError("FILE", "have columns left to look at", f"none of {len(found.names)}")
+        kept = {int(column): found.names[column] for column in found.features if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
-        groups = labels.pop("group", None)
-        ids = as_names(texts[found.of_rows["id"]]) if "id" in found.of_rows else None
-        subjects = next(filter(None, (repeated(found.names[at], texts[at]) for at in found.watched)), None)
-        return Table(Dense(values), names, notes, ids, groups, columns=labels, repeated=subjects)
+        return Table(
+            Dense(values),
+            names,
+            (*self._dialect_note(found), *notes, *([left_out(dropped)] if dropped else []), *self.numerals.notes(kept)),
+            as_names(texts[found.of_rows["id"]]) if "id" in found.of_rows else None,
+            labels.pop("group", None),
+            columns=labels,
+            repeated=next(filter(None, (repeated(found.names[at], texts[at]) for at in found.watched)), None),
+            two_valued=tuple(found.names[at] for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2),
+        )
 
-    def _heading(self, separator: str, wanted: ReadOptions) -> Heading:
-        """Learn what the first two lines say, and step over the first if it holds names."""
+    def _dialect_note(self, found: Heading) -> list[str]:
+        """Say how the text was judged to be written, where that is not what its name promises."""
+        judged = " and ".join(found.dialect.judged)
+        if not judged and not self.recode.note:
+            return []
+        return [f"read as {self.recode.note or 'text'}" + (f" with {judged}" if judged else "")]
+
+    def _first_lines(self) -> tuple[list[str], int]:
+        """Return some lines, two at least if there are so many, and where the first of them ends."""
         lines: list[bytes] = []
-        ends = [0]
+        at = first = 0
         self._read_more()
         self.text = self.text.removeprefix(BYTE_ORDER_MARK)
-        while len(lines) < 2:
-            ends[-1] = len(self.text) - len(self.text[ends[-1] :].lstrip(b"\r\n"))  # one by one millions take long
-            end = end_of_line(self.text, ends[-1])
-            if end is None and self.ended:
+        while len(lines) < JUDGED_BY and (len(lines) < 2 or at < MOST_BYTES):
+            at = BREAKS.match(self.text, at).end()  # type: ignore[union-attr]  # one by one millions take long
+            end = end_of_line(self.text, at)
+            if end is None and (self.ended or len(lines) > 1):
                 break
             if end is None:
                 self._read_more()
                 continue
-            line = self.text[ends[-1] : end]
-            if line.strip():
-                lines.append(line)
-                ends.append(end)
-            else:
-                ends[-1] = end
+            if self.text[at:end].strip():
+                lines.append(self.text[at:end])
+                first = first or end
+            at = end
         if not lines:
             raise self.opened.broken("a quote that is never closed" if self.text.strip() else "nothing in it")
-        found = understand(lines, separator, wanted, self.opened)
-        if found.labels is not None:
-            self.text = self.text[ends[1] :]
-        return found
+        if any(b"\0" in line for line in lines[:2]):
+            raise self.opened.broken("NUL bytes; save it as UTF-8, or name its encoding with --encoding")
+        try:
+            return [lines[0].decode(), *(line.decode(errors="replace") for line in lines[1:])], first
+        except UnicodeDecodeError as error:
+            raise self.recode.refusal(error) from error
 
     def _read_more(self) -> None:
         """Read as much again as is waiting, so that a line that does not end is not walked over too often."""
         if len(self.text) >= READ_AT_ONCE and b"\0" in self.text:  # a hole in a file: it would be held whole
             raise self.opened.broken("NUL bytes; save it as UTF-8")
-        more = self.file.read(max(READ_AT_ONCE, len(self.text)))
+        read = self.file.read(max(READ_AT_ONCE, len(self.text)))
+        more = self.recode(read)
         self.n_read += len(more)
-        self.ended = not more
+        self.ended = not read
         self.text += more if more or self.text.endswith((b"\n", b"\r")) else b"\n"
 
-    def _read_lines(self, found: Heading) -> None:
-        """Use up the complete lines of the text."""
+    def _read_lines(self, found: Heading) -> Refused:
+        """Use up the complete lines of the text, and return columns that hold no numbers so far."""
         last = len(self.text) - (self.text.endswith(b"\r") and not self.ended)  # its line feed may be still to come
         end = max(self.text.rfind(b"\n", 0, last), self.text.rfind(b"\r", 0, last)) + 1
-        text: npt.NDArray[np.uint8] = np.frombuffer(self.text, dtype=np.uint8, count=end)
+        canonical = found.dialect.canonical(self.text)
+        text: npt.NDArray[np.uint8] = np.frombuffer(canonical, dtype=np.uint8, count=end)
         roles, used, how = found.roles, 0, cells.NO_ROOM
-        odd = np.empty((4096 + 2 * roles.size, 4), dtype=np.int64)
+        odd = np.empty((ODD_AT_ONCE + 2 * roles.size, 4), dtype=np.int64)
         spans = np.empty((self._most_lines(found), len(found.texts), 2), dtype=np.int64)
         while how == cells.NO_ROOM:
             room = self.values[self.rows :].view(np.uint64)
-            lines, done, n_odd, how = cells.read_lines(text[used:], found.separator, roles, room, spans, odd)
-            part = self.text[used : used + done]
-            self._settle(found, part, odd[:n_odd])
-            ends = spans[:lines].transpose(1, 2, 0).tolist()
-            for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
-                errors = "replace" if column in found.watched else "strict"  # what nobody asked for is never refused
-                texts += [text_of(part, a, b, errors) for a, b in zip(first, last, strict=True)]
+            lines, done, n_odd, how = cells.read_lines(text[used:], found.dialect.byte, roles, room, spans, odd)
+            if n_odd:
+                read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
+                self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
+            self._keep_texts(found, self.text[used : used + done], spans[:lines])
             self.rows += lines
             used += done
             if how == cells.NO_ROOM and self.rows == self.values.shape[0]:
@@ -285,20 +370,15 @@ class _Text:
         self.text = self.text[used:]
         if how != cells.ALL:
             raise self.opened.broken(f"row {self.rows} {found.complaint(self.text, how)}")
+        return self.numerals.texts()
 
-    def _settle(self, found: Heading, text: bytes, odd: npt.NDArray[np.int64]) -> None:
-        """Read the numbers that the walk left open, and refuse text."""
-        bad: dict[int, str] = {}
-        for line, column, first, last in odd.tolist():
-            cell = text[first:last].decode(errors="replace")
-            try:
-                if not cell.isascii() or "_" in cell:
-                    raise ValueError
-                self.values[self.rows + line, found.roles[column]] = float(cell)
-            except ValueError:
-                bad.setdefault(column, f"row {self.rows + line}: {cell[:40]!r}")
-        if bad:
-            raise found.refusal(bad)
+    def _keep_texts(self, found: Heading, text: bytes, spans: npt.NDArray[np.int64]) -> None:
+        """Keep the columns that are read as text."""
+        ends = spans.transpose(1, 2, 0).tolist()
+        asked_for = set(found.of_rows.values())
+        for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
+            errors = "strict" if column in asked_for else "replace"  # what nobody asked for is never refused
+            texts += [text_of(text, a, b, errors) for a, b in zip(first, last, strict=True)]
 
     def _most_lines(self, found: Heading) -> int:
         """Return how many lines can be among the bytes that wait: a line has a byte for each column at least."""

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
+    MOST_LOOKED_AT,
     NOTHING,
     Columns,
     FileContext,
@@ -25,6 +27,7 @@ from sparsemean._data.table import (
     check_matrix,
     check_names,
     chosen,
+    left_out,
     not_numeric,
 )
 from sparsemean._util.files import refuse_endless
@@ -57,14 +60,17 @@ def read_arrow(X: Any, feature_names: Any = None) -> Table:
 class Layout:
     """Which columns of a schema are features, which say something of rows, and the type of the values.
 
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects.
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves``
+    those left out that may have two values.
     """
 
     features: IntArray
     names: Names
     of_rows: dict[str, int]
     watched: dict[str, int]
+    halves: dict[str, int]
     dtype: np.dtype[Any]
+    notes: tuple[str, ...] = ()
 
 
 def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
@@ -78,14 +84,20 @@ def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
     names = check_names([every[column] for column in features], features.size)
     assert names is not None
     types = [kinds[column] for column in features]
-    bad = [k for k, kind in enumerate(types) if not is_numeric(kind)]
+    bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
+    if bad and not wanted.drop_text:
+        raise not_numeric(argument, bad)
     if bad:
-        raise not_numeric(argument, names[bad].tolist(), _called(types[bad[0]]))
+        found = layout(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
+        return replace(found, notes=(left_out(bad),))
     dtype = np.dtype(np.float32 if all(str(kind) == "float" for kind in types) else np.float64)
     of_rows = {option: _only(schema, name, f"--{option}") for option, name in wanted.of_rows.items()}
     known = {*names, *wanted.of_rows.values()}
-    left_out = likely(name for name in every if name not in known) if wanted.independent else []
-    return Layout(features, names, of_rows, {name: every.index(name) for name in left_out}, dtype)
+    rest = {name: column for column, name in enumerate(every) if name not in known}
+    halves = {name: column for name, column in rest.items() if _called(kinds[column]) in ("text", "bool")}
+    watched = {name: rest.pop(name) for name in likely(rest)} if wanted.independent else {}
+    halves = dict(islice(((name, at) for name, at in halves.items() if name not in watched), MOST_LOOKED_AT))
+    return Layout(features, names, of_rows, watched, halves, dtype)
 
 
 def is_numeric(kind: Any) -> bool:
@@ -153,6 +165,19 @@ class Batches(Source):
                 out += batch.column(0).to_pylist()
         return out
 
+    def has_two_values(self, column: int) -> bool:
+        """Whether a column has two values, not counting gaps; it is read until there is a third."""
+        import pyarrow as pa
+
+        found: set[Any] = set()
+        with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
+            for _, batch in self._complete(np.array([column])):
+                batch.validate(full=True)
+                found.update(batch.column(0).unique().drop_null().to_pylist())
+                if len(found) > 2:
+                    break
+        return len(found) == 2
+
     def _complete(self, columns: IntArray) -> Iterator[tuple[int, Any]]:
         """Yield pieces, no more and no fewer values than promised."""
         left = columns.size * self.shape[0]
@@ -173,10 +198,12 @@ def table_of(source: Batches) -> Table:
     return Table(
         source,
         source.found.names,
+        source.found.notes,
         row_names=None if ids is None else as_names(ids),
         groups=labels.pop("group", None),
         columns=labels,
         repeated=_subjects(source),
+        two_valued=tuple(name for name, column in source.found.halves.items() if source.has_two_values(column)),
     )
 
 
@@ -219,6 +246,8 @@ def _index_columns(schema: Any) -> list[str]:
 def _called(kind: Any) -> str:
     """Name a type that holds no numbers."""
     outer, _, inner = str(kind).partition("<")
+    if outer.startswith(("date", "time", "duration")):
+        return "dates"
     return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
 
 
@@ -341,9 +370,10 @@ def matches_pandas(X: Any) -> bool:
 
 def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
     """Take a frame whose columns are all numeric."""
-    text = [str(name) for name, dtype in frame.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
-    if text:
-        raise InputError("X", "have numeric columns only", f"column {text[0]!r}", "leave it out or convert it")
+    kinds = ((str(name), getattr(dtype, "kind", "O")) for name, dtype in frame.dtypes.items())
+    bad = {name: "dates" if kind in "mM" else "text" for name, kind in kinds if kind not in "fiub"}
+    if bad:
+        raise not_numeric("X", bad)
     names = check_names(frame.columns if feature_names is None else feature_names, frame.shape[1])
     rows = None if type(frame.index).__name__ == "RangeIndex" else as_names(frame.index)
     types = set(frame.dtypes)
@@ -373,13 +403,14 @@ def read_polars(X: Any, feature_names: Any = None) -> Table:
         raise InputError("X", "be a data frame", "a LazyFrame of polars", "call .collect() first")
     import polars as pl
 
-    kinds = X.dtypes
-    text = [k for k, kind in enumerate(kinds) if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null))]
-    if text:
-        what = (
-            "text" if kinds[text[0]] in (pl.String, pl.Categorical, pl.Enum) else str(kinds[text[0]]).partition("(")[0]
-        )
-        raise not_numeric("X", [X.columns[k] for k in text], what)
+    kinds, texts = X.dtypes, (pl.String, pl.Categorical, pl.Enum)
+    bad = {
+        name: "dates" if kind.is_temporal() else "text" if kind in texts else str(kind).partition("(")[0]
+        for name, kind in zip(X.columns, kinds, strict=True)
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null))
+    }
+    if bad:
+        raise not_numeric("X", bad)
     dtype = np.dtype(np.float32 if kinds and all(kind == pl.Float32 for kind in kinds) else np.float64)
     check_matrix(X.shape, dtype)
     names = check_names(X.columns if feature_names is None else feature_names, X.width)

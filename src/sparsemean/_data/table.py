@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -132,7 +132,13 @@ class ReadOptions:
     dataset
         Array inside an .h5, .zarr or .npz file.
     header
-        Whether the first line of a text names the columns; None: judged by what stands in it.
+        Whether the first line of a text, or row of a sheet, names the columns; None: judged by what stands in it.
+    sep, decimal, encoding
+        What stands between the columns of a text, its decimal mark and its encoding; None: judged by what stands in it.
+    sheet
+        Sheet of an .xlsx file; None: the first.
+    drop_text
+        Whether columns that hold no numbers are left out rather than refused.
     """
 
     id: str | None = None
@@ -145,6 +151,11 @@ class ReadOptions:
     layer: str | None = None
     dataset: str | None = None
     header: bool | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    drop_text: bool = False
 
     @property
     def of_rows(self) -> dict[str, str]:
@@ -201,20 +212,42 @@ def _matching(
     return found
 
 
-# Columns that hold no numbers, refused in one line that says what can be done.
+# Columns that hold no numbers, refused in one line that says what can be done, or left out.
 
-MOST_NAMED = 3
+MOST_NAMED = 8
+MOST_LOOKED_AT = 20
+"""Columns left out that are looked at for two values."""
 
 
-def not_numeric(argument: str, names: Sequence[str], kind: str, where: str = "") -> InputError:
-    """Refuse the first of ``names``, say how many more there are and what to do: options in files, code in memory."""
-    received = f"{kind} in column {names[0]!r}" + (f" ({where})" if where else "")
-    if len(names) > 1:
-        received += f" and {len(names) - 1} more"
-    drop = " ".join(f"--drop {quote(name)}" for name in names[:MOST_NAMED])
-    in_file = f"name it with --id or --group, or leave it out with {drop}"
-    advice = in_file if argument == "FILE" else "leave it out or convert it"
-    return InputError(argument, "have numeric columns only", received, advice)
+def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, also: str = "") -> InputError:
+    """Refuse columns by name and kind, all of them, and say what to do: options in files, code in memory.
+
+    ``where`` shows what stands in the first of them, ``also`` is what else the rest of the file will ask for.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, kind in columns.items():
+        kinds.setdefault(kind, []).append(name)
+    shown: list[str] = []
+    for kind, names in kinds.items():
+        first = f" ({where})" if where and not shown else ""
+        more = [repr(name) for name in names[1:]]
+        number = f"{len(names)} columns: " if more else "column "
+        shown.append(f"{kind} in {number}{', '.join([repr(names[0]) + first, *more[: MOST_NAMED - 1]])}")
+        shown[-1] += f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    if argument != "FILE":
+        return InputError(argument, "have numeric columns only", "; ".join(shown), "leave it out or convert it")
+    out = f"leave {'it' if len(columns) == 1 else 'them'} out with --drop-text{also}"
+    if len(columns) == 1:
+        out += f" or --drop {quote(next(iter(columns)))}"
+    advice = f"{out}, or say what one is for: --id, --group, --subject, --strata or --pairs NAME"
+    return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
+
+
+def left_out(columns: Mapping[str, str]) -> str:
+    """Say which columns were left out for their kind."""
+    names = [f"{name!r} (dates)" if kind == "dates" else repr(name) for name, kind in columns.items()]
+    number = f"{len(names)} columns" if len(names) > 1 else "a column"
+    return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"
 
 
 # Columns that lie apart in memory, as in data frames of several types: stacked a few at a time.
@@ -324,6 +357,8 @@ class Table:
     """The subject, the stratum and the pair of each row, by the name of the option that asked for them."""
     repeated: tuple[str, int] | None = None
     """A column that names subjects, if nobody asked for it and there are many rows a subject; and their number."""
+    two_valued: tuple[str, ...] = ()
+    """Columns left out that have two values: they may say which of two groups a row is of."""
 
     @property
     def shape(self) -> tuple[int, int]:
