@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.repeats import MOST_NAMES, repeated
+from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers
+from sparsemean._data.source import Dense
 from sparsemean._data.table import NOTHING, ReadOptions, Table, fingerprint_of
+from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
 READERS = {
@@ -30,8 +32,12 @@ READERS = {
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
+    ".duckdb": "databases.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
+NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
+DATABASE = "duckdb:"
+"""What the address of a table in a database begins with, whatever the ending of its file."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
 OBJECTS = (
@@ -65,10 +71,14 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     if str(path) == "-":
         from sparsemean._data import csv
 
-        return csv.read_standard_input(wanted)
+        return _looked_at(csv.read_standard_input(wanted), wanted)
     from sparsemean._util.files import refuse_endless
 
     ending = ending_of(path)
+    if str(path).startswith(DATABASE):
+        from sparsemean._data import databases
+
+        path, wanted = databases.located(str(path), wanted)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
@@ -79,7 +89,20 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         table: Table = read(path, wanted)
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
-    return replace(table, file=before, repeated=table.repeated or _repeated_id(table, wanted))
+    return replace(_looked_at(table, wanted), file=before)
+
+
+def _looked_at(table: Table, wanted: ReadOptions) -> Table:
+    """Return a table with what its columns look like: names of rows, subjects, groups."""
+    repeats = table.repeated or _repeated_id(table, wanted)
+    if table.feature_names is None:
+        return replace(table, repeated=repeats)
+    names = table.feature_names.tolist()
+    values = table.values if isinstance(table.source, Dense) else None
+    ids = [name for name in row_numbers(names, values) if name != wanted.id]
+    notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
+    halves = () if values is None else tuple(group_names(names, values))
+    return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=(*table.two_valued, *halves))
 
 
 def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
@@ -88,7 +111,7 @@ def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:
     if wanted.header is not None and kind not in ("csv", "excel"):
         raise InputError(given, "be left out for all but text and sheets", path.name)
     for option, kinds, rule in (
-        ("sep", ("csv",), "text"), ("encoding", ("csv",), "text"), ("decimal", ("csv", "excel"), "text and sheets"),
+        ("sep", ("csv",), "text"), ("encoding", ("csv",), "text"), ("decimal", ("csv",), "text"),
         ("sheet", ("excel",), ".xlsx files"),
     ):  # fmt: skip
         if getattr(wanted, option) is not None and kind not in kinds:
@@ -110,6 +133,8 @@ def _function(name: str) -> Any:
 
 def ending_of(path: Path) -> str:
     """Return the ending of a file, one of ``READERS``."""
+    if str(path).startswith(DATABASE):
+        return ".duckdb"
     name = path.name.lower()
     found = [ending for ending in READERS if name.endswith(ending)]
     if not found:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -219,10 +219,17 @@ def read_standard_input(wanted: ReadOptions) -> Table:
         return Text(sys.stdin.buffer, opened).table(wanted)
 
 
+class Readable(Protocol):
+    """What yields bytes, and none at its end."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return about as many bytes as are asked for."""
+
+
 class Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
-    def __init__(self, file: IO[bytes], opened: FileContext, raw: IO[bytes] | None = None, size: int = 0) -> None:
+    def __init__(self, file: Readable, opened: FileContext, raw: IO[bytes] | None = None, size: int = 0) -> None:
         self.file, self.opened, self.raw, self.size = file, opened, raw, size
         self.text, self.n_read, self.ended, self.rows = b"", 0, False, 0
         self.values: npt.NDArray[np.float64] = np.empty((0, 0))
@@ -278,7 +285,7 @@ class Text:
         gaps = bool(np.isnan(self.values[: self.rows, others]).any())
         columns = {found.names[column]: kind for column, (kind, _) in sorted(bad.items())}
         first = bad[min(bad)][1]
-        return not_numeric("FILE", columns, first, also=" --missing omit (others have gaps)" if gaps else "")
+        return not_numeric("FILE", columns, first, gaps=gaps)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -73,7 +73,7 @@ class Layout:
     notes: tuple[str, ...] = ()
 
 
-def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
+def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE", *, has_gaps: Callable[[], bool] = bool) -> Layout:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
     if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
@@ -86,7 +86,7 @@ def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE") -> Layout:
     types = [kinds[column] for column in features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:
-        raise not_numeric(argument, bad)
+        raise not_numeric(argument, bad, gaps=has_gaps())
     if bad:
         found = layout(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
         return replace(found, notes=(left_out(bad),))
@@ -308,7 +308,18 @@ def read_parquet(path: Path, wanted: ReadOptions) -> Table:
         if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
             raise opened.broken(f"other than the {n} rows it promises")
         opened.check_size((n,), 1)
-        return table_of(Parquet(path, opened, metadata, schema.names, layout(schema, wanted)))
+        found = layout(schema, wanted, has_gaps=lambda: _has_gaps(metadata))
+        return table_of(Parquet(path, opened, metadata, schema.names, found))
+
+
+def _has_gaps(metadata: Any) -> bool:
+    """Whether the footer counts values of numbers that are not there."""
+    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
+    columns = (group.column(k) for group in groups for k in range(group.num_columns))
+    return any(
+        column.physical_type != "BYTE_ARRAY" and column.is_stats_set and bool(column.statistics.null_count)
+        for column in columns
+    )
 
 
 # Feather files, which are Arrow's memory on disk, a few columns at a time. They are not mapped: that is no faster, and

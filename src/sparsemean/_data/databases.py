@@ -1,0 +1,95 @@
+"""Tables of a DuckDB database: ``file.duckdb`` with ``--dataset TABLE``, or ``duckdb:///file.db?TABLE``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparsemean._data import DATABASE
+from sparsemean._data.frames import Batches, Layout, layout, table_of
+from sparsemean._data.table import FileContext, ReadOptions, Table
+from sparsemean._util.checks import list_names
+from sparsemean.errors import InputError, require
+
+SHUT = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+"""What keeps a database from reading other files and from loading code."""
+TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' ORDER BY ALL"
+"""Views are left out: what they compute may be anything."""
+
+
+def located(address: str, wanted: ReadOptions) -> tuple[Path, ReadOptions]:
+    """Return the file and the table that an address means; its slashes may have been made one, as in paths.
+
+    Examples
+    --------
+    >>> path, wanted = located("duckdb:///shop.db?orders", ReadOptions())
+    >>> path.name, wanted.dataset
+    ('shop.db', 'orders')
+    """
+    place, _, table = address.removeprefix(DATABASE).partition("?")
+    inside = Path(place.lstrip("/"))
+    path = inside if inside.exists() or not place.startswith("/") else Path("/", inside)
+    if table and wanted.dataset:
+        raise InputError("--dataset", "be left out where the address names a table", repr(wanted.dataset))
+    return path, replace(wanted, dataset=table or wanted.dataset)
+
+
+class Fetched(Batches):
+    """Columns of a table that were fetched together, so that their rows are in one order."""
+
+    def __init__(self, opened: FileContext, columns: Any, found: Layout, names: list[str]) -> None:
+        super().__init__(opened, columns.num_rows, found)
+        self.columns, self.names = columns, names
+
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+        """Yield some columns, all rows of them."""
+        yield 0, self.columns.select([self.names[column] for column in columns])
+
+
+def read_duckdb(path: Path, wanted: ReadOptions) -> Table:
+    """Read the columns that are wanted of a table into memory; one that is not named must be the only one."""
+    wanted.refuse("layer", kind="DuckDB databases")
+    duckdb = require("duckdb", extra="duckdb", purpose="reading DuckDB databases")
+    require("pyarrow", extra="duckdb", purpose="reading DuckDB databases")
+    opened = FileContext(path.name, "DuckDB database", path.stat().st_size)
+    with opened.reading(), closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
+        table = _table(database, wanted.dataset, opened)
+        schema = database.sql(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
+        found = layout(schema, wanted)
+        (n,) = database.sql(f"SELECT count(*) FROM {table}").fetchall()[0]
+        names: list[str] = schema.names
+        used = {*found.features.tolist(), *found.of_rows.values(), *found.watched.values(), *found.halves.values()}
+        opened.check_size((n, len(used)), 8)
+        columns = ", ".join(_quoted(names[column]) for column in sorted(used))
+        fetched = database.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
+        return table_of(Fetched(opened, fetched, found, names))
+
+
+def _table(database: Any, name: str | None, opened: FileContext) -> str:
+    """Return the table that is meant, as SQL writes it."""
+    tables = {_called(*row): ".".join(map(_quoted, row)) for row in database.sql(TABLES).fetchall()}
+    if name is None and len(tables) == 1:
+        return next(iter(tables.values()))
+    has = f"{opened.name} has {list_names(sorted(tables)) or 'none'}"
+    if name is None:
+        raise InputError("--dataset", "name one of several tables", "none", has)
+    if name not in tables:
+        raise InputError("--dataset", "name a table of the database, no view", repr(name), has)
+    return tables[name]
+
+
+def _called(schema: str, name: str) -> str:
+    return name if schema == "main" else f"{schema}.{name}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL writes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
