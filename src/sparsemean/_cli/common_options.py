@@ -337,12 +337,20 @@ def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
     check_apart(page, inputs, "--report")
 
 
-def show(estimate: Estimate | Comparison, title: str, seconds: float, *, json_file: str | None, quiet: bool) -> None:
-    """Print a result, as JSON where that is asked for."""
+def show(
+    estimate: Estimate | Comparison,
+    title: str,
+    seconds: float,
+    *,
+    json_file: str | None,
+    quiet: bool,
+    every: bool = False,
+) -> None:
+    """Print a result, as JSON where that is asked for, of every feature where that is."""
     from sparsemean._fit.write import as_json
 
     if json_file == "-":
-        text = as_json(estimate)
+        text = as_json(estimate, every=every)
         echo(text if _in_unicode() else json.dumps(json.loads(text), indent=2))
     elif not quiet:
         report(estimate, title, seconds)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -32,6 +34,8 @@ ONE_SAMPLE = (
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
 SHARED = ("contamination", "level", "missing", "alternative", "min_effect", "target", "scale")
 """Options of a comparison that are named as those of one sample."""
+NEARLY_ALL, MANY = 0.8, 10
+"""Share of the features, and number of them, at which a mean says little."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
 """Options that say who reads and counts."""
 
@@ -85,6 +89,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
     "--out", type=click.Path(path_type=Path),
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
 )  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Write every feature to --out and --json, not the selected only.")
 @click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
 @common_options.output_options
 @click.option("-v", "--verbose", is_flag=True, help="Say more of how it was read and done.")
@@ -96,6 +101,7 @@ def fit(
     json_file: str | None,
     out: Path | None,
     page: Path | None,
+    every: bool,
     overwrite: bool,
     quiet: bool,
     verbose: bool,
@@ -106,8 +112,8 @@ def fit(
     Rows are observations, columns are features. Every selected feature comes
     with an interval, an adjusted p-value and the share of bad rows it survives.
 
-    FILE ends in .npy, .npz, .csv or .tsv (also .gz), .parquet, .feather, .h5ad,
-    .zarr, .h5 or .mtx; - reads comma-separated text from standard input.
+    FILE ends in .csv, .tsv or .txt (also .gz), .xlsx, .parquet, .feather, .npy,
+    .npz, .h5ad, .zarr, .h5, .mtx or .duckdb; - reads text from standard input.
     """
     from sparsemean._data import open_file
     from sparsemean._data.table import ReadOptions
@@ -115,6 +121,8 @@ def fit(
     if quiet and verbose:
         raise InputError("--quiet", "be left out with --verbose", "both")
     targets = [*([] if out is None else [out]), *common_options.json_target(json_file)]
+    if every and not out and json_file is None:
+        raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
     _check_targets(file, targets, overwrite)
     common_options.check_page(page, [file])
     wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group", *LABELS)})
@@ -131,14 +139,15 @@ def fit(
     opened = time.perf_counter() - began
     with _spread(table, file, wanted, quiet, **elsewhere) as table:
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
-            estimate = _estimate(table, wanted, options, progress)
+            estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
         for target in targets:
-            _write(estimate, file, target, overwrite)
+            _write(estimate, file, target, overwrite=overwrite, every=every)
         if page is not None:
             _write_page(estimate, page, wanted.group, title)
             targets.append(page)
-    common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
+    seconds = time.perf_counter() - began
+    common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every)
     if json_file != "-" and not quiet:
         if verbose:
             details(estimate, table, opened)
@@ -196,6 +205,19 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
     ).result  # fmt: skip
 
 
+def _hinted(estimate: Estimate | Comparison, table: Table, wanted: ReadOptions) -> Estimate | Comparison:
+    """Point to groups where nearly all features of one sample have a mean, and a column may say the groups."""
+    if wanted.group is not None or not table.two_valued:
+        return estimate
+    one = cast("Estimate", estimate)
+    n, d = one.support.size, one.plan.n_features
+    if d < MANY or n < NEARLY_ALL * d:
+        return estimate
+    name = table.two_valued[0]
+    hint = f"{n} of {d} features have a mean, as counts and amounts do; --group {quote(name)} asks what differs by it"
+    return replace(one, status=replace(one.status, messages=(*one.status.messages, hint)))
+
+
 def _label(written: str | None, labels: Any) -> Any:
     """Return the label that is written so; labels of a file may be numbers."""
     if written is None:
@@ -249,7 +271,7 @@ def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:
             common_options.check_apart(target, [file], advice=", or allow it with --overwrite" if annotated else "")
 
 
-def _write(estimate: Estimate | Comparison, file: Path, target: Path, overwrite: bool) -> None:
+def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwrite: bool, every: bool) -> None:
     if target.suffix.lower() == ".h5ad":
         from sparsemean._fit.write import write_h5ad
 
@@ -257,7 +279,7 @@ def _write(estimate: Estimate | Comparison, file: Path, target: Path, overwrite:
         return
     from sparsemean._fit.write import write
 
-    write(estimate, target)
+    write(estimate, target, every=every)
 
 
 def _write_page(estimate: Estimate | Comparison, page: Path, group: str | None, title: str) -> None:

@@ -275,7 +275,7 @@ class Text:
         """Return the names of columns that hold no numbers, and what is to be said of each that is left out."""
         out = {}
         for column, (kind, where) in sorted(bad.items()):
-            numbers = bool(np.isfinite(self._column(found, column)).any())
+            numbers = np.isfinite(self._column(found, column)).sum() > self.numerals.n_words(column)
             out[found.names[column]] = f"numbers, but for {where}" if numbers else kind.replace("text", "")
         return out
 

@@ -6,6 +6,7 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +60,7 @@ class Recoder:
             return piece
         try:
             text = self.decoder.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             if not judging:
                 raise self.refusal(error) from error
             return self._fall_back(piece)
@@ -84,22 +85,25 @@ class Recoder:
     def _use(self, encoding: str) -> None:
         self.encoding, self.decoder = encoding, codecs.getincrementaldecoder(encoding)()
 
-    def refusal(self, error: UnicodeDecodeError) -> InputError:
+    def refusal(self, error: UnicodeError) -> InputError:
         """Refuse a byte that the encoding has no character for."""
         encoding = "UTF-8" if self.encoding == "utf-8" else self.encoding
-        received = f"{self.name} ({error.reason}, byte {error.object[error.start]:#04x})"
-        return InputError("FILE", f"be text in {encoding}", received, "save it as UTF-8 or name it with --encoding")
+        why = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
+        return InputError(
+            "FILE", f"be text in {encoding}", f"{self.name} ({why})", "save it as UTF-8 or name it with --encoding"
+        )
 
 
 def _known(encoding: str) -> str:
     """Return the proper name of an encoding of texts."""
     try:
         found = codecs.lookup(encoding)
-        codecs.getincrementaldecoder(found.name)().decode(b"", final=True)
-    except (LookupError, ValueError):
-        found = None
-    if found is None or not getattr(found, "_is_text_encoding", True):
-        raise InputError("--encoding", "name an encoding", repr(encoding), "utf-8, utf-16 and cp1252 are usual")
+        with suppress(UnicodeError):
+            b"text".decode(found.name)  # what makes no text of bytes, as rot13, is not known here
+        codecs.getincrementaldecoder(found.name)
+    except LookupError as error:
+        usual = "utf-8, utf-16 and cp1252 are usual"
+        raise InputError("--encoding", "name an encoding of text", repr(encoding), usual) from error
     return found.name
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sparsemean._data.csv import Text
 from sparsemean._data.table import NOT_WORTH_CHECKING, FileContext, ReadOptions, Table
@@ -35,10 +35,10 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
     wanted.refuse("layer", "dataset", kind=".xlsx files")
     openpyxl = require("openpyxl", extra="excel", purpose="reading .xlsx files")
     opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
-    with opened.reading(), warnings.catch_warnings():
+    with opened.reading(), path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
-        _check_packed(path, opened)
-        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
+        _check_packed(file, opened)
+        with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
             sheet.reset_dimensions()  # what a file says of its size may make rows as long as it likes
             lines = Lines(sheet.iter_rows(values_only=True), opened)
@@ -46,12 +46,11 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 
-def _check_packed(path: Path, opened: FileContext) -> None:
+def _check_packed(file: IO[bytes], opened: FileContext) -> None:
     """Refuse a file that unpacks to far more than its size, before anything is unpacked."""
-    with path.open("rb") as file:
-        if file.read(4) == COMPOUND:
-            raise opened.broken("one of Excel before 2007, or with a password; save it as .xlsx without")
-    with zipfile.ZipFile(path) as archive:
+    if file.read(4) == COMPOUND:
+        raise opened.broken("one of Excel before 2007, or with a password; save it as .xlsx without")
+    with zipfile.ZipFile(file) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
     if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
         raise opened.broken(f"{unpacked:,} bytes in {opened.size:,.0f}")

@@ -99,6 +99,10 @@ class Numerals:
         kinds = {column: {style.text for style in self.counts[column]} for column in self.first}
         return {column: ("text" if "text" in kinds[column] else "dates", self.first[column]) for column in kinds}
 
+    def n_words(self, column: int) -> int:
+        """Return how many cells of a column are words that stand for 1 or 0."""
+        return _n_words(self.counts[column])
+
     def refused(self, values_of: Callable[[int], Floats]) -> dict[int, tuple[str, str]]:
         """Return, once all rows are read, columns that hold no numbers or numbers that are not all of one kind."""
         out = self.texts()
@@ -110,8 +114,7 @@ class Numerals:
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
         """Say what cells of a column do not agree about."""
         words = {style.word for style in counts} - {""}
-        n_words = sum(count for style, count in counts.items() if style.word)
-        if words and (np.count_nonzero(~np.isnan(values)) > n_words or words not in ALIKE):
+        if words and (np.count_nonzero(~np.isnan(values)) > _n_words(counts) or words not in ALIKE):
             return f"{' and '.join(sorted(words))} besides other values" if len(words) < 3 else "words"
         units = {style.unit for style in counts if not style.zero} - {""}
         n_units = sum(count for style, count in counts.items() if style.unit and not style.zero)
@@ -137,6 +140,10 @@ class Numerals:
 
 ALIKE = ({"yes", "no"}, {"yes"}, {"no"}, {"y", "n"})
 """Words that may make up a column. A single y or n is not enough: it may be a code."""
+
+
+def _n_words(counts: Mapping[Style, int]) -> int:
+    return sum(count for style, count in counts.items() if style.word)
 
 
 def _place(entry: tuple[int, int, int]) -> int:

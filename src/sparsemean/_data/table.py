@@ -245,8 +245,8 @@ def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, g
 
 
 def left_out(columns: Mapping[str, str]) -> str:
-    """Say which columns were left out for their kind."""
-    names = [f"{name!r} (dates)" if kind == "dates" else repr(name) for name, kind in columns.items()]
+    """Say which columns were left out, with what is to be remarked of each."""
+    names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
     number = f"{len(names)} columns" if len(names) > 1 else "a column"
     return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"
 

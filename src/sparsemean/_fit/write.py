@@ -21,6 +21,7 @@ from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray, RowScores
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError, require
+from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,17 +44,17 @@ def check_target(path: Path) -> None:
         require("h5py", extra="hdf5", purpose="writing .h5ad files")
 
 
-def as_json(estimate: Estimate | Comparison) -> str:
-    """Return the selected features and the settings; what is infinite or not known is null."""
+def as_json(estimate: Estimate | Comparison, *, every: bool = False) -> str:
+    """Return the selected features, or every one besides, and the settings; what is infinite or not known is null."""
     if isinstance(estimate, Comparison):
-        tests = [content_of(each) for each in estimate.results.values()]
+        tests = [content_of(each, every=every) for each in estimate.results.values()]
         content = {"format": FORMAT_OF_TESTS, "summary": estimate.summary(), "tests": tests}
     else:
-        content = {"format": FORMAT, **content_of(estimate)}
+        content = {"format": FORMAT, **content_of(estimate, every=every)}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def content_of(estimate: Estimate) -> dict[str, Any]:
+def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, Any]:
     """Return what a file says of one sample, or of one test."""
     plan, rows = estimate.plan, estimate.rows
     suspects = [] if rows is None else rows.suspects.tolist()
@@ -82,6 +83,7 @@ def content_of(estimate: Estimate) -> dict[str, Any]:
         "missing": plan.missing,
         "seed": estimate.seed,
         "selected": _records(estimate.table()),
+        **({"features": _records(_table(estimate, every=True))} if every else {}),
         "not_certified": _records(estimate.table(certified=False)),
         "suspects": suspects,
         "suspect_names": estimate.row_names(suspects),
@@ -100,20 +102,33 @@ def _plain(value: Any) -> Any:
         return float(value) if np.isfinite(value) else None
     if isinstance(value, np.integer):
         return int(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
     return value if isinstance(value, (str, int)) else None
 
 
-def write(estimate: Estimate | Comparison, path: Path) -> None:
-    """Write the selected features to ``path`` by its ending; what was there stays if this fails."""
+def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
+    """Return the selected features, or every feature with a column that says which are selected."""
+    frame = estimate.table(all=every)
+    if every:
+        tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
+        order = [(test, strongest_first(test, np.arange(test.mean.size))) for test in tests]
+        selected = np.concatenate([np.isin(features, test.support) for test, features in order])
+        frame.insert(int(frame.columns.get_loc("feature")) + 1, "selected", selected)  # type: ignore[arg-type]
+    return frame
+
+
+def write(estimate: Estimate | Comparison, path: Path, *, every: bool = False) -> None:
+    """Write the selected features, or every one, to ``path`` by its ending; what was there stays if this fails."""
     check_target(path)
     with replacing(path) as temporary:
         match path.suffix.lower():
             case ".json":
-                temporary.write_text(as_json(estimate) + "\n", encoding="utf-8")
+                temporary.write_text(as_json(estimate, every=every) + "\n", encoding="utf-8")
             case ".csv":
-                estimate.table().to_csv(temporary, index=False)
+                _table(estimate, every=every).to_csv(temporary, index=False)
             case _:
-                table = estimate.table()
+                table = _table(estimate, every=every)
                 # Text also where features have no names but numbers: then all such files have one schema.
                 table["feature"] = table["feature"].astype(str)
                 table.to_parquet(temporary, index=False)
