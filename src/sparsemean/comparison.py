@@ -34,6 +34,11 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.results)} tests, {self.support.size} features selected in some of them>"
 
+    def __str__(self) -> str:
+        from sparsemean._report.strongest import printed
+
+        return printed(self)
+
     def _repr_html_(self) -> str:
         from sparsemean._report.comparison import fragment
 
@@ -117,7 +122,7 @@ class Comparison:
         return compared_at(self, contamination)
 
     def summary(self) -> str:
-        """Return a paragraph that says which tests were made, what they found and what is guaranteed of all at once."""
+        """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines."""
         from sparsemean._report.comparison import summary
 
         return summary(self)

@@ -129,6 +129,11 @@ class Estimate:
         n, d = self.plan.n_rows, self.plan.n_features
         return f"<Estimate: {self.support.size} of {d} features selected from {n} rows, seed {self.seed}>"
 
+    def __str__(self) -> str:
+        from sparsemean._report.strongest import printed
+
+        return printed(self)
+
     def _repr_html_(self) -> str:
         from sparsemean._report.summary import fragment
 
@@ -159,10 +164,9 @@ class Estimate:
 
     @property
     def max_contamination(self) -> FloatArray:
-        """Largest share of bad rows at which a feature is still selected; NaN if it never is.
+        """Largest share of bad rows, of each group, at which a feature is still selected; NaN if it never is.
 
-        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad. Of
-        groups it is a share of each of them.
+        With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
         """
         if self.selection.last_share is not None:
             return self.selection.last_share
@@ -225,8 +229,8 @@ class Estimate:
             Columns feature, estimate (NaN off the support), ci_low, ci_high, p_value, p_adjusted, q_value, radius,
             max_contamination, beta, entry_time, bucket_size and skewed (NA where not known); of ``certified=False``
             feature, estimate, p_adjusted and certified. Groups have log10_p, auc (share of pairs in which the label is
-            larger), and, without any guarantee, mean, median, share of non-zeros and number of values of the reference
-            (0) and of the label (1), difference of means, lift in percent and log2_fold_change.
+            larger), and, without guarantee, mean, median, share of non-zeros and number of values of the reference (0)
+            and of the label (1), difference of means, lift in percent and log2_fold_change.
         """
         import pandas as pd
 
@@ -304,7 +308,7 @@ class Estimate:
         return curve(self)
 
     def summary(self) -> str:
-        """Return a paragraph that says what was done, what was found and what is guaranteed."""
+        """Return the verdict, what was done, notes, and details of what is guaranteed, in lines."""
         from sparsemean._report.summary import summary
 
         return summary(self)
@@ -341,8 +345,7 @@ class Estimate:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
 
         With ``target="mean"`` it is that of single rows, which goes to their median. For two groups with more than 500
-        rows the iteration runs on the differences of 500 evenly spaced order
-        statistics of each.
+        rows the iteration runs on the differences of 500 evenly spaced order statistics of each.
 
         Parameters
         ----------

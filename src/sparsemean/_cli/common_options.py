@@ -33,6 +33,8 @@ PATIENCE = 2.0
 """Seconds after which a command shows how far it is."""
 WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""
+MORE = "-v adds details: what is promised, and how it was done."
+"""Said of a result where nobody has asked for them."""
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 """Characters that move, hide or turn round what a terminal shows."""
 PLAIN = {
@@ -92,8 +94,8 @@ def written(*targets: object, err: bool = False) -> None:
         echo(f"Written: {visible(target)}", err=err)
 
 
-def report(estimate: Estimate | Comparison, title: str, seconds: float) -> None:
-    """Print shape, table, one sentence and the time, 80 columns wide."""
+def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more: str = "") -> None:
+    """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are."""
     from rich.console import Console
     from rich.table import Table as Grid
 
@@ -101,24 +103,33 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float) -> None:
     console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False, emoji=False)
     with console.capture() as shown:
         _show(estimate, title, seconds, console=console, grid=Grid(box=None, pad_edge=False, header_style="bold"))
+        if more:
+            console.print(more)
     echo(shown.get().removesuffix("\n"))
 
 
 def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
     """Print a result on ``console``, the features, or the tests, in ``grid``."""
+    from sparsemean._report import comparison, summary
     from sparsemean._report.guarantees import seed_decides
+    from sparsemean._report.verdict import unit_of, verdict
     from sparsemean.comparison import Comparison
 
     one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
-    paired = one.class_names is not None and one.labels is None
-    units = "pairs" if paired else "subjects" if one.labels is not None and one.units is not None else "rows"
+    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
     console.print(f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns")
+    for line in verdict(estimate):
+        console.print(visible(line))
+    console.print()
     if isinstance(estimate, Comparison):
         _fill_tests(estimate, grid)
         console.print(grid)
+        notes = comparison.shared_notes(list(estimate.results.values()))
     else:
         _fill_features(estimate, console, grid)
-    console.print(visible(estimate.summary()))
+        notes = list(estimate.status.messages)
+    for note in summary.notes(notes):
+        console.print(visible(note))
     seed = f"Seed {one.seed}; " if seed_decides(one) else ""
     last = list(estimate.results.values())[-1] if isinstance(estimate, Comparison) else estimate
     console.print(f"{seed}{seconds:.2f} s in all, {last.status.seconds:.2f} s for the fit.")
@@ -126,7 +137,7 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
 
 def _fill_tests(comparison: Comparison, grid: Grid) -> None:
     """Write a line for each test: how many features, and the strongest of them."""
-    from sparsemean._report.comparison import overview
+    from sparsemean._report.strongest import overview
 
     for name in ("test", "rows", "features", "strongest first"):
         grid.add_column(name, justify="right" if name in ("rows", "features") else "left", overflow="fold")
@@ -136,38 +147,33 @@ def _fill_tests(comparison: Comparison, grid: Grid) -> None:
 
 
 def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
-    """Print the selected features."""
-    plan, selected = estimate.plan, estimate.table().fillna({"skewed": False})
-    grid.add_column("feature", overflow="fold")
-    adjusted, sure = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
-    pairs = (
-        plan.dealing == "pairs" and plan.target != "mean"
-    )  # of groups the share of pairs above is told: a shift may be 0 where zeros are many
-    for name in ("estimate", "interval", *(["auc"] if pairs else []), sure, "radius", "survives"):
-        grid.add_column(name, justify="right")
-    marked, marks = bool(selected["skewed"].any()), (" ", "*")
-    row: Any
-    for row in selected.head(SHOWN).itertuples():
-        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
-        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
-        value = f"{row.estimate:.4g}".replace("nan", "–") + (marks[bool(row.skewed)] if marked else "")
-        auc = [f"{row.auc:.3f}"] if pairs else []
-        cells = (value, interval, *auc, f"{getattr(row, adjusted):.2g}", str(row.radius), survives)
-        grid.add_row(visible(row.feature), *cells)
-    if len(selected):
-        console.print(grid)
-    if len(selected) > SHOWN:
-        console.print(f"… and {len(selected) - SHOWN} more; --out FILE.csv writes all of them")
-    if marked:
+    """Print the selected features; where there is none the strongest, and what it would take."""
+    from sparsemean._report import strongest
+
+    k = int(estimate.support.size)
+    if not k and estimate.plan.selection == "paper":
+        return
+    lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
+    for name in lines.headings:
+        grid.add_column(name, justify="left" if name == "feature" else "right", overflow="fold")
+    for feature, *cells in lines.rows:
+        grid.add_row(visible(feature), *cells)
+    console.print(grid)
+    if not k and (takes := strongest.needed(estimate)):
+        console.print(takes)
+    if k > SHOWN:
+        console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
+    if (estimate.skewed[estimate.support] == 1).any():
         console.print("* centre, not mean; --target mean is about means")
 
 
 def details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
-    """Print how the file was read and with what the result was made."""
+    """Print what was done and is promised, how the file was read and with what the result was made."""
     one = next(iter(estimate.results.values())) if hasattr(estimate, "results") else estimate
     source, status = table.source, one.status
     kind = "sparse" if source.sparse else "dense"
     lines = [
+        *_done_and_promised(estimate),
         f"Read along {source.along}, {kind}, {source.dtype}; {opened:.2f} s to open.",
         f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}. "
         f"Features walked step by step: {status.walked}.",
@@ -175,6 +181,14 @@ def details(estimate: Estimate | Comparison, table: Table, opened: float) -> Non
     ]
     for line in lines:
         say(line)
+
+
+def _done_and_promised(estimate: Estimate | Comparison) -> list[str]:
+    """Return what a summary says besides verdict and notes."""
+    from sparsemean._report.verdict import verdict
+
+    lines = estimate.summary().splitlines()[len(verdict(estimate)) :]
+    return [line for line in lines if not line.startswith("Note: ")]
 
 
 @contextlib.contextmanager
@@ -345,15 +359,16 @@ def show(
     json_file: str | None,
     quiet: bool,
     every: bool = False,
+    more: str = "",
 ) -> None:
-    """Print a result, as JSON where that is asked for, of every feature where that is."""
+    """Print a result, as JSON where that is asked for, of every feature where that is; ``more`` tells of details."""
     from sparsemean._fit.write import as_json
 
     if json_file == "-":
         text = as_json(estimate, every=every)
         echo(text if _in_unicode() else json.dumps(json.loads(text), indent=2))
     elif not quiet:
-        report(estimate, title, seconds)
+        report(estimate, title, seconds, more=more)
 
 
 def _in_unicode() -> bool:

@@ -146,8 +146,8 @@ def fit(
         if page is not None:
             _write_page(estimate, page, wanted.group, title)
             targets.append(page)
-    seconds = time.perf_counter() - began
-    common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every)
+    seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
+    common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
             details(estimate, table, opened)

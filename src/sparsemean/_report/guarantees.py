@@ -14,6 +14,7 @@ import numpy as np
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
+from sparsemean._report.verdict import judged, looking_bad
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import unit_name
@@ -34,10 +35,14 @@ class RuleGuarantee:
     """The kind of error it bounds."""
     promise: str
     """In a summary, after the assumptions."""
+    after_looking: str
+    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
     caption: str
     """Below the error rate, where that stands as a number."""
     sentence: str = ""
     """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
+    after_looking_sentence: str = ""
+    """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
     not_promised: str = ""
     """On the page, with ``units`` and ``level``."""
 
@@ -46,30 +51,47 @@ RULES = {
     "fwer": RuleGuarantee(
         error="family-wise error",
         promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
+        after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
+        "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
+        "the second)",
         caption="chance at most that any selected feature is false",
         sentence="With probability at least {confidence} not a single selected feature is false, however the features "
         "depend on each other, and {replaced}.",
+        after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
+        "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
+        "both together, not of the second given the first.",
     ),
     "fdr": RuleGuarantee(
         error="false discovery rate",
         promise="expected share of false features at most level, for independent or positively dependent features and "
         "no adversary",
+        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
+        "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
+        "proved",
         caption="of the selected features false at most, on average, without an adversary",
         sentence="On average at most {level} of the selected features are false, for features that are independent or "
         "positively dependent, as long as no one hides true signals.",
+        after_looking_sentence="On average at most {worst} of the selected features are false, counted where {no_more}: the "
+        "number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. The rules "
+        "“fwer” and “fdr_by” hold in full.",
         not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
         "above {level}. The rules “fwer” and “fdr_by” withstand that.",
     ),
     "fdr_by": RuleGuarantee(
         error="false discovery rate",
         promise="expected share of false features at most level, whatever m rows were replaced",
+        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
+        "by looking, at most level",
         caption="of the selected features false at most, on average",
         sentence="On average at most {level} of the selected features are false, however the features depend on each "
         "other, and {replaced}.",
+        after_looking_sentence="On average at most {level} of the selected features are false, counted where "
+        "{no_more}, however the features depend on each other.",
     ),
     "paper": RuleGuarantee(
         error="no error rate",
         promise="no error rate",
+        after_looking="no error rate",
         caption="stated error rate: the paper’s rule",
         not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
         "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
@@ -128,6 +150,11 @@ MIXTURE = (
     "listed is not proved."
 )
 """What is not guaranteed against a rest of several labels."""
+UNSEEN = (
+    "That all bad {units} look bad: those whose values are plausible are not seen and not allowed for. Where there may "
+    "be some, read how many a feature survives, or name a contamination."
+)
+"""What is not guaranteed where as many bad rows are allowed for as look bad."""
 MISSING = (
     "values missing for reasons of their own",
     "A value is missing for reasons that have nothing to do with what it would have been.",
@@ -152,6 +179,11 @@ COLUMNS = {
         "end of the interval after selection, at level {level}",
         "Of the intervals of the selected features at most {level} are expected to miss, if features are independent "
         "and no one chose by replacing {units} which of them are selected; else ",
+    ),
+    "interval_after_looking": ColumnGuarantee(
+        "end of the interval after selection, at level {level}",
+        "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as that "
+        "number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d.",
     ),
     "max_contamination": ColumnGuarantee(
         "Largest share of bad {each} at which it is still selected",
@@ -179,6 +211,11 @@ def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
     """Return the sentences that hold for this estimate, groups by the ``names`` given, else by their own."""
     names = names or groups.names_of(estimate)
     return Guarantees(_guaranteed(estimate, names), _assumed(estimate, names), _not_guaranteed(estimate, names))
+
+
+def chosen_by_looking(plan: Plan) -> bool:
+    """Whether the number of bad rows was chosen by looking at the rows; where none were screened it is 0 anyway."""
+    return plan.auto and (plan.screen_rows or plan.dealing == "pairs")
 
 
 def of_null(plan: Plan) -> NullGuarantee:
@@ -252,13 +289,28 @@ def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
         "one": f"{units} of one of the groups" if plan.sizes else units,
         "bad": f"{plan.bad_rows} of {plan.n_units} {units}" if names is None else groups.bad(plan, names, unit),
         "replaced": _replaced(plan, names, unit),
+        "no_more": _no_more(plan, names, unit),
+        "worst": percent(min(1.0, worst_share(plan))),
         "level": percent(plan.level),
         "confidence": percent(1 - plan.level),
     }
 
 
+def worst_share(plan: Plan) -> float:
+    """Return level·(1 + 1/2 + … + 1/d), which holds whatever chose, or depends on, the features."""
+    return plan.level * harmonic(plan.n_hypotheses)
+
+
+def _no_more(plan: Plan, names: Names | None, unit: str) -> str:
+    """Say that no more rows are bad than were allowed for after looking: a number that chance has a part in."""
+    bad = f"{plan.bad_rows:,} of the {plan.n_units:,} {unit}s" if names is None else groups.bad(plan, names, unit)
+    return f"no more {unit}s are bad than were allowed for by looking (here {bad if plan.bad_rows else 'none'})"
+
+
 def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
     """Say what an adversary may have done."""
+    if chosen_by_looking(plan):
+        return f"where {_no_more(plan, names, unit)}"
     if plan.bad_rows == 0:
         return f"if none of the {plan.n_units:,} {unit}s is bad"
     if names is not None:  # nothing is dealt between groups, so there is no seed to know
@@ -270,12 +322,13 @@ def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
 
 def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     plan, k = estimate.plan, estimate.support.size
-    sentences = [RULES[plan.selection].sentence] if RULES[plan.selection].sentence else []
+    rule = RULES[plan.selection]
+    sentences = [said] if (said := rule.after_looking_sentence if chosen_by_looking(plan) else rule.sentence) else []
     sentences.append(COLUMNS["p_value"].sentence)
     if plan.sizes and plan.bad_rows:
         sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
     if k and plan.noise != "skewed" and estimate.has_values:
-        sentences.append(COLUMNS["interval"].sentence + _intervals(estimate))
+        sentences.append(_intervals(estimate))
     if k and plan.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
         sentences.append(COLUMNS["max_contamination"].sentence)
     if k and plan.selection != "paper":
@@ -291,8 +344,11 @@ def _intervals(estimate: Estimate) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
     ends = estimate.intervals[estimate.support]
     plan = estimate.plan
-    worst = plan.level * harmonic(plan.n_hypotheses)
-    sentence = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
+    worst = worst_share(plan)
+    sentence = COLUMNS["interval_after_looking"].sentence
+    if not chosen_by_looking(plan):
+        otherwise = f"at most {percent(worst)}." if worst < 1 else "no such share is promised."
+        sentence = COLUMNS["interval"].sentence + otherwise
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
     open_ends = np.isinf(ends).any(axis=1) if plan.alternative == "two-sided" else np.isinf(ends).all(axis=1)
@@ -306,12 +362,16 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
     sentences = [f"{unit.capitalize()}s are independent of each other. Several rows of one subject are not."]
     if names is not None and unit == "subject":
         sentences = ["Subjects are independent of each other; each is compared by one mean, of equally many rows."]
+    more = looking_bad(estimate) > min(plan.bad_by_group, default=plan.bad_rows)
+    looked = f" {'More' if more else 'As many'} look bad." if plan.auto else ""
     if plan.bad_rows and names is not None:
-        sentences.append(f"No more than {groups.bad(plan, names, unit)} are bad: {groups.shares(plan, names)}.")
+        sentences.append(f"No more than {groups.bad(plan, names, unit)} are bad: {groups.shares(plan, names)}.{looked}")
     elif plan.bad_rows:
-        sentences.append(
-            f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({percent(plan.contamination)})."
-        )
+        share = percent(plan.contamination)
+        sentences.append(f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({share}).{looked}")
+    elif plan.auto:
+        why = "none looks it" if judged(estimate) else f"{unit}s were not screened, so none is allowed for"
+        sentences.append(f"No {unit} is bad: {why}.")
     sentences += of_null(plan).assumptions
     if plan.target == "mean":
         test = estimate.mean_test or estimate.difference_test
@@ -365,6 +425,8 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     units, not_promised = filled["units"], RULES[plan.selection].not_promised
     if not_promised:
         sentences.append(not_promised.format(**filled))
+    if plan.auto:
+        sentences.append(UNSEEN.format(**filled))
     if filled_up := estimate.selection.filled_up:
         sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
     verb = "have a mean" if names is None else "differ"

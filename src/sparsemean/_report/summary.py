@@ -1,7 +1,8 @@
-"""An estimate in words: a paragraph, and a table for notebooks."""
+"""An estimate in words: verdict, what was done and what is promised; and a table for notebooks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,32 +11,53 @@ import numpy as np
 from sparsemean._fit.messages import how_tested
 from sparsemean._report import groups
 from sparsemean._report.groups import Names
-from sparsemean._report.guarantees import MISSING, RULES, of_null
+from sparsemean._report.guarantees import MISSING, RULES, chosen_by_looking, of_null
+from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, needed
+from sparsemean._report.verdict import looking_bad, unit_of, verdict
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.checks import count_of, list_names, unit_name
+from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.records import Plan
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sparsemean.result import Estimate
 
 
 def summary(estimate: Estimate, names: Names | None = None) -> str:
-    """Say what was done, found and promised, groups by the ``names`` given, else by their own."""
-    plan, k = estimate.plan, estimate.support.size
+    """Say the verdict, then what was done and found besides, notes, and in the end what is promised of it.
+
+    A line each; groups by the ``names`` given, else by their own.
+    """
     names = names or groups.names_of(estimate)
-    features = "No feature was" if k == 0 else f"{k} feature{' was' if k == 1 else 's were'}"
+    done = " ".join(done_and_found(estimate, names))
+    promised = " ".join(details(estimate, names))
+    return "\n".join((*verdict(estimate, names), done, *notes(estimate.status.messages), f"Details: {promised}"))
+
+
+def notes(messages: Iterable[str]) -> list[str]:
+    """Return remarks as sentences, those that shout first."""
+    return [f"Note: {message}." for message in messages]
+
+
+def done_and_found(estimate: Estimate, names: Names | None) -> list[str]:
+    """Say by what and from what was tested, what was looked for, and what else there is to see."""
+    plan, k = estimate.plan, estimate.support.size
     how = f" by {tested}" if (tested := how_tested(plan)) and plan.selection != "paper" else ""
-    sentences = [
-        f"{features} selected out of {plan.n_features}{how}, {_from(estimate, names)}.",
-        _paper(estimate) if plan.selection == "paper" else promise(plan),
-    ]
-    if names is None and (asked := _asked(estimate)):
-        sentences.append(asked)
-    if names is not None:
-        sentences += [looked_for] if (looked_for := groups.looked_for(plan, names)) else []
-    if k == 0 and plan.selection != "paper":
-        sentences.append(_nothing_between(estimate) if plan.sizes else _nothing(estimate))
+    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(estimate, names)}."]
+    looked_for = _asked(estimate) if names is None else groups.looked_for(plan, names)
+    sentences += [looked_for] if looked_for else []
+    if k == 0 and plan.selection != "paper" and plan.n_features:
+        sentences.append(closest_in_words(estimate))
+        sentences += [takes] if (takes := needed(estimate)) else []
+    return [*sentences, *_rows(estimate)]
+
+
+def details(estimate: Estimate, names: Names | None) -> list[str]:
+    """Say what is promised, of how many bad rows at least, and what the values are."""
+    plan, k = estimate.plan, estimate.support.size
+    sentences = [_paper(estimate) if plan.selection == "paper" else promise(plan)]
     if k and plan.selection != "paper":
         sentences.append(f"Every one of them survives at least {_survived(estimate)}.")
     if k and names is not None:
@@ -44,23 +66,26 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
         sentences.append("Estimates are means, whatever the skew.")
     if k and (pair := groups.matched(estimate)) is not None:
         sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
-    sentences += _rows_and_values(estimate)
-    return " ".join((*sentences, *(f"Note: {message}." for message in estimate.status.messages)))
+    if k and estimate.status.refinement:
+        sentences.append(f"Values on the support: {estimate.status.refinement}.")
+    return sentences
 
 
 def _from(estimate: Estimate, names: Names | None) -> str:
     """Say which rows were looked at, and how many of them may be bad."""
-    plan, unit = estimate.plan, unit_name(estimate.units)
+    plan, unit = estimate.plan, unit_of(estimate)
+    looked = plan.auto and 0 < looking_bad(estimate) == max(plan.bad_by_group, default=plan.bad_rows)
+    as_look = ", as many as look it" if looked else ""
     if names is None:
-        rows = f"{plan.n_rows} rows" if unit == "row" else f"{plan.n_rows} rows of {plan.n_units} subjects"
-        return f"from {rows} of which {plan.bad_rows} may be bad"
+        rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
+        return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
     strata = f", within {plan.n_strata:,} strata" if plan.n_strata > 1 else ""
     compared = f"{groups.direction(names)}{strata}, from {groups.sizes(plan, names, unit)}"
     if not plan.bad_rows:
-        return f"{compared}, of which none may be bad"
+        return f"{compared}, of which none may be bad{as_look}"
     number = " and ".join(map(str, plan.bad_by_group[::-1] or (plan.bad_rows,)))
     covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
-    return f"{compared}, of which {number} may be bad ({groups.shares(plan, names)}{covered})"
+    return f"{compared}, of which {number} may be bad{as_look} ({groups.shares(plan, names)}{covered})"
 
 
 def _asked(estimate: Estimate) -> str:
@@ -85,19 +110,13 @@ def _survived(estimate: Estimate) -> str:
     return f"{least} bad {unit}s ({least / plan.n_units:.2%} of all)"
 
 
-def _rows_and_values(estimate: Estimate) -> list[str]:
-    """Say which rows were left out, how the values were made, and what shows only without those rows."""
+def _rows(estimate: Estimate) -> list[str]:
+    """Say by what rows were judged, what speaks against suspects, and what shows only without them."""
     status, sentences = estimate.status, []
-    worst = groups.suspects(estimate)
     if status.screening:
-        sentences.append(f"{_capital(status.screening)}{f' ({worst})' if worst else ''}.")
-    elif worst:
-        assert estimate.rows is not None
-        number = estimate.rows.suspects.size
-        rows = "1 row looks" if number == 1 else f"{number:,} rows look"
-        sentences.append(f"{rows} like the other group; {worst}.")
-    if status.refinement:
-        sentences.append(f"Values on the support: {status.refinement}.")
+        sentences.append(f"{_capital(status.screening)}.")
+    if estimate.rows is not None and estimate.rows.reasons and (worst := groups.suspects(estimate)):
+        sentences.append(f"Suspects, {worst}.")
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
@@ -122,59 +141,42 @@ def _paper(estimate: Estimate) -> str:
 def promise(plan: Plan) -> str:
     """Say what is promised under a plan, and for which features."""
     gaps = f", {MISSING[0]}" if plan.missing == "omit" else ""
-    rule = f"{SELECTIONS[plan.selection]}: {RULES[plan.selection].promise}"
+    rule = RULES[plan.selection]
+    said = f"{SELECTIONS[plan.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
     null = of_null(plan).features
-    return f"What is promised at level {plan.level:g}, for {null} and independent rows{gaps}: {rule}."
+    return f"What is promised at level {plan.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
-def _nothing(estimate: Estimate) -> str:
-    slack = np.delete(estimate.selection.last_slack, estimate.selection.skipped)
-    closest = int(slack.max(initial=-1))
-    if closest >= 0:
-        return (
-            f"With at most {closest} bad rows (contamination {closest / estimate.plan.n_units:.4g}) "
-            f"{int(np.sum(slack == closest))} feature(s) would be selected."
-        )
-    return _not_even(estimate)
+# An estimate as a notebook shows it: verdict, the strongest features, and the rest in words.
 
-
-def _nothing_between(estimate: Estimate) -> str:
-    """Say at which share of bad rows of each group a feature would be selected."""
-    shares = np.delete(estimate.max_contamination, estimate.selection.skipped)
-    if np.isnan(shares).all():
-        return _not_even(estimate)
-    closest = float(np.nanmax(shares))
-    number = int(np.sum(shares == closest))
-    rows = f"at most {closest:.4g} of each group bad" if closest else "no bad rows"
-    return f"With {rows} (contamination {closest:.4g}) {number} feature(s) would be selected."
-
-
-def _not_even(estimate: Estimate) -> str:
-    smallest = float(np.delete(estimate.p_adjusted, estimate.selection.skipped).min(initial=1.0))
-    return f"Not even without bad rows would one be; the smallest adjusted p-value is {smallest:.2g}."
-
-
-# An estimate as a notebook shows it: the strongest features and the paragraph in words.
-
-SHOWN = 12
-"""Rows of the table in a notebook: table and words stay on one screen."""
 COLUMNS = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "max_contamination")
 GROUP_COLUMNS = (*COLUMNS[:5], "auc", "mean_0", "mean_1", *COLUMNS[5:])
+NOTHING = ("feature", "p_adjusted", "max_contamination")
 
 
 def fragment(estimate: Estimate) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
-    plan = estimate.plan
-    names = groups.names_of(estimate)
-    title = f"{count_of(estimate.support.size, plan.n_features, 'feature')} selected from {plan.n_rows:,} rows"
-    title += "" if names is None else f": {groups.direction(names)}"
-    parts = [f"<div><p><strong>{escape(title)}</strong></p>"]
-    table = estimate.table()
-    selected = table[[name for name in (COLUMNS if names is None else GROUP_COLUMNS) if name in table]]
-    if len(selected):
-        parts.append(
-            selected.head(SHOWN).to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", escape=True)
-        )
-    if len(selected) > SHOWN:
-        parts.append(f"<p>… and {len(selected) - SHOWN:,} more in <code>table()</code></p>")
-    return "".join((*parts, f"<p>{escape(estimate.summary())}</p></div>"))
+    names, k = groups.names_of(estimate), int(estimate.support.size)
+    said = verdict(estimate, names)
+    parts = ["<div>", *(f"<p><strong>{escape(line)}</strong></p>" for line in said)]
+    table = _shown(estimate)
+    if len(table):
+        parts.append(table.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", escape=True))
+    if k > SHOWN:
+        parts.append(f"<p>… and {k - SHOWN:,} more in <code>table()</code></p>")
+    rest = estimate.summary().splitlines()[len(said) :]
+    return "".join((*parts, *(f"<p>{escape(line)}</p>" for line in rest), "</div>"))
+
+
+def _shown(estimate: Estimate) -> pd.DataFrame:
+    """Return the strongest of the selected features; where none is, those that are closest to it."""
+    plan, k = estimate.plan, estimate.support.size
+    adjusted = "q_value" if plan.selection in ("fdr", "fdr_by") else "p_adjusted"
+    if k or plan.selection == "paper":
+        table = estimate.table().head(SHOWN)
+        columns = list(GROUP_COLUMNS if plan.dealing == "pairs" else COLUMNS)
+    else:
+        table = estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable").head(CLOSEST)
+        columns = list(NOTHING)
+    columns[columns.index("p_adjusted")] = adjusted
+    return table[[name for name in columns if name in table]]

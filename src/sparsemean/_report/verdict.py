@@ -16,7 +16,7 @@ from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, Plan
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -234,7 +234,14 @@ def _withstood(estimate: Estimate) -> str:
         return _closest(estimate)
     of = "of each group" if plan.sizes else f"of the {unit_of(estimate)}s"
     last = estimate.max_contamination[estimate.support]
-    return _left(last, least=plan.contamination, of=of, sure=plan.selection == "fwer")
+    return _left(last, least=allowed_share(plan), of=of, sure=plan.selection == "fwer")
+
+
+def allowed_share(plan: Plan) -> float:
+    """Return the share that may be bad; of groups that of the one with the smaller share."""
+    if not plan.sizes:
+        return plan.bad_rows / plan.n_units
+    return min(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True))
 
 
 def _left(last: FloatArray, *, least: float, of: str, sure: bool) -> str:
@@ -277,9 +284,11 @@ def _closest(estimate: Estimate) -> str:
     if not kept.size:
         return ""
     last, unit = estimate.max_contamination[kept], unit_of(estimate)
+    if np.isnan(last).all() and estimate.plan.bad_rows:
+        return f"Not even if no {unit} were bad would one be selected."
     if np.isnan(last).all():
         name, value = adjusted(estimate)
-        best = kept[int(np.argmin(value[kept]))]
+        best = kept[np.lexsort((-np.abs(estimate.beta[kept]), estimate.p_values[kept]))[0]]
         return f"The strongest, {_named(estimate, best)}, has {name} = {value[best]:.2g}."
     number, share = int(np.sum(~np.isnan(last))), float(np.nanmax(last))
     best = kept[int(np.nanargmax(last))]
@@ -417,7 +426,7 @@ def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) ->
         first = f"{some} in some of {tests} ({by_test})"
     last = np.array([[_share(each, feature) for feature in found] for each in estimates]).reshape(-1, found.size)
     left = _left(
-        last.max(axis=0), least=max(each.plan.contamination for each in estimates), of="of each group",
+        last.max(axis=0), least=max(allowed_share(each.plan) for each in estimates), of="of each group",
         sure=plan.selection == "fwer",
     ) if found.size else ""  # fmt: skip
     return (

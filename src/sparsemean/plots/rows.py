@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._stats.row_scores import limit
-from sparsemean._util.checks import count_of, pluralize, unit_name
+from sparsemean._stats.row_scores import TOGETHER, limit
+from sparsemean._util.checks import count_of, pluralize
 from sparsemean.errors import InputError
 from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, group_names, label_points, rim, say
 
@@ -118,11 +118,12 @@ def _meaning(estimate: Estimate) -> str:
 
 
 def _title(estimate: Estimate, rows: RowScores) -> str:
-    n, bad = rows.scores.size, estimate.plan.bad_rows
+    n = rows.scores.size
     if estimate.plan.dealing == "pairs":
         verb = "looks" if rows.suspects.size == 1 else "look"
         between = " and ".join(reversed(group_names(estimate)))
         return f"{count_of(rows.suspects.size, n, 'row')} {verb} like the other group ({between})"
     verb = "contradicts" if rows.suspects.size == 1 else "contradict"
-    most = pluralize(bad, unit_name(estimate.units))
-    return f"{count_of(rows.suspects.size, n, 'row')} {verb} the rest (at most {most} could be suspected)"
+    together = sum(kind == TOGETHER for kind in rows.kinds)
+    of_these = f", {together:,} of them off together" if 0 < together < rows.suspects.size else ""
+    return f"{count_of(rows.suspects.size, n, 'row')} {verb} the rest{of_these}"

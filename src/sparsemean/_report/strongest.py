@@ -1,0 +1,260 @@
+"""The strongest features in lines of text: those selected, or where none is what each and what all would need."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from sparsemean._fit.power import at_rows, smallest_effect
+from sparsemean._fit.power_groups import fewest, plan_groups
+from sparsemean._report.groups import percent
+from sparsemean._report.verdict import (
+    Several,
+    adjusted,
+    estimates_of,
+    name_of_test,
+    names_of_tests,
+    signs_of,
+    unit_of,
+    verdict,
+)
+from sparsemean._stats.one_sample_power import power_of
+from sparsemean._util.checks import list_names
+from sparsemean._util.records import IntArray
+from sparsemean.errors import InputError
+from sparsemean.result import strongest_first
+
+if TYPE_CHECKING:
+    from sparsemean.result import Estimate
+
+WIDTH = 80
+"""Columns of the narrowest terminal in use, and of logs."""
+SHOWN = 12
+"""Lines of a table that is printed: verdict and table stay in view."""
+CLOSEST = 10
+"""Features that are told of where none is selected."""
+STRONGEST = 5
+"""Features that an overview names for each test."""
+POWER = 0.8
+"""The chance at which an effect is said to be found."""
+LONGEST = 24
+"""Letters of a name that a table leaves room for, before it cuts."""
+
+
+class Lines(NamedTuple):
+    """A table of text: headings, and a row of cells for each feature; the first column is the name."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def selected(estimate: Estimate, most: int) -> Lines:
+    """Return the strongest of the selected features with their numbers; * marks a centre that is no mean."""
+    plan = estimate.plan
+    table = estimate.table().head(most).fillna({"skewed": False})
+    ranked = plan.dealing == "pairs" and plan.target != "mean"
+    by, heading = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
+    # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
+    headings = ("feature", "estimate", "interval", *(["auc"] if ranked else []), heading, "radius", "survives")
+    marked = bool((estimate.skewed[estimate.support] == 1).any())
+    row: Any
+    rows = []
+    for row in table.itertuples():
+        value = f"{row.estimate:.4g}".replace("nan", "–") + (("*" if row.skewed else " ") if marked else "")
+        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
+        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
+        auc = [f"{row.auc:.3f}"] if ranked else []
+        rows.append((str(row.feature), value, interval, *auc, f"{getattr(row, by):.2g}", str(row.radius), survives))
+    return Lines(headings, rows)
+
+
+def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
+    """Return the strongest features where none is selected, with the share of bad rows up to which each would be."""
+    clean = _without_bad_rows(estimate)
+    name, values = adjusted(clean)
+    features = _in_order(estimate, clean)[:most]
+    signs, names = signs_of(clean, features), estimate.names(features)
+    heading = {"adjusted p": "p adjusted"}.get(name, name)
+    if estimate.plan.bad_rows and clean is not estimate:
+        heading += ", none bad"
+    headings = ("feature", "side", "p", heading, "would pass up to")
+    sides, p = {1.0: "up", -1.0: "down"}, clean.p_values
+    rows = [
+        (str(called), sides.get(sign, "–"), f"{p[feature]:.2g}", f"{values[feature]:.2g}", _passes(estimate, feature))
+        for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
+    ]
+    return Lines(headings, rows)
+
+
+def _without_bad_rows(estimate: Estimate) -> Estimate:
+    """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
+    plan = estimate.plan
+    if not plan.bad_rows or plan.selection == "paper" or estimate.evidence is None:
+        return estimate
+    return estimate.at(0.0)
+
+
+def _in_order(estimate: Estimate, clean: Estimate) -> IntArray:
+    """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
+    features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.selection.skipped)
+    last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
+    return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
+
+
+def _passes(estimate: Estimate, feature: int) -> str:
+    share = float(estimate.max_contamination[feature])
+    return "not even at 0" if math.isnan(share) else percent(share)
+
+
+def closest_in_words(estimate: Estimate) -> str:
+    """Say the same as `closest` in one sentence."""
+    rows, name = closest(estimate).rows, adjusted(estimate)[0]
+    passing = [f"{feature} ({passes})" for feature, *_, passes in rows if not passes.startswith("not")]
+    others = [f"{feature} ({value})" for feature, _, _, value, passes in rows if passes.startswith("not")]
+    told = [f"selected up to these shares of bad {unit_of(estimate)}s: {', '.join(passing)}"] if passing else []
+    told += [f"not selected even with none bad, {name}: {', '.join(others)}"] if others else []
+    return f"The strongest features: {'; '.join(told)}."
+
+
+# What it would take.
+
+
+def needed(estimate: Estimate) -> str:
+    """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
+    plan = estimate.plan
+    if plan.selection == "paper" or plan.n_buckets is not None or plan.n_strata > 1:
+        return ""
+    if any(message.startswith(("nothing can", "no feature can")) for message in estimate.status.messages):
+        return ""  # the note says what is needed
+    if not plan.sizes:
+        return "" if plan.dealing == "pairs" else _needed_of_one(estimate)
+    return "" if plan.target == "mean" else _needed_of_groups(estimate)
+
+
+def _needed_of_one(estimate: Estimate) -> str:
+    plan, unit = replace(estimate.plan, min_effect=0.0, selection="fwer"), unit_of(estimate)
+    n = plan.n_units - plan.scale_rows
+    effect = smallest_effect(plan, n, plan.contamination, POWER)
+    if not math.isfinite(effect):
+        return ""
+    half = effect / 2
+    rows = fewest(lambda n: power_of(at_rows(plan, n, plan.contamination)).chance(half, opposed=False) >= POWER)
+    measure = "times the scale" if plan.target == "mean" else "standard deviations"
+    return _found_with(
+        estimate, f"these {n:,} {unit}s", f"a mean of about {effect:.2g} {measure}", f"{rows:,} {unit}s", rows
+    )
+
+
+def _needed_of_groups(estimate: Estimate) -> str:
+    plan = estimate.plan
+    options: dict[str, Any] = {
+        "contamination": tuple(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)),
+        "level": plan.level, "power": POWER, "alternative": plan.alternative,
+    }  # fmt: skip
+    try:
+        effect = plan_groups(plan.sizes, plan.n_hypotheses, **options).detectable_effect
+    except InputError:  # nothing can be found, which a note says
+        return ""
+    if effect is None or not math.isfinite(effect):
+        return ""
+    outlook = plan_groups(plan.sizes, plan.n_hypotheses, effect=effect / 2, **options).outlook
+    rows = 0 if outlook is None or outlook.rows_needed is None else outlook.rows_needed
+    unit, (reference, label) = unit_of(estimate), plan.sizes
+    these = f"these {label:,} and {reference:,} {unit}s"
+    return _found_with(
+        estimate, these, f"a shift of about {effect:.2g} standard deviations", f"{rows:,} {unit}s in all", rows
+    )
+
+
+def _found_with(estimate: Estimate, these: str, effect: str, wanted: str, rows: int) -> str:
+    beyond = f" beyond {abs(estimate.plan.min_effect):g}" if estimate.plan.min_effect else ""
+    takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
+    return f"With {these} {effect}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
+
+
+# Several tests, and all as text of 80 columns.
+
+
+def overview(result: Several) -> list[dict[str, Any]]:
+    """Return a row for each test: its name, sizes of the groups, number of features and the strongest of them."""
+    return overview_of(list(result.results.values()))
+
+
+def overview_of(estimates: list[Estimate]) -> list[dict[str, Any]]:
+    """Return the same for the estimates of some tests."""
+    rows = []
+    for estimate, names in zip(estimates, names_of_tests(estimates), strict=True):
+        features = strongest_first(estimate, estimate.support)
+        rows.append(
+            {
+                "test": name_of_test(names),
+                "n label": estimate.plan.sizes[1],
+                "n reference": estimate.plan.sizes[0],
+                "features": int(estimate.support.size),
+                "strongest": list_names(estimate.names(features[: STRONGEST + 1]), STRONGEST),
+            }
+        )
+    return rows
+
+
+def printed(result: Estimate | Several) -> str:
+    """Return verdict and table, as `print` shows them."""
+    lines = [wrap(line) for line in verdict(result)]
+    tests = estimates_of(result)
+    lines += _of_one(cast("Estimate", result)) if tests is None else _of_tests(tests)
+    return "\n".join((*lines, "summary() has the details."))
+
+
+def _of_one(estimate: Estimate) -> list[str]:
+    k = int(estimate.support.size)
+    if k:
+        more = [f"… and {k - SHOWN:,} more in table()"] if k > SHOWN else []
+        marked = ["* a centre, not a mean"] if (estimate.skewed[estimate.support] == 1).any() else []
+        return ["", *aligned(selected(estimate, SHOWN)), *more, *marked, ""]
+    if estimate.plan.selection == "paper" or estimate.plan.n_features == 0:
+        return []
+    takes = [wrap(sentence)] if (sentence := needed(estimate)) else []
+    return ["", *aligned(closest(estimate)), *takes, "table(all=True) has all features."]
+
+
+def _of_tests(estimates: list[Estimate]) -> list[str]:
+    rows = overview_of(estimates)
+    shown = [(row["test"], f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}") for row in rows]
+    lines = aligned(Lines(("test", "rows", "features"), shown[:SHOWN]), longest=WIDTH // 2)
+    width = WIDTH - len(lines[0]) - 2
+    strongest = ["strongest first", *(str(row["strongest"]) for row in rows)]
+    out = [
+        f"{line}  {textwrap.shorten(text, width, placeholder=' …')}"
+        for line, text in zip(lines, strongest, strict=False)
+    ]
+    more = [f"… and {len(rows) - SHOWN:,} more in results"] if len(rows) > SHOWN else []
+    return ["", *(line.rstrip() for line in out), *more, ""]
+
+
+def wrap(sentence: str) -> str:
+    """Return a sentence in lines of 80 columns."""
+    return textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
+    """Return a table as text: names to the left, cut where they are too long, numbers to the right."""
+    rows = [lines.headings, *((_cut(name, longest), *cells) for name, *cells in lines.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if k else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _cut(name: str, longest: int) -> str:
+    """Return a name that fits, without letters that a terminal would not show as such."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
