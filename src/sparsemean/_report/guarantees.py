@@ -71,9 +71,9 @@ RULES = {
         caption="of the selected features false at most, on average, without an adversary",
         sentence="On average at most {level} of the selected features are false, for features that are independent or "
         "positively dependent, as long as no one hides true signals.",
-        after_looking_sentence="On average at most {worst} of the selected features are false, counted where {no_more}: the "
-        "number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. The rules "
-        "“fwer” and “fdr_by” hold in full.",
+        after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
+        "{no_more}: the number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. "
+        "The rules “fwer” and “fdr_by” hold in full.",
         not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
         "above {level}. The rules “fwer” and “fdr_by” withstand that.",
     ),
@@ -182,8 +182,8 @@ COLUMNS = {
     ),
     "interval_after_looking": ColumnGuarantee(
         "end of the interval after selection, at level {level}",
-        "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as that "
-        "number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d.",
+        "Of the intervals of the selected features at most {worst} are expected to miss, counted where {no_more}: as "
+        "that number was chosen by looking, the level is multiplied by 1 + 1/2 + … + 1/d.",
     ),
     "max_contamination": ColumnGuarantee(
         "Largest share of bad {each} at which it is still selected",

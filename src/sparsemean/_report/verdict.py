@@ -229,7 +229,8 @@ def _withstood(estimate: Estimate) -> str:
     if plan.selection == "paper":
         left = int(np.sum(estimate.selection.last_slack[estimate.support] >= plan.bad_rows))
         bad = f" with {pluralize(plan.bad_rows, 'bad row')}" if plan.bad_rows else ""
-        return f"{left:,} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
+        some = "All" if left == k else "None" if not left else f"{left:,}"
+        return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
     if not k:
         return _closest(estimate)
     of = "of each group" if plan.sizes else f"of the {unit_of(estimate)}s"
@@ -349,14 +350,20 @@ def _of_kind(estimate: Estimate, kind: str, which: IntArray, row_names: Sequence
             f"{name} ({list_names(groups.reasons(estimate, reasons[place], 3), 2)})" if reasons else str(name)
             for name, place in zip(shown, which.tolist(), strict=True)
         ]
-        return f"{counted} {'is' if one else 'are'} far off in a few columns: {list_names(told)}{note}."
+        return f"{counted} {'is' if one else 'are'} far off in a few columns: {_stop(list_names(told) + note)}"
     if kind == LABEL:
-        return f"{counted} {'contradicts its label' if one else 'contradict their label'}: {list_names(shown)}{note}."
+        against = "contradicts its label" if one else "contradict their label"
+        return f"{counted} {against}: {_stop(list_names(shown) + note)}"
     said = {"": ("contradicts the rest", "contradict the rest"), TOGETHER: ("lies off", "lie off together")}[kind]
     speaking = Counter(feature for place in which.tolist() for feature in (reasons[place] if reasons else ()))
     most = tuple(feature for feature, _ in speaking.most_common(4))
     where = f", most of all in {list_names(groups.reasons(estimate, most, 4), 3)}" if most else ""
-    return f"{counted} {said[not one]}: {list_names(shown)}{note}{where}."
+    return f"{counted} {said[not one]}: {_stop(list_names(shown) + note + where)}"
+
+
+def _stop(sentence: str) -> str:
+    """Return a sentence with its full stop; three dots are one."""
+    return sentence if sentence.endswith("…") else f"{sentence}."
 
 
 def called(estimate: Estimate, rows: IntArray, row_names: Sequence[Any] | None = None) -> tuple[list[str | int], str]:
@@ -479,4 +486,4 @@ def suspects_of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | 
     shown, note = called(estimates[0], worst, row_names)
     told = [f"{name} ({found[row][1]})" for name, row in zip(shown, worst.tolist(), strict=True)]
     verb = "contradicts its label" if len(told) == 1 else "contradict their label"
-    return f"{pluralize(len(told), unit_name(estimates[0].units))} {verb}: {list_names(told)}{note}."
+    return f"{pluralize(len(told), unit_name(estimates[0].units))} {verb}: {_stop(list_names(told) + note)}"
