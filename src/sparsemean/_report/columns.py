@@ -134,8 +134,7 @@ def columns_of(frame: pd.DataFrame, estimate: Estimate, labels: Labels) -> list[
 
 
 EXTRA = {
-    "log10_p", "beta", "median_0", "median_1", "difference", "share_nonzero_0", "share_nonzero_1", "n_0", "n_1",
-    "entry_time", "bucket_size",
+    "log10_p", "median_0", "median_1", "difference", "share_nonzero_0", "share_nonzero_1", "n_0", "n_1", "radius",
 }  # fmt: skip
 """Columns of two groups that the page shows only where all are asked for."""
 LONGEST = 14
@@ -252,6 +251,8 @@ def rounded(values: FloatArray, digits: int = 4) -> list[float | int | None]:
 
 FIRST = 25
 """Rows of the table that stand in the page itself, for readers without scripts."""
+WITHOUT_ANY = 10
+"""Features that are listed where none is selected."""
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNKNOWN = "–"
 UNDERFLOW = "< 10⁻³⁰⁷"
@@ -261,7 +262,8 @@ UNDERFLOW = "< 10⁻³⁰⁷"
 def first_rows(content: dict[str, Any]) -> list[list[str]]:
     """Return the first rows of the table as text."""
     described = [(kind, digits) for _, _, kind, digits, _, _ in content["columns"]]
-    rows = zip(*(column[:FIRST] for column in content["table"]), strict=True)
+    number = min(FIRST, content["n_selected"] or WITHOUT_ANY)
+    rows = zip(*(column[:number] for column in content["table"]), strict=True)
     return [[text(value, kind, digits) for value, (kind, digits) in zip(row, described, strict=True)] for row in rows]
 
 

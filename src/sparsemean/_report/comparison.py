@@ -12,6 +12,7 @@ import numpy as np
 from sparsemean._report import groups, page
 from sparsemean._report.columns import labels_of
 from sparsemean._report.groups import Names
+from sparsemean._report.plot_data import STOPS_OF_MANY, Decisions, stops_of
 from sparsemean._report.strongest import closest_in_words, needed
 from sparsemean._report.strongest import overview as overview
 from sparsemean._report.summary import notes, promise
@@ -128,11 +129,11 @@ def render(
     environment, shown, rows = page.environment(), _shown(comparison), overview(comparison)
     estimates = list(comparison.results.values())
     template = environment.get_template("content.html")
-    contents = []
+    contents, decisions = [], Decisions(stops_of([estimates[k] for k in shown], STOPS_OF_MANY))
     for k in shown:
         labels = labels_of(estimates[k], title=f"{title}: {rows[k]['test']}", row_names=row_names)
         name = f"{file_name}-{rows[k]['test']}"
-        filled = page.content_of(estimates[k], labels, file_name=name, tests=len(shown))
+        filled = page.content_of(estimates[k], labels, file_name=name, tests=len(shown), decisions=decisions)
         contents.append(template.render(heading=rows[k]["test"], **filled))
     places = {k: place for place, k in enumerate(shown)}
     listed = [{**row, "place": places.get(k)} for k, row in enumerate(rows)]

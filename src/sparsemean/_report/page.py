@@ -13,13 +13,16 @@ import numpy as np
 
 from sparsemean._fit.messages import how_tested
 from sparsemean._report import columns, groups, guarantees, plot_data
-from sparsemean._report.columns import Labels, labels_of
+from sparsemean._report.columns import WITHOUT_ANY, Labels, labels_of
 from sparsemean._report.groups import Names, percent
 from sparsemean._report.guarantees import RULES
+from sparsemean._report.plot_data import MOST_STOPS, Decisions, stops_of
 from sparsemean._report.summary import summary
 from sparsemean._stats.planning import SELECTIONS
+from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
+from sparsemean._util.records import IntArray, Plan
 from sparsemean.errors import InputError, require
 from sparsemean.result import strongest_first
 
@@ -31,19 +34,52 @@ if TYPE_CHECKING:
 # The data inside the page: full for selected features, summed up for the rest.
 
 MOST_LISTED, LEAST_LISTED = 15_000, 150
-"""Selected features on the page, the strongest: beyond them it would grow past what mail and browsers like. Several
-tests share them, down to so many for each."""
+"""Features on the page, the strongest: beyond them it would grow past what mail and browsers like. Several tests share
+them, down to so many for each."""
 
 
-def page_data(estimate: Estimate, labels: Labels, *, tests: int = 1) -> dict[str, Any]:
-    """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
-    plan, most = estimate.plan, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests)
-    listed = strongest_first(estimate, estimate.support)[:most]
-    frame = estimate.table().head(most)
+def listed_features(estimate: Estimate, most: int) -> IntArray:
+    """Return the selected features, strongest first, and those that fewer bad rows would leave, longest first.
+
+    Where none is selected the list goes on with the strongest of the rest.
+    """
+    chosen = strongest_first(estimate, estimate.support)
+    last, paper = estimate.max_contamination.copy(), estimate.plan.selection == "paper"
+    last[estimate.selection.skipped] = np.nan
+    others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
+    others = others[:0] if paper else others[np.argsort(-last[others], kind="stable")]
+    listed = np.concatenate((chosen, others))
+    if not chosen.size and listed.size < WITHOUT_ANY:
+        rest = np.setdiff1d(np.arange(last.size), np.concatenate((listed, estimate.selection.skipped)))
+        listed = np.concatenate((listed, strongest_first(estimate, rest)[: WITHOUT_ANY - listed.size]))
+    return listed[:most]
+
+
+def _frame(estimate: Estimate, listed: IntArray, labels: Labels) -> pd.DataFrame:
+    """Return the table of ``listed``, without columns that say nothing here."""
+    if estimate.support.size >= listed.size:
+        frame = estimate.table().head(listed.size)
+    else:
+        places = np.argsort(strongest_first(estimate, np.arange(estimate.mean.size)), kind="stable")
+        frame = estimate.table(all=True).iloc[places[listed]].reset_index(drop=True)
     flags = frame["skewed"].astype(object).where(frame["skewed"].notna(), None)
     frame = frame.assign(skewed=flags) if (estimate.skewed[listed] == 1).any() else frame.drop(columns="skewed")
-    if labels.pairs and frame["log2_fold_change"].isna().all():  # neither counts nor their logarithms
-        frame = frame.drop(columns="log2_fold_change")
+    if not labels.pairs:
+        return frame
+    frame = frame.drop(columns=["entry_time", "bucket_size"])
+    if "auc" in frame:  # says the same
+        frame = frame.drop(columns="beta")
+    # Neither counts nor their logarithms have no fold change.
+    return frame.drop(columns="log2_fold_change") if frame["log2_fold_change"].isna().all() else frame
+
+
+def page_data(
+    estimate: Estimate, labels: Labels, *, tests: int = 1, decisions: Decisions | None = None
+) -> dict[str, Any]:
+    """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
+    plan, most = estimate.plan, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests)
+    listed, decisions = listed_features(estimate, most), decisions or Decisions(stops_of([estimate], MOST_STOPS))
+    frame = _frame(estimate, listed, labels)
     described = columns.columns_of(frame, estimate, labels)
     return {
         "title": labels.title,
@@ -63,14 +99,18 @@ def page_data(estimate: Estimate, labels: Labels, *, tests: int = 1) -> dict[str
         "selection": plan.selection,
         "seed": str(estimate.seed),
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
+        "without_any": WITHOUT_ANY,
         "n_selected": int(estimate.support.size),
+        "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
         "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),
         "uncertified": _uncertified(estimate),
         "volcano": plot_data.volcano_data(estimate, listed),
-        "path": plot_data.path_data(estimate, listed, walks=tests == 1),
+        "shares": plot_data.share_data(estimate, listed, labels, decisions=decisions, tests=tests),
+        "values": plot_data.values_data(estimate, listed, tests=tests),
+        "path": None if labels.pairs else plot_data.path_data(estimate, listed[: estimate.support.size]),
         "robustness": plot_data.robustness_data(estimate),
         "rows": plot_data.rows_data(estimate, labels, most=plot_data.MOST_POINTS // tests),
         "summary": summary(estimate, labels.groups),
@@ -99,11 +139,12 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     """Return four numbers with what they are."""
     plan, k = estimate.plan, int(estimate.support.size)
     selected = (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected")
-    rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} may be bad")
+    may = "look bad and may be" if plan.auto else "may be bad"
+    rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} {may}")
     if labels.groups is not None:
         sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1] or (plan.n_units,))
         of = f"{labels.label} and {labels.groups[0]}"
-        rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} may be bad")
+        rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} {may}")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
     slack = estimate.selection.last_slack
     if k and plan.selection != "paper":
@@ -127,7 +168,7 @@ def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
         ("Missing values", "left out" if plan.missing == "omit" else "refused"),
     ]
     if labels.groups is None:
-        share = f"{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"
+        share = f"{_auto(plan)}{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"
         settings = [settings[0], ("Contamination", share), *settings[1:], *_one_sample(estimate)]
     else:
         settings += _two_groups(estimate, labels.groups, labels.unit[:-1])
@@ -138,11 +179,15 @@ def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     return settings
 
 
+def _auto(plan: Plan) -> str:
+    return "auto, as many as look bad: " if plan.auto else ""
+
+
 def _two_groups(estimate: Estimate, names: Names, unit: str) -> list[tuple[str, str]]:
     plan = estimate.plan
     covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
     settings = [
-        ("Contamination", f"{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}{covered}"),
+        ("Contamination", f"{_auto(plan)}{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}{covered}"),
         ("Comparison", f"{groups.direction(names)}, by ranks (Mann–Whitney), {groups.sizes(plan, names, unit)}"),
     ]
     if looked_for := groups.looked_for(plan, names):
@@ -206,8 +251,8 @@ def _null(estimate: Estimate) -> str:
 HERE = Path(__file__).parent / "template"
 ENDINGS = (".html", ".htm")
 SCRIPTS = (
-    "tests", "base", "state", "numbers", "axes", "plot", "volcano", "path", "forest", "robustness", "rows", "table",
-    "download", "start",
+    "tests", "base", "state", "numbers", "axes", "plot", "volcano", "values", "path", "forest", "robustness", "rows",
+    "table", "share", "download", "start",
 )  # fmt: skip
 """In this order they are one script."""
 
@@ -247,15 +292,19 @@ def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> 
     return str(environment().get_template("page.html").render(title=labels.title, **content, **frame()))
 
 
-def content_of(estimate: Estimate, labels: Labels, *, file_name: str, tests: int = 1) -> dict[str, Any]:
+def content_of(
+    estimate: Estimate, labels: Labels, *, file_name: str, tests: int = 1, decisions: Decisions | None = None
+) -> dict[str, Any]:
     """Return what the templates of one estimate's content are filled in with."""
-    content = page_data(estimate, labels, tests=tests)
+    content = page_data(estimate, labels, tests=tests, decisions=decisions)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
     return {
         "labels": labels,
         "content": content,
         "first": columns.first_rows(content),
         "centres": columns.centres(content),
+        "verdict": _verdict(estimate, labels),
+        "kinds": KINDS_OF_ROWS,
         "facts": facts(estimate, labels),
         "summary": content["summary"],
         "promises": guarantees.of_fit(estimate, labels.groups),
@@ -264,6 +313,20 @@ def content_of(estimate: Estimate, labels: Labels, *, file_name: str, tests: int
         "uncertified": columns.uncertified_rows(content),
         "data": embed(content),
     }
+
+
+def _verdict(estimate: Estimate, labels: Labels) -> tuple[str, ...]:
+    """Return what came out, in two sentences."""
+    k, d = estimate.support.size, estimate.plan.n_features
+    return f"{k:,} of {d:,} features {'differ' if labels.pairs else 'have a mean'}.", ""
+
+
+KINDS_OF_ROWS = {
+    TOGETHER: "they lie off to the same side: one cause may have moved them all, so that many bad rows are allowed for",
+    FEW: "a few values stand far out; a slip of a unit or a sensor looks like this",
+    LARGE: "all their values are large; where rows have scales of their own these are good rows",
+}
+"""What each kind of suspect means to a reader."""
 
 
 def frame() -> dict[str, Any]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._counts.ranks import differences_walked
-from sparsemean._report.columns import Labels, rounded
-from sparsemean._report.groups import reasons
+from sparsemean._fit.afterwards import intervals_of
+from sparsemean._report import groups
+from sparsemean._report.columns import Labels, plain, rounded
 from sparsemean._stats import path
+from sparsemean._stats.families import Family, FamilyMember
+from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
+from sparsemean._stats.rank_evidence import probabilities
 from sparsemean._stats.row_scores import limit
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._stats.selection import adjust, rule_of
+from sparsemean._util.records import FloatArray, IntArray, Selection
 from sparsemean.plots.robustness import lost_at, planned_share, steps
 from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
 
@@ -55,7 +61,7 @@ REST = 30
 POINTS = 121
 """Times at which walks are drawn: every fifth of the paper's 600 iterations."""
 MOST_MEANS = 20_000_000
-"""Bucket means, or differences between two groups, that are walked for a picture."""
+"""Bucket means that are walked for a picture."""
 
 
 def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> dict[str, Any]:
@@ -63,7 +69,7 @@ def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> di
 
     Without the data, or where ``walks`` are not wanted, ``times`` is empty and the page draws entry times.
     """
-    room = _room(estimate)
+    room = MOST_MEANS // max(1, estimate.plan.n_rows)
     if estimate.source is None or not room or not walks:
         return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
     shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
@@ -79,12 +85,6 @@ def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> di
         "alpha": estimate.plan.alpha if paper else None,
         "read_at": estimate.plan.select_at if paper and estimate.plan.select_at <= last else None,
     }
-
-
-def _room(estimate: Estimate) -> int:
-    """Return how many features can be walked in a moment."""
-    each = estimate.plan.n_rows if estimate.labels is None else differences_walked(estimate.labels)
-    return MOST_MEANS // max(1, each)
 
 
 def _sizes(estimate: Estimate, features: IntArray, last: int) -> FloatArray:
@@ -155,7 +155,8 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
     if rows is None or not rows.scores.any():
         nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
-            **nothing, "names": None, "groups": None, "reasons": [], "limit": None, "why_not": _why_not(estimate)
+            **nothing, "names": None, "groups": None, "reasons": [], "kinds": [], "limit": None,
+            "why_not": _why_not(estimate),
         }  # fmt: skip
     suspects, n = rows.suspects, rows.scores.size
     shown = suspects[:MOST_SUSPECTS]
@@ -169,7 +170,8 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
         "scores": rounded(rows.scores[single]),
         "names": None if labels.row_names is None else [labels.row(int(row)) for row in single],
         "groups": None if estimate.labels is None else estimate.labels[single].tolist(),
-        "reasons": [reasons(estimate, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
+        "reasons": [groups.reasons(estimate, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
+        "kinds": list(rows.kinds[:MOST_TOLD]),
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
         "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
@@ -191,16 +193,11 @@ def _why_not(estimate: Estimate) -> str:
 
 
 def volcano_data(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
-    """Return the grid of all features that are not ``listed``, and the line a feature must pass to be selected."""
+    """Return the grid of all features that are not ``listed``, and the |β| that the paper's rule asks for."""
     others = np.ones(estimate.plan.n_features, dtype=bool)
     others[listed] = False
-    height, p = heights(estimate.p_values[others]), rejection_p(estimate)
-    return {
-        "mass": counts(estimate.beta[others], height),
-        "highest": HIGHEST,
-        "bar": None if p is None else float(-np.log10(p)),
-        "rate": _least_rate(estimate),
-    }
+    mass = counts(estimate.beta[others], heights(estimate.p_values[others]))
+    return {"mass": mass, "highest": HIGHEST, "rate": _least_rate(estimate)}
 
 
 def _least_rate(estimate: Estimate) -> float | None:
@@ -208,3 +205,175 @@ def _least_rate(estimate: Estimate) -> float | None:
     plan = estimate.plan
     rate = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
     return rate if plan.selection == "paper" and rate <= 1 else None
+
+
+# What other shares of bad rows would leave: the steps of the slider.
+
+MOST_STOPS, STOPS_OF_MANY = 21, 9
+"""Shares that the slider stops at, of one test and where several are on the page."""
+MOST_CELLS = 20_000
+"""Features times shares for which the page has p-values and intervals, the strongest first."""
+MOST_AGAIN = 2_000_000
+"""Values that are looked at again for intervals at other shares."""
+ALIKE = 1e-12
+
+
+def stops_of(estimates: Sequence[Estimate], most: int) -> list[float]:
+    """Return shares of bad rows at which features are lost, 0 the first of them; every so many-th where they are many.
+
+    Features that survive such a share are selected up to it and not beyond.
+    """
+    last = [np.delete(each.max_contamination, each.selection.skipped) for each in estimates]
+    shares = np.unique((0.0, *(share for each in last for share in each[~np.isnan(each)].tolist())))
+    kept = np.unique(np.linspace(0, shares.size - 1, min(most, shares.size)).round().astype(np.intp))
+    return [float(share) for share in shares[kept]]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions at other shares of bad rows; tests of one family share them."""
+
+    stops: list[float]
+    families: dict[tuple[int, float], Selection] = field(default_factory=dict)
+
+    def at(self, estimate: Estimate, share: float) -> Estimate | None:
+        """Return what would be selected, with its p-values; None where the evidence of the fit is gone."""
+        evidence = estimate.evidence
+        if evidence is None or estimate.plan.selection == "paper":
+            return None
+        if not isinstance(evidence, FamilyMember):
+            return estimate.at(share)
+        family, key = evidence.family, (id(evidence.family), share)
+        if key not in self.families:
+            self.families[key] = _decide_some(family, share)
+        member = FamilyMember(Family(family.evidence, self.families[key], family.rule), evidence.at)
+        first, second = family.evidence.at_share((share, share))[evidence.at.start // estimate.plan.n_features]
+        plan = replace(estimate.plan, contamination=share, bad_by_group=(second, first), bad_rows=first + second)
+        return replace(estimate, plan=plan, selection=member.selection, support=member.selection.support)
+
+
+def _decide_some(family: Family, share: float) -> Selection:
+    """Decide again over the hypotheses that are selected at some share: no other is at any.
+
+    Adjusted p-values of what is selected rest on smaller p-values alone, and these are selected as well. Of whole
+    families it takes long to ask for the p-values of all, most of which are near 1.
+    """
+    evidence, before = family.evidence, family.selection
+    assert before.last_share is not None
+    n, some = evidence.n_features, np.flatnonzero(~np.isnan(before.last_share))
+    log_p, values = np.full(n, np.nan), np.full((3, n), np.nan)
+    log_p[some] = evidence.log_p(evidence.at_share((share, share)), some)
+    p = probabilities(log_p[some])
+    values[:, some] = np.stack((p, *adjust(p, n, by=family.rule == "fdr_by")))
+    kept = rule_of(family.rule, evidence.level, n)(p[:, np.newaxis], n, 0)[:, 0]
+    return replace(
+        before, support=some[kept], p_values=values[0], p_adjusted=values[1], q_values=values[2],
+        log10_p=log_p / np.log(10.0),
+    )  # fmt: skip
+
+
+def share_data(
+    estimate: Estimate, listed: IntArray, labels: Labels, *, decisions: Decisions, tests: int = 1
+) -> list[dict[str, Any]]:
+    """Return for each stop of the slider the share, in words too, how many features are selected, and what is known.
+
+    The stop of the fit itself stands among them; its numbers are in the table. At others p-values are those of the
+    first features of ``listed``, intervals those of selected ones among them, where the data are at hand.
+    """
+    planned, own = planned_share(estimate.plan), {"fit": True, "n": int(estimate.support.size)}
+    if estimate.plan.selection == "paper":  # its support is no matter of bad rows
+        return [own | {"share": planned, "words": _in_words(estimate, labels), "bar": None}]
+    stops = [share for share in decisions.stops if planned is None or abs(share - planned) > ALIKE]
+    some = listed[: MOST_CELLS // tests // (1 + len(stops))]
+    data = [_stop(estimate, share, some, labels, decisions=decisions, tests=tests) for share in stops]
+    at = estimate.plan.contamination if planned is None else planned
+    place = int(np.searchsorted(stops, at))
+    fit = own | {"share": planned, "words": _in_words(estimate, labels), "bar": _bar(estimate)}
+    return [*data[:place], fit, *data[place:]]
+
+
+def _stop(
+    estimate: Estimate, share: float, some: IntArray, labels: Labels, *, decisions: Decisions, tests: int
+) -> dict[str, Any]:
+    last = np.delete(estimate.max_contamination, estimate.selection.skipped)
+    stop: dict[str, Any] = {"fit": False, "share": share, "n": int(np.sum(last >= share - ALIKE))}
+    decided = decisions.at(estimate, share)
+    if decided is None:
+        return {**stop, "words": f"{groups.percent(share)} bad {labels.each}", "bar": None}
+    known = {
+        "p_value": rounded(decided.p_values[some], 3),
+        "p_adjusted": rounded(decided.p_adjusted[some], 3),
+        "q_value": rounded(decided.q_values[some], 3),
+    }
+    room = MOST_AGAIN // tests // max(1, estimate.plan.n_rows * len(decisions.stops))
+    flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
+    ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
+    if ends is not None:
+        short = [[float(f"{end:.5g}") for end in side] for side in ends[some[:room]].T]
+        known |= {"ci_low": plain(short[0]), "ci_high": plain(short[1])}
+    return {**stop, "words": _in_words(decided, labels), "bar": _bar(decided), **known}
+
+
+def _in_words(estimate: Estimate, labels: Labels) -> str:
+    """Say how many rows are allowed for."""
+    plan = estimate.plan
+    if labels.groups is None or not plan.sizes:
+        return f"{groups.percent(plan.bad_rows / plan.n_units)} bad {labels.unit}"
+    return f"{groups.shares(plan, labels.groups)} bad"
+
+
+def _bar(estimate: Estimate) -> float | None:
+    """Return −log₁₀ of the p-value that a feature must be below to be selected."""
+    p = rejection_p(estimate)
+    return None if p is None else round(float(-np.log10(p)), 4)
+
+
+def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
+    """Return intervals of ``features`` after the selection, a row for every feature; None where that takes long."""
+    plan, source = decided.plan, decided.source
+    if source is None or not source.source.in_memory or not features.size or plan.noise == "skewed":
+        return None
+    ends = np.full((plan.n_features, 2), np.nan)
+    family = decided.evidence.family if isinstance(decided.evidence, FamilyMember) else decided
+    error = error_after_selection(plan, family.selection.support.size)
+    ends[features] = intervals_of(decided, features, error, source)
+    return ends
+
+
+# The values behind a feature, so that a reader can believe it.
+
+MOST_VALUED, MOST_VALUES = 40, 200
+"""Features whose values are on the page, the strongest, and how many of each group."""
+
+
+def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list[dict[str, Any]]:
+    """Return the values of the first of ``listed``, of the reference and of the label where there are groups.
+
+    Of many values there are evenly spaced order statistics, the smallest and the largest among them. Boxes are
+    quartiles of all values. Suspects follow with their place among them, their group and their value.
+    """
+    shown = listed[: max(1, MOST_VALUED // tests)]
+    if estimate.source is None or not shown.size:
+        return []
+    columns = estimate.source.source.take(shown)
+    rows = estimate.rows
+    suspects = [] if rows is None else rows.suspects[:MOST_TOLD].tolist()
+    labels = np.zeros(columns.shape[0], dtype=np.intp) if estimate.labels is None else estimate.labels
+    sides = [labels == side for side in range(1 if estimate.labels is None else 2)]
+    return [_values(column, sides, suspects) for column in columns.T]
+
+
+def _values(column: FloatArray, sides: list[Any], suspects: list[int]) -> dict[str, Any]:
+    there = [np.sort(column[side & np.isfinite(column)]) for side in sides]
+    spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in there]
+    return {
+        "values": [rounded(each[places]) for each, places in zip(there, spread, strict=True)],
+        "boxes": [rounded(np.quantile(each, (0.25, 0.5, 0.75))) if each.size else [] for each in there],
+        "n": [int(each.size) for each in there],
+        "suspects": [
+            [k, side, *rounded(column[[row]])]
+            for k, row in enumerate(suspects)
+            for side, members in enumerate(sides)
+            if members[row] and np.isfinite(column[row])
+        ],
+    }

@@ -30,7 +30,8 @@ const column = Object.fromEntries(columns.map((each) => [each.key, each.values])
 const count = data.index.length;
 const nameOf = (k) => String(column.feature[k]);
 const nullOf = (k) => (data.null === null ? 0 : data.null[k]);
-const sideOf = (k) => Math.sign(column.beta[k]);
+const lean = column.beta || column.auc.map((share) => 2 * share - 1); // of groups the one says the other
+const sideOf = (k) => Math.sign(lean[k]);
 const isCentre = (k) => column.skewed !== undefined && column.skewed[k] === true;
 const unit = data.unit;
 

@@ -1,6 +1,6 @@
 // How features leave zero: their walks, or the iterations at which they do.
 function drawPath(width) {
-  if (!count) return data.path.rest.length ? drawWalks(width) : nothing(width, "No feature was selected.");
+  if (!data.n_selected) return data.path.rest.length ? drawWalks(width) : nothing(width, "No feature was selected.");
   return data.path.times.length ? drawWalks(width) : drawEntries(width);
 }
 
@@ -78,7 +78,7 @@ function walkMark(walk, k, x, y) {
 function drawEntries(width) {
   const height = 360;
   const box = { width, left: 48, right: width - 16, top: 34, bottom: height - 48 };
-  const some = Array.from({ length: count }, (_, k) => k).filter((k) => Number.isFinite(column.entry_time[k]));
+  const some = Array.from({ length: Math.min(count, data.n_selected) }, (_, k) => k).filter((k) => Number.isFinite(column.entry_time[k]));
   some.sort((a, b) => column.entry_time[a] - column.entry_time[b]);
   if (!some.length) return nothing(width, "No selected feature leaves zero.");
   const times = some.map((k) => column.entry_time[k]);

@@ -140,16 +140,44 @@ const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}â
 const canvas = (width, height) => svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
 const dots = (points, kind) => svg("path", { class: `dots ${kind}`, d: points.map(({ x, y }) => `M${x.toFixed(1)} ${y.toFixed(1)}h0`).join("") });
 
-// Dots above and below the null value in their colours; those that the filter hides are faint.
+// Dots above and below the null value in their colours, grey where not selected; those that the filter hides are faint.
 function colouredDots(marks) {
   const group = svg("g", {});
+  const unselected = marks.filter(({ mark }) => !state.selected[mark.id]);
+  if (unselected.length) group.append(dots(unselected, "plain-dot left-out"));
   for (const [passes, extra] of [[0, " faded"], [1, ""]]) {
     for (const [side, kind] of [[-1, "down"], [1, "up"]]) {
-      const chosen = marks.filter(({ mark }) => state.passes[mark.id] === passes && (sideOf(mark.id) < 0 ? -1 : 1) === side);
+      const chosen = marks.filter(({ mark }) => state.selected[mark.id] && state.passes[mark.id] === passes && (sideOf(mark.id) < 0 ? -1 : 1) === side);
       if (chosen.length) group.append(dots(chosen, kind + extra));
     }
   }
   return group;
+}
+
+// Names beside dots, the strongest first, where no other name and no other dot is in the way.
+const NAMED = 10;
+
+function namesBeside(marks, box) {
+  const group = svg("g", { class: "names" });
+  const taken = marks.map(({ x, y }) => [x - 4, y - 4, x + 4, y + 4]);
+  const free = ([a, b, c, d], own) => a >= box.left && c <= box.width && b >= box.top - 10 && d <= box.bottom && taken.every(([e, f, g, h], k) => k === own || c < e || a > g || d < f || b > h);
+  const named = new Set();
+  for (const [k, { mark, x, y }] of marks.entries()) {
+    if (named.size >= NAMED || k >= 4 * NAMED) break;
+    const name = short(nameOf(mark.id), 18);
+    const long = name.length * 6.6;
+    const places = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -9], ["middle", 0, 17]];
+    for (const [anchor, dx, dy] of places) {
+      const left = x + dx - (anchor === "start" ? 0 : anchor === "end" ? long : long / 2);
+      const frame = [left, y + dy - 11, left + long, y + dy + 2];
+      if (!free(frame, k)) continue;
+      taken.push(frame);
+      named.add(mark.id);
+      group.append(svg("text", { class: "label", x: x + dx, y: y + dy, "text-anchor": anchor }, name));
+      break;
+    }
+  }
+  return { group, named };
 }
 
 function nothing(width, words) {

@@ -23,6 +23,7 @@ function drawRobustness(width) {
     const before = at > width * 0.65;
     root.append(svg("text", { x: at + (before ? -6 : 6), y: box.bottom - 8, "text-anchor": before ? "end" : "start" }, `planned for: ${data.bad}`));
   }
+  if (!stop().fit) root.append(svg("path", { class: "now", d: `M${x(stop().share)} ${box.top}V${box.bottom}` }));
   const lost = (share) => { // the step at which a feature goes that is selected up to a share
     let k = 2;
     while (k < steps.length - 2 && steps[k] <= share + 1e-9) k += 2;

@@ -14,12 +14,12 @@ function drawRows(width) {
   const y = linear([low, high], [box.bottom, box.top]);
   const root = canvas(width, height);
   const heights = ticks(low, high, 5);
-  root.append(axisLeft(box, y, heights, tickTexts(heights), data.pairs ? "how far a row looks like the other group" : "robust deviations from the rest"));
+  root.append(axisLeft(box, y, heights, tickTexts(heights), data.pairs ? `how far a row looks like ${short(data.groups[0], 14)} or ${short(data.groups[1], 14)} against its label` : "robust deviations from the rest"));
   const across = ticks(0, data.n_rows, width < 420 ? 4 : 6).filter(Number.isInteger);
   root.append(axisBelow(box, x, across, tickTexts(across), "row, in the order of the data"));
   if (mass !== null) root.append(massOf(mass, x, y));
   root.append(svg("path", { class: "guide", d: `M${box.left} ${y(limit)}H${box.right}` }));
-  root.append(svg("text", { x: box.left + 4, y: y(limit) - 6 }, data.pairs ? "nearer to the other group above" : "suspects lie above"));
+  root.append(svg("text", { x: box.left + 4, y: y(limit) - 6 }, data.pairs ? "contradict their label above" : "suspects lie above"));
   const marks = index.map((row, k) => ({ mark: { kind: "row", id: k }, x: x(row), y: y(scores[k]) }));
   root.append(dots(marks.slice(suspects), "plain-dot"));
   root.append(svg("path", { class: "alarm", d: marks.slice(0, suspects).map((at) => `M${at.x.toFixed(1)} ${(at.y - 5.5).toFixed(1)}l5 9h-10z`).join("") }));

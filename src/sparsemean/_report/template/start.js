@@ -29,8 +29,10 @@ for (const element of all(".needs-script")) element.hidden = false;
 if (count) {
   startTable();
   startDownloads();
-  scaleChoice();
+  forestChoices();
 }
+startShare();
+moveTo(FIT);
 startTheme();
 on("mark", showPicked);
 on("mark", markSuspects);
@@ -47,18 +49,25 @@ for (const row of all("#suspect-table tr[data-row]")) {
   row.addEventListener("click", () => pick(mark));
 }
 
-const selectedWords = `${withCommas(String(data.n_selected))} of ${withCommas(String(data.n_features))} features`;
-plot("volcano", "Effect and evidence", () => `${selectedWords} selected; the other ${withCommas(String(data.volcano.mass.total))} are counted by shading near the bottom.`, drawVolcano);
-plot("path", "When features leave zero", () => `Selected features leave zero one after the other; see the column Enters at.`, drawPath);
+plot("volcano", "Effect and evidence", () => `${countWords()} selected at ${stop().words}; the ${withCommas(String(data.volcano.mass.total))} are counted by shading near the bottom.`, drawVolcano);
+if (data.values.length) plot("values", "Values", valuesWords, drawValues);
+if (data.path !== null) plot("path", "When features leave zero", () => `Selected features leave zero one after the other; see the column Enters at.`, drawPath);
 const forest = plot("forest", "Estimates and intervals", () => `The ${shownNow().length} features shown in the table with their intervals.`, drawForest);
 plot("robustness", "Features left", () => `${withCommas(String(data.robustness.steps[1]))} features without bad ${unit}, fewer as more may be bad; as a table below.`, drawRobustness);
-plot("rows", data.pairs ? "Rows that look like the other group" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
+plot("rows", data.pairs ? "Rows that contradict their label" : "Rows that contradict the rest", () => `${withCommas(String(data.rows.n_suspects))} suspects of ${withCommas(String(data.n_rows))} rows; listed below.`, drawRows);
 for (const each of plots) each.redraw();
 
-let lastPasses = state.passes.slice();
+let [lastPasses, lastAt] = [state.passes.slice(), state.at];
 on("list", () => {
-  const changed = state.passes.some((value, k) => value !== lastPasses[k]);
-  lastPasses = state.passes.slice();
+  const changed = state.at !== lastAt || state.passes.some((value, k) => value !== lastPasses[k]);
+  [lastPasses, lastAt] = [state.passes.slice(), state.at];
   for (const each of plots) if (each === forest || (changed && each.id !== "rows")) each.redraw();
 });
+let lastShown = lastValued();
+const showValues = () => {
+  if (lastShown === lastValued() || !data.values.length) return;
+  lastShown = lastValued();
+  plots.find((each) => each.id === "values").redraw();
+};
+on("mark", showValues);
 document.documentElement.dataset.ready = performance.now().toFixed(0); // milliseconds until all can be used

@@ -1,7 +1,10 @@
 // What is sorted, filtered, pointed at and picked; whoever shows it is told of changes.
+const FIT = data.shares.findIndex((each) => each.fit);
 const state = {
-  order: Array.from({ length: count }, (_, k) => k), // features that pass the filter, as sorted
-  passes: new Uint8Array(count).fill(1),
+  at: FIT, // where the slider over the share of bad rows stands
+  selected: new Uint8Array(count),
+  order: [], // features that pass the filter, as sorted
+  passes: new Uint8Array(count),
   page: 0,
   size: 25,
   near: null, // { kind: "feature" or "row", id }
@@ -10,6 +13,7 @@ const state = {
 const listeners = { list: [], mark: [] };
 const on = (event, listener) => listeners[event].push(listener);
 const tell = (event) => listeners[event].forEach((listener) => listener());
+const stop = () => data.shares[state.at];
 const same = (a, b) => a === b || (a !== null && b !== null && a.kind === b.kind && a.id === b.id);
 const shownNow = () => state.order.slice(state.page * state.size, (state.page + 1) * state.size);
 

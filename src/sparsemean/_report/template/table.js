@@ -5,11 +5,11 @@ const names = new Intl.Collator(undefined, { numeric: true });
 function refilter() {
   const wanted = find("#find").value.trim().toLowerCase();
   const side = Number(find("#side").value);
-  const least = (parseFloat(find("#least").value.replace(",", ".")) || 0) / 100;
+  const any = state.selected.includes(1);
   state.order = [];
   for (let k = 0; k < count; k += 1) {
-    const survives = least <= 0 || column.max_contamination[k] >= least - 1e-12;
-    const passes = survives && (side === 0 || sideOf(k) === side) && (wanted === "" || nameOf(k).toLowerCase().includes(wanted));
+    const listed = any ? state.selected[k] === 1 : k < data.without_any; // the strongest, where none is selected
+    const passes = listed && (side === 0 || sideOf(k) === side) && (wanted === "" || nameOf(k).toLowerCase().includes(wanted));
     state.passes[k] = passes ? 1 : 0;
     if (passes) state.order.push(k);
   }
@@ -57,7 +57,8 @@ function tableRow(k) {
       row.append(html("th", { scope: "row", class: "name" }, button));
     } else {
       const marked = each.key === "estimate" && isCentre(k) ? " centre" : "";
-      row.append(html("td", { class: each.kind + (each.extra ? " extra" : "") + marked }, cell(each, k)));
+      const old = isEnd(each.key) && isOld(k) ? " old" : "";
+      row.append(html("td", { class: each.kind + (each.extra ? " extra" : "") + marked + old }, cell(each, k)));
     }
   }
   return row;
@@ -70,7 +71,9 @@ function fillTable(printed = false) {
   find("#table tbody").replaceChildren(...chosen.map(tableRow));
   const from = printed ? 0 : state.page * state.size;
   const of = state.order.length;
-  const filtered = of < count ? ` that pass the filter, of ${withCommas(String(count))}` : "";
+  const listed = state.selected.reduce((sum, each) => sum + each, 0) || Math.min(count, data.without_any);
+  const filtered = of < listed ? ` that pass the filter, of ${withCommas(String(listed))}` : "";
+  find("#none").hidden = stop().n > 0;
   find("#shown").textContent = of ? `${withCommas(String(from + 1))}–${withCommas(String(from + chosen.length))} of ${withCommas(String(of))} features${filtered}` : "No feature passes the filter.";
   find("#back").disabled = state.page === 0;
   find("#on").disabled = from + state.size >= of;
@@ -107,7 +110,7 @@ function startTable() {
     more.textContent = all ? "Show fewer" : `Show all ${columns.length}`;
   });
   let waiting = 0;
-  for (const id of ["find", "side", "least"]) {
+  for (const id of ["find", "side"]) {
     find(`#${id}`).addEventListener("input", () => {
       clearTimeout(waiting);
       if (count > 1000) waiting = setTimeout(refilter, 120);
@@ -130,5 +133,4 @@ function startTable() {
   on("mark", markTable);
   window.addEventListener("beforeprint", () => fillTable(true));
   window.addEventListener("afterprint", () => fillTable());
-  fillTable();
 }

@@ -5,17 +5,21 @@ function evidenceTicks(top, rooted) {
   return [1, 0.5, 0.2, 0.1, 0.05, 0.01].map((p) => (p === 0.01 || p === 0.1 ? Math.round(-Math.log10(p)) : Math.abs(Math.log10(p)))).filter((value) => value <= top);
 }
 
+// The p-values of all shares: the axis stays where it is while the slider moves.
+const strongestP = data.shares.reduce((least, each) => (each.p_value || []).reduce((a, b) => (b === null ? a : Math.min(a, b)), least), 1);
+
 function drawVolcano(width) {
   const height = 360;
   const box = { width, left: 44, right: width - 12, top: 34, bottom: height - 48 };
-  const { mass, bar, rate, highest } = data.volcano;
+  const { mass, rate, highest } = data.volcano;
+  const { bar } = stop();
   const evidence = (k) => Math.min(highest, -Math.log10(column.p_value[k]));
-  const some = Array.from({ length: count }, (_, k) => k);
-  let top = Math.max(1, bar || 0, mass.total ? mass.y[1] : 0);
+  const some = Array.from({ length: count }, (_, k) => k).filter((k) => !Number.isNaN(column.p_value[k]));
+  let top = Math.max(1, bar || 0, mass.total ? mass.y[1] : 0, Math.min(highest, -Math.log10(strongestP)));
   let wide = mass.total ? Math.max(Math.abs(mass.x[0]), Math.abs(mass.x[1])) : 0.1;
   for (const k of some) {
-    top = Math.max(top, evidence(k));
-    wide = Math.max(wide, Math.abs(column.beta[k]));
+    top = Math.max(top, evidence(k), Math.min(highest, -Math.log10(ofFit.p_value[k])));
+    wide = Math.max(wide, Math.abs(lean[k]));
   }
   wide = Math.min(1.04, wide * 1.06);
   const rooted = top > 30;
@@ -34,8 +38,12 @@ function drawVolcano(width) {
     root.append(svg("text", { x: box.left + 4, y: y(bar) + (y(bar) < box.top + 14 ? 15 : -6) }, "selected above"));
   }
   for (const value of rate === null ? [] : [-rate, rate]) root.append(svg("path", { class: "guide", d: `M${x(value)} ${box.top}V${box.bottom}` }));
-  const marks = some.map((k) => ({ mark: { kind: "feature", id: k }, x: x(column.beta[k]), y: y(evidence(k)) }));
-  marks.sort((a, b) => a.x - b.x);
+  const marks = some.map((k) => ({ mark: { kind: "feature", id: k }, x: x(lean[k]), y: y(evidence(k)) }));
   root.append(colouredDots(marks));
-  return { svg: root, marks: marks.filter(({ mark }) => state.passes[mark.id]), emphasis: ringed(placesOf(marks), width) };
+  const listed = marks.filter(({ mark }) => state.passes[mark.id]);
+  const { group, named } = namesBeside(listed, box);
+  root.append(group);
+  const [ring, places] = [ringed(placesOf(marks), width), listed.slice().sort((a, b) => a.x - b.x)];
+  const emphasis = (mark, picked) => ring(mark, picked && !(mark.kind === "feature" && named.has(mark.id)));
+  return { svg: root, marks: places, emphasis };
 }
