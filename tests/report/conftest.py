@@ -38,7 +38,7 @@ def named_badly(made: Bunch) -> Estimate:
 
 @pytest.fixture(scope="session")
 def nothing() -> Estimate:
-    return sparse_mean(np.random.default_rng(0).normal(size=(100, 30)), random_state=0)
+    return sparse_mean(np.random.default_rng(0).normal(size=(100, 30)), contamination=0.05, random_state=0)
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -
     content = page_data(women_and_men, labels_of(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
     page = render(women_and_men, labels_of(women_and_men))
-    assert "2 of 125 rows look like the other group" in page
+    assert "2 of 125 rows contradict their label, by features in which M and F lie far enough apart" in page
     assert "Features that speak against it" in page
 
 
@@ -71,7 +71,7 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     none = replace(women_and_men.rows, suspects=np.empty(0, dtype=np.intp), reasons=())
     clean = replace(women_and_men, rows=none)
     assert "look like the other group;" not in summary(clean)
-    assert "No row looks like the other group so clearly" in render(clean, labels_of(clean))
+    assert "No row of M looks so much like F, and none of F so much like M," in render(clean, labels_of(clean))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,8 @@ def test_columns_of_groups_are_described(women_and_men: Estimate, scale: str | N
     assert described["share_nonzero_0"].kind == "share"
     shown = {column[0] for column in page_data(estimate, labels)["columns"]}
     assert ("log2_fold_change" in shown) == (scale is not None)
+    assert not {"entry_time", "bucket_size", "beta"} & shown  # they say nothing of groups, or what auc says
+    assert page_data(estimate, labels)["in_percent"] == (scale != "log1p")
 
 
 def test_percent_is_written_with_its_sign() -> None:

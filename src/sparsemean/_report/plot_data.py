@@ -249,7 +249,8 @@ class Decisions:
         member = FamilyMember(Family(family.evidence, self.families[key], family.rule), evidence.at)
         first, second = family.evidence.at_share((share, share))[evidence.at.start // estimate.plan.n_features]
         plan = replace(estimate.plan, contamination=share, bad_by_group=(second, first), bad_rows=first + second)
-        return replace(estimate, plan=plan, selection=member.selection, support=member.selection.support)
+        selection = member.selection
+        return replace(estimate, plan=plan, evidence=member, selection=selection, support=selection.support)
 
 
 def _decide_some(family: Family, share: float) -> Selection:

@@ -28,7 +28,7 @@ function asJson() {
   const plain = (value) => (typeof value === "number" && !Number.isFinite(value) ? null : value);
   const selected = state.order.map((k) => Object.fromEntries(columns.map((each) => [each.key, plain(each.values[k])])));
   const apart = data.uncertified.feature.map((feature, k) => ({ feature, estimate: data.uncertified.estimate[k], p_adjusted: data.uncertified.p_adjusted[k], certified: false }));
-  const settings = { rows: data.n_rows, columns: data.n_features, contamination: data.contamination, selection: data.selection, level: data.level, bad_rows: data.bad_rows, seed: data.seed };
+  const settings = { rows: data.n_rows, columns: data.n_features, contamination: stop().fit ? data.contamination : stop().share, selection: data.selection, level: data.level, bad_rows: stop().fit ? data.bad_rows : null, seed: data.seed };
   return `${JSON.stringify({ ...settings, versions: data.versions, summary: data.summary, selected, not_certified: apart }, null, 2)}\n`;
 }
 

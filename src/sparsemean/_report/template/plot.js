@@ -156,6 +156,8 @@ function colouredDots(marks) {
 
 // Names beside dots, the strongest first, where no other name and no other dot is in the way.
 const NAMED = 10;
+const PLACES = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -9], ["middle", 0, 17]];
+for (const far of [22, 38, 54]) PLACES.push(["end", -far, 4 - far / 2], ["start", far, 4 - far / 2], ["end", -far, 4 + far / 2], ["start", far, 4 + far / 2]);
 
 function namesBeside(marks, box) {
   const group = svg("g", { class: "names" });
@@ -166,13 +168,13 @@ function namesBeside(marks, box) {
     if (named.size >= NAMED || k >= 4 * NAMED) break;
     const name = short(nameOf(mark.id), 18);
     const long = name.length * 6.6;
-    const places = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -9], ["middle", 0, 17]];
-    for (const [anchor, dx, dy] of places) {
+    for (const [anchor, dx, dy] of PLACES) {
       const left = x + dx - (anchor === "start" ? 0 : anchor === "end" ? long : long / 2);
       const frame = [left, y + dy - 11, left + long, y + dy + 2];
       if (!free(frame, k)) continue;
       taken.push(frame);
       named.add(mark.id);
+      if (Math.hypot(dx, dy) > 18) group.append(svg("path", { class: "leader", d: `M${x} ${y}L${x + dx} ${y + dy - 4}` }));
       group.append(svg("text", { class: "label", x: x + dx, y: y + dy, "text-anchor": anchor }, name));
       break;
     }

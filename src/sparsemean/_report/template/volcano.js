@@ -25,7 +25,7 @@ function drawVolcano(width) {
   const rooted = top > 30;
   const bend = rooted ? Math.sqrt : (value) => value;
   const x = linear([-wide, wide], [box.left, box.right]);
-  const plain = linear([0, bend(top * 1.04)], [box.bottom, box.top]);
+  const plain = linear([0, bend(top * 1.08)], [box.bottom, box.top]);
   const y = (value) => plain(bend(Math.max(0, value)));
   const root = canvas(width, height);
   const heights = evidenceTicks(top, rooted);
@@ -41,7 +41,7 @@ function drawVolcano(width) {
   const marks = some.map((k) => ({ mark: { kind: "feature", id: k }, x: x(lean[k]), y: y(evidence(k)) }));
   root.append(colouredDots(marks));
   const listed = marks.filter(({ mark }) => state.passes[mark.id]);
-  const { group, named } = namesBeside(listed, box);
+  const { group, named } = namesBeside(listed.filter(({ mark }) => evidence(mark.id) > 0), box);
   root.append(group);
   const [ring, places] = [ringed(placesOf(marks), width), listed.slice().sort((a, b) => a.x - b.x)];
   const emphasis = (mark, picked) => ring(mark, picked && !(mark.kind === "feature" && named.has(mark.id)));
