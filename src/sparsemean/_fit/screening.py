@@ -12,7 +12,7 @@ from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians
-from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._stats.gaps import MOST
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
@@ -60,14 +60,14 @@ class ScreeningResult:
 
 
 def screening_columns(data: FitData) -> IntArray:
-    """Return the columns that rows are judged by where they are off the support: known before anything is read."""
-    return _sample(data)[0] if data.plan.screen_rows else np.empty(0, dtype=np.intp)
+    """Return the columns that rows are judged by where they are off the support: known before anything is read.
 
-
-def _sample(data: FitData) -> tuple[IntArray, np.random.Generator]:
-    rng = np.random.default_rng((data.seed, 1))
+    They do not depend on the seed, so that neither do the suspects.
+    """
+    if not data.plan.screen_rows:
+        return np.empty(0, dtype=np.intp)
     most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
-    return data.sample(most, rng), rng
+    return data.sample(most, np.random.default_rng(0))
 
 
 def screen(data: FitData, support: IntArray) -> ScreeningResult:
@@ -75,27 +75,25 @@ def screen(data: FitData, support: IntArray) -> ScreeningResult:
     plan = data.plan
     if not plan.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
-    sampled, rng = _sample(data)
-    columns = np.setdiff1d(sampled, support)
+    columns = np.setdiff1d(screening_columns(data), support)
     if columns.size < TOO_FEW:
         why = f"rows were not judged off the support, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    scores = row_scores.screen(data.values(columns), bad_rows=plan.bad_rows, rng=rng)
+    of_units = row_scores.screen(data.values(columns))
+    kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
+    rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features off the support"
-    judged = _of_rows(data, scores, f"{where} and were left out of the values" if used else where)
-    return replace(judged, columns=columns)
+    how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
+    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
     """Judge rows before it is known how many may be bad: off a support, and on it about the medians there."""
-    plan = replace(data.plan, bad_rows=int(MOST_ALLOWED * data.plan.n_units))
-    data = replace(data, plan=plan)
-    mean = np.zeros(plan.n_features)
+    mean = np.zeros(data.plan.n_features)
     for columns, values in data.values_of(support):
         mean[columns] = medians(values) + data.offset(columns)
-    rows = screen_on_support(data, screen(data, support), support, mean=mean)
-    return replace(rows, left=0)
+    return screen_on_support(data, screen(data, support), support, mean=mean)
 
 
 def screen_on_support(
@@ -106,20 +104,14 @@ def screen_on_support(
         return before
     residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
-    room = data.plan.bad_rows - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.screen(residuals, bad_rows=room, rng=np.random.default_rng((data.seed, 2)), clip=clip)
-    scores = np.zeros(data.plan.n_units)
-    scores[before.kept] = of_kept.scores
-    rejected = before.kept[of_kept.suspects]
-    on_support = _of_rows(data, row_scores.row_scores(scores, rejected, of_kept.aligned), "on the support itself")
-    rows = row_scores.row_scores(
-        np.maximum(before.rows.scores, on_support.rows.scores),
-        np.concatenate((before.rows.suspects, on_support.rows.suspects)),
-        before.rows.aligned + of_kept.aligned,
+    room = max(0, int(MOST * data.plan.n_units) - (data.plan.n_units - before.kept.size))
+    of_kept = row_scores.screen(residuals, most=room, clip=clip)
+    rows = _of_rows(data, of_kept, units=before.kept, features=support)
+    how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
+    kept = np.delete(before.kept, of_kept.suspects)
+    return ScreeningResult(
+        row_scores.joined(before.rows, rows), kept, max(0, before.left - of_kept.aligned), how, before.columns
     )
-    how = "; ".join(part for part in (before.how, on_support.how) if part)
-    kept = np.setdiff1d(before.kept, rejected)
-    return ScreeningResult(rows, kept, before.left - of_kept.aligned, how, before.columns)
 
 
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
@@ -141,16 +133,30 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     return dependence.neighbours_alike(data.values(columns)[screening.kept], known=known)
 
 
-def _of_rows(data: FitData, of_units: RowScores, where: str) -> ScreeningResult:
-    """Return scores of units as those of their rows, and say ``where`` units were rejected."""
-    plan, rejected, rows = data.plan, of_units.suspects, of_units
-    if data.units is not None:
-        suspects = np.flatnonzero(np.isin(data.units, rejected))
-        rows = row_scores.row_scores(of_units.scores[data.units], suspects, of_units.aligned)
+def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:
+    """Return scores of some ``units``, by the columns of some ``features``, as those of the rows of all units."""
+    reasons = tuple(tuple(features[list(why)].tolist()) for why in judged.reasons)
+    scores = np.zeros(data.plan.n_units)
+    scores[units] = judged.scores
+    suspects = units[judged.suspects]
+    kinds = dict(zip(suspects.tolist(), judged.kinds, strict=True))
+    why = dict(zip(suspects.tolist(), reasons, strict=True))
+    if data.units is None:
+        return row_scores.row_scores(scores, kinds, why)
+    unit_of = {row: unit for row, unit in enumerate(data.units.tolist()) if unit in kinds}
+    return row_scores.row_scores(
+        scores[data.units],
+        {row: kinds[unit] for row, unit in unit_of.items()},
+        {row: why[unit] for row, unit in unit_of.items()},
+        aligned=judged.aligned,
+    )
+
+
+def _how(data: FitData, judged: RowScores, where: str) -> str:
+    """Say ``where`` units were rejected, if any were."""
     kind = "rows" if data.units is None else "subjects"
-    how = f"{rejected.size} of {plan.n_units} {kind} contradict the rest {where}" if rejected.size else ""
-    kept = np.setdiff1d(np.arange(plan.n_units), rejected)
-    return ScreeningResult(rows, kept, plan.bad_rows - of_units.aligned, how)
+    rejected = judged.suspects.size
+    return f"{rejected} of {data.plan.n_units} {kind} contradict the rest {where}" if rejected else ""
 
 
 def refine_values(

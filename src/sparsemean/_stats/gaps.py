@@ -1,0 +1,173 @@
+"""Gaps in tails: which values stand apart from the others rather than at the end of them.
+
+The largest values of a tail that falls like a power have independent spacings: with x₁ ≥ x₂ ≥ … the k·log(x_k/x_{k+1})
+are exponential with one mean (Rényi 1953, Acta Math. Hung. 4). So how much wider than those below it a spacing is has
+an F distribution whatever the power. Tails that fall faster, which nearly all do, have narrower spacings farther out:
+the test is then on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._util.records import FloatArray, IntArray
+
+Single = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+BY_CHANCE = 0.1
+"""Gaps expected where there are none, at most: along a direction, or in all columns of a table together."""
+TOGETHER_FROM = 3
+"""Rows above a gap that are a group, at least: one or two are what a direction fitted to the data finds anywhere."""
+BELOW, LEAST_BELOW = 50, 10
+"""Spacings below a gap that tell how the tail falls, at most and at least."""
+WIDTHS = (1, 2, 4, 8, 16)
+"""Spacings that make a gap: a few values may lie in it."""
+RISE = 3.0
+"""How much denser values above a gap lie than in it. Heavy users are a tail that grows ever thinner, bots a clump."""
+BULK = 1.0
+"""In deviations: what lies below belongs to the middle rather than to the tail."""
+ONE_GOOD = 0.25
+"""Normal values expected beyond where a gap may be."""
+INNER, FAR = 3.0, 6.0
+"""In median sizes of a column: what lies between tells how its tail falls, what lies beyond may be far."""
+APART = 2.0
+"""Ratio of neighbouring values that is a gap in the tail of a column, at least."""
+HEAVIEST = 1.0
+"""Mean spacing of a tail just too heavy for a mean, in place of one more value: few values tell little of a tail."""
+MOST = 0.2
+"""Share of the rows that may lie beyond a gap."""
+SOME = 500
+"""Rows that tell how the tails of columns fall."""
+LEANING = 6.0
+"""Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
+TINY = 1e-12
+
+
+def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
+    """Return the rows above the surest gap in the upper tail of ``s``, in deviations, the farthest first; or none.
+
+    `TOGETHER_FROM` of the rows ``kept`` have to lie beyond ``bound``, and the gap where at most `ONE_GOOD` normal value
+    is expected.
+    """
+    rows = np.flatnonzero(kept & (s >= BULK))
+    rows = rows[np.argsort(-s[rows], kind="stable")]
+    s = s[rows]
+    if s.size < TOGETHER_FROM + LEAST_BELOW or s[TOGETHER_FROM - 1] <= bound:
+        return rows[:0]
+    low = min(NormalDist().inv_cdf(1 - ONE_GOOD / kept.size), 0.8 * bound)
+    above = np.arange(TOGETHER_FROM, int(np.sum(s > low)) + 1)
+    return rows[: _surest(s, above)]
+
+
+def _surest(s: FloatArray, above: IntArray) -> int:
+    """Return how many of the falling values ``s`` lie above the surest gap of those after ``above``; 0: no gap is."""
+    from scipy.special import betainc
+
+    spacings = np.arange(1, s.size) * -np.diff(np.log(s))
+    total = np.concatenate(([0.0], np.cumsum(spacings)))
+    surest, cut = math.log(len(WIDTHS) * max(1, above.size) / BY_CHANCE), 0
+    for width in WIDTHS:
+        first = above[above + width - 1 + LEAST_BELOW <= spacings.size]
+        if not first.size:
+            break
+        last = first + width - 1
+        end = np.minimum(last + BELOW, spacings.size)
+        m = end - last
+        mean = np.maximum((total[end] - total[last]) / m, TINY)
+        ratio = (total[last] - total[first - 1]) / mean
+        evidence = -np.log(np.maximum(betainc(m, width, m / (m + ratio)), np.finfo(float).tiny))
+        quarter = first // 4
+        within = (s[quarter] - s[first - 1 - quarter]) / (first - 1 - 2 * quarter)
+        evidence[s[first - 1] - s[last] < RISE * width * within] = 0.0
+        best = np.lexsort((ratio, evidence))[-1]  # by the ratio where p-values are too small to be told apart
+        if evidence[best] > surest:
+            surest = float(evidence[best])
+            gap = np.arange(first[best], last[best] + 1)
+            cut = int(gap[np.argmax(s[gap - 1] - s[gap])])
+    return cut
+
+
+class FarValues(NamedTuple):
+    """Values beyond a gap in the tail of their column: where, how often as large as what is below, and how surely."""
+
+    row: IntArray
+    column: IntArray
+    excess: FloatArray
+    evidence: FloatArray
+    """−log p of the gap of its column."""
+
+
+def far_values(sizes: Single) -> FarValues:
+    """Return the values beyond gaps in the tails of the columns, which are in units of their median.
+
+    A gap after the k largest values counts where the larger ones are twice as large, at least, and the tail does not
+    explain it: the mean spacing is that of values between `INNER` and `FAR`, as if all beyond were censored.
+    """
+    n, p = sizes.shape
+    place = np.flatnonzero(sizes.ravel() > FAR)
+    value = sizes.ravel()[place].astype(np.float64)
+    if not place.size:
+        nothing = np.empty(0)
+        return FarValues(place, place, nothing, nothing)
+    order = np.lexsort((-value, place % p))
+    row, column, value = place[order] // p, place[order] % p, value[order]
+    last = np.flatnonzero(np.append(column[1:] != column[:-1], True))
+    rank = np.arange(1, row.size + 1) - np.repeat(np.append(0, last[:-1] + 1), np.diff(last, prepend=-1))
+    below = np.append(value[1:], FAR)
+    below[last] = FAR
+    spacing = np.log(value / below)
+    share = max(1, n // SOME)
+    inner = sizes[::share]
+    tail = np.where(inner > INNER, inner, np.float32(INNER))
+    exposure = np.log(np.minimum(tail, np.float32(FAR)) / np.float32(INNER)).sum(axis=0, dtype=np.float64)
+    m = np.sum((inner > INNER) & (inner <= FAR), axis=0)[column] + 1
+    # What lies beyond the gap says nothing of the tail before it.
+    before = np.maximum(exposure[column] - rank / share * math.log(FAR / INNER), 0.0) + HEAVIEST
+    evidence = m * np.log1p(rank * spacing / before)
+    gap = (spacing >= math.log(APART)) & (rank <= MOST * n) & (evidence > math.log(row.size / BY_CHANCE))
+    cut = np.zeros(p, dtype=np.intp)
+    np.maximum.at(cut, column[gap], rank[gap])
+    at = np.flatnonzero(gap & (rank == cut[column]))
+    border, surety = np.ones(p), np.zeros(p)
+    border[column[at]], surety[column[at]] = below[at], evidence[at]
+    far = rank <= cut[column]
+    row, column = row[far], column[far]
+    return FarValues(row, column, value[far] / border[column], surety[column])
+
+
+def no_coincidence(counts: IntArray) -> int:
+    """Return the number of far values from which on it is no coincidence that a row has so many.
+
+    One far value is what heavy tails make. Were they scattered over the rows, their number in a row would be about
+    Poisson, by which `BY_CHANCE` rows are expected to have as many, at most, once those that do are left out; and
+    those that do are more than all far values together explain.
+    """
+    from scipy.special import pdtrc
+
+    n, most = counts.size, int(counts.max(initial=0))
+    for least in range(2, most + 1):
+        beyond = counts >= least
+        expected = n * pdtrc(least - 1, counts.mean())
+        of_others = n * pdtrc(least - 1, counts[~beyond].sum() / n)
+        if of_others <= BY_CHANCE and pdtrc(int(beyond.sum()) - 1, expected) <= BY_CHANCE / 10:
+            return least
+    return most + 1
+
+
+def leaning(x: Single) -> Flags:
+    """Say which of some rows lean to the same side as the others: none where they agree no more than by chance.
+
+    With signs of the rows at random Σ_{i≠j} ⟨x_i, x_j⟩, of rows of length one, has mean 0 and variance
+    2 Σ_{i≠j} ⟨x_i, x_j⟩².
+    """
+    x = x / np.maximum(np.linalg.norm(x, axis=1), TINY)[:, np.newaxis]
+    agreement = np.asarray(x @ x.T, dtype=np.float64)
+    np.fill_diagonal(agreement, 0.0)
+    if agreement.sum() <= LEANING * math.sqrt(2 * float(np.sum(agreement**2))):
+        return np.zeros(x.shape[0], dtype=bool)
+    return np.asarray(agreement.sum(axis=1) > 0)
