@@ -63,7 +63,7 @@ def same(found: Certified, estimate: sparsemean.Estimate) -> None:
 def test_decisions_are_those_of_the_fit(options: dict[str, Any]) -> None:
     X = data_of(1, options)
     found = certify(X, random_state=7, **options)
-    same(found, sparse_mean(X, contamination=0.05, random_state=7, refine=None, screen_rows=False, **options))
+    same(found, sparse_mean(X, random_state=7, refine=None, screen_rows=False, **{"contamination": 0.05, **options}))
     assert repr(found).startswith(f"<Certified: {found.support.size} of 40 features")
 
 
@@ -74,7 +74,7 @@ def test_decisions_stay_on_the_device(options: dict[str, Any], monkeypatch: pyte
     found = certify(X, random_state=7, **options)
     assert all(arrays.on_device(getattr(found, name)) for name in SHARED)
     monkeypatch.undo()
-    told = sparse_mean(X, contamination=0.05, random_state=7, refine=None, screen_rows=False, **options)
+    told = sparse_mean(X, random_state=7, refine=None, screen_rows=False, **{"contamination": 0.05, **options})
     same(arrays.on_host(found), told)
 
 

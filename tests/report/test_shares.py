@@ -1,4 +1,4 @@
-"""What the slider shows at another share of bad rows is what a fit at that share says; the values are those of the data."""
+"""What the slider shows at another share of bad rows is what a fit at that share says; values are those of the data."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_intervals_at_a_stop_are_those_of_a_fit(estimate: Estimate, made: Bunch)
 def test_intervals_of_groups_at_a_stop_are_those_of_a_fit() -> None:
     X, y, results = family()
     content = content_of(results[1])
-    stop = [each for each in content["shares"] if not each["fit"] and each["share"] > 0.02][0]
+    stop = next(each for each in content["shares"] if not each["fit"] and each["share"] > 0.02)
     refit = SparseMeanDifference(contamination=stop["share"]).fit(X, y).result_.results[1]
     known = np.isin(content["index"], refit.support)
     assert known.any()

@@ -185,7 +185,7 @@ def _of_groups(
     **asked: Any,
 ) -> Certified | dict[Any, Certified]:
     """Count and select, of every test."""
-    from sparsemean._fit import designs, two_sample  # numba, which one sample on a device has no need of
+    from sparsemean._fit import designs, suspects, two_sample  # numba, which one sample on a device has no need of
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)
@@ -203,7 +203,7 @@ def _of_groups(
         found[key] = Certified(
             support=chosen.support, p_values=chosen.p_values, p_adjusted=chosen.p_adjusted, q_values=chosen.q_values,
             radius=member.radius, max_contamination=chosen.last_share,
-            beta=two_sample.beta_of(decided.family.evidence.tests[k]),
+            beta=suspects.strength(decided.family.evidence.tests[k]),
             bucket_size=np.ones(d, dtype=np.intp), feature_names=table.feature_names,
             plan=decided.plans[k], seed=seed,
         )  # fmt: skip

@@ -15,7 +15,8 @@ from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
-from sparsemean._stats import label_scores, planning, row_scores
+from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, strength, suspects_of
+from sparsemean._stats import planning
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
@@ -29,8 +30,6 @@ from sparsemean.result import Estimate
 
 PAIRS = "pairs"
 REST_NAME = "rest"
-ELSEWHERE = 2
-"""Labels rows that a test does not look at."""
 SAMPLED = 200
 """Rows and columns that tell whether data are counts or logarithms of them."""
 
@@ -50,6 +49,12 @@ class Design:
     def sizes(self) -> tuple[int, ...]:
         """Rows of every label."""
         return tuple(np.bincount(self.codes, minlength=self.classes.size).tolist())
+
+    def labels_of(self, contrast: Contrast) -> IntArray:
+        """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
+        rest = contrast.second == REST
+        reference = self.codes != contrast.first if rest else self.codes == contrast.second
+        return np.where(self.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
     @property
     def n_strata(self) -> int:
@@ -172,9 +177,10 @@ def compare(
     contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
-    rows = [_suspects(design, member) for member in decided.members]
+    off = rows_off(design)
+    rows = [suspects_of(design, member, off) for member in decided.members]
     if request.auto:
-        decided = _allowing(decided, rows, own_scale=request.target == "mean" and request.scale is None)
+        decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
     scale_of_data = _scale(design.table.source) if decided.family.selection.support.size else None
     estimates = [
         _estimate(design, decided, which, rows=rows[which], scale=scale_of_data, seed=seed, began=began, progress=part)
@@ -257,19 +263,15 @@ def decide(
     return Decisions(Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), plans)
 
 
-def _allowing(decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
-    """Decide again for as many bad rows, in both groups of a test, as contradict their label there.
+def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
+    """Decide again for as many bad rows as look bad in the groups of each test.
 
-    A row with a wrong label is missing in the one group and too much in the other. What is selected for so many bad
-    rows differs or more are bad, for all numbers at once, so that they may be chosen by looking at the rows.
+    What is selected for so many differs or more are bad, for all numbers at once, so that they may be chosen by
+    looking at the rows.
     """
     evidence = decided.family.evidence
     sizes = [test.contrast.rows for test in evidence.tests]
-    most = [tuple(int(planning.MOST_ALLOWED * n) for n in pair) for pair in sizes]
-    numbers = tuple(
-        (min(judged.suspects.size, first), min(judged.suspects.size, second))
-        for judged, (first, second) in zip(rows, most, strict=True)
-    )
+    numbers = tuple(looking_bad(design, test, judged) for test, judged in zip(evidence.tests, rows, strict=True))
     if not any(map(any, numbers)):
         return decided
     if own_scale:
@@ -297,12 +299,6 @@ def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[i
     return replace(plan, target="mean", test="sums") if request.target == "mean" else plan
 
 
-def beta_of(test: GroupTest) -> FloatArray:
-    """Return what stands for the strength of a feature, from −1 to 1: Cliff's delta of ranks."""
-    assert isinstance(test, (RankTest, MeanContrast))
-    return test.beta if isinstance(test, MeanContrast) else test.delta
-
-
 def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
     """Return the key of each test among the results: its label, or (label, reference) where references differ."""
     names = [names_of(classes, contrast) for contrast in contrasts]
@@ -313,13 +309,6 @@ def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     """Return the reference and the label of a test, as the user calls them."""
     labels = classes.tolist()
     return REST_NAME if contrast.second == REST else labels[contrast.second], labels[contrast.first]
-
-
-def _labels_of(design: Design, contrast: Contrast) -> IntArray:
-    """Return 1 for rows of the label, 0 for those of the reference and `ELSEWHERE` for all others."""
-    rest = contrast.second == REST
-    reference = design.codes != contrast.first if rest else design.codes == contrast.second
-    return np.where(design.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
 def _estimate(
@@ -336,7 +325,7 @@ def _estimate(
     """Return the estimate of one test."""
     family, table, plan = decided.family, design.table, decided.plans[which]
     test, d, member = family.evidence.tests[which], table.shape[1], decided.members[which]
-    labels, support = _labels_of(design, test.contrast), member.selection.support
+    labels, support = design.labels_of(test.contrast), member.selection.support
     mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
     if support.size:
         error = error_after_selection(plan, family.selection.support.size)
@@ -352,7 +341,7 @@ def _estimate(
     flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
-        plan, beta_of(test), member, table=table, began=began,
+        plan, strength(test), member, table=table, began=began,
         notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=rows, labels=labels, effects=effects, strata=design.strata,
@@ -418,26 +407,6 @@ def _scale(source: Source) -> str | None:
     columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
     rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
     return log_scale(source.take(columns)[rows])
-
-
-def _suspects(design: Design, member: FamilyMember) -> RowScores:
-    """Judge the labels of rows by the features that differ where no row is bad."""
-    test, last = member.test, member.selection.last_share
-    assert last is not None
-    labels = _labels_of(design, test.contrast)
-    clean, n = np.flatnonzero(~np.isnan(last)), labels.size
-    if not clean.size:
-        return row_scores.trust_all(n)
-    clean = np.sort(clean[label_scores.strongest(beta_of(test)[clean], n)])
-    values = design.table.source.take(clean)
-    classes = design.codes if test.contrast.second == REST else None
-    side = np.where(labels == ELSEWHERE, -1, labels)
-    judged = label_scores.judge(values, side, classes=classes, strata=design.strata)
-    weights = np.ones(n)
-    weights[judged.suspects] = 0.0
-    reasons = tuple(tuple(clean[list(against)].tolist()) for against in judged.against)
-    kinds = (row_scores.LABEL,) * judged.suspects.size
-    return RowScores(judged.scores, weights, judged.suspects, reasons=reasons, kinds=kinds)
 
 
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.

@@ -1,0 +1,92 @@
+"""Rows of groups that look bad: labels that are contradicted, and rows that lie off from their own group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemean._fit.screening import LEAST_COLUMNS, MOST_COLUMNS, MOST_VALUES
+from sparsemean._stats import label_scores, row_scores
+from sparsemean._stats.arrays import group_indices, medians
+from sparsemean._stats.families import FamilyMember
+from sparsemean._stats.mean_differences import MeanContrast
+from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._stats.rank_evidence import REST, BadRows, GroupTest, RankTest
+from sparsemean._util.records import FloatArray, IntArray, RowScores
+
+if TYPE_CHECKING:
+    from sparsemean._fit.two_sample import Design
+
+ELSEWHERE = 2
+"""Labels rows that a test does not look at."""
+
+
+def rows_off(design: Design) -> RowScores:
+    """Judge rows by how they lie about the medians of their own label, in up to `MOST_COLUMNS` columns.
+
+    Sparse data are not judged: where most values are zero, so is the median, and nothing is far from it.
+    """
+    source, (n, d) = design.table.source, design.table.shape
+    if source.sparse:
+        return row_scores.trust_all(n)
+    most = min(d, MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
+    columns = np.unique(np.linspace(0, d - 1, most).round().astype(np.intp))
+    values = source.take(columns)
+    for _, rows in group_indices(design.codes):
+        values[rows] -= medians(values[rows])
+    judged = row_scores.screen(values)
+    reasons = tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons)
+    return RowScores(judged.scores, judged.weights, judged.suspects, judged.aligned, reasons, judged.kinds)
+
+
+def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScores:
+    """Return the scores of labels in one test, and its suspects: contradicted labels first, then rows that are off."""
+    labels = design.labels_of(member.test.contrast)
+    judged, features = _labels_judged(design, member, labels)
+    named = set(judged.suspects.tolist())
+    others = [at for at, row in enumerate(off.suspects) if labels[row] != ELSEWHERE and row not in named]
+    suspects = np.concatenate((judged.suspects, off.suspects[others])).astype(np.intp)
+    weights = np.ones(labels.size)
+    weights[suspects] = 0.0
+    return RowScores(
+        judged.scores,
+        weights,
+        suspects,
+        aligned=sum(off.kinds[at] == row_scores.TOGETHER for at in others),
+        reasons=(*(tuple(features[list(why)].tolist()) for why in judged.against), *(off.reasons[at] for at in others)),
+        kinds=(*((row_scores.LABEL,) * judged.suspects.size), *(off.kinds[at] for at in others)),
+    )
+
+
+def _labels_judged(design: Design, member: FamilyMember, labels: IntArray) -> tuple[label_scores.LabelScores, IntArray]:
+    """Judge the labels of rows by the features that differ where no row is bad; return these features too."""
+    last = member.selection.last_share
+    assert last is not None
+    clean, n = np.flatnonzero(~np.isnan(last)), labels.size
+    if not clean.size:
+        return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
+    clean = np.sort(clean[label_scores.strongest(strength(member.test)[clean], n)])
+    classes = design.codes if member.test.contrast.second == REST else None
+    side = np.where(labels == ELSEWHERE, -1, labels)
+    values = design.table.source.take(clean)
+    return label_scores.judge(values, side, classes=classes, strata=design.strata), clean
+
+
+def strength(test: GroupTest) -> FloatArray:
+    """Return what stands for the strength of each feature, from −1 to 1: Cliff's delta of ranks."""
+    assert isinstance(test, (RankTest, MeanContrast))
+    return test.beta if isinstance(test, MeanContrast) else test.delta
+
+
+def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
+    """Return how many rows of the first group and of the second look bad, a fifth of each at most.
+
+    A wrong label costs a row in both groups, and those that go the other way cost no more; rows that lie off together
+    count where they are.
+    """
+    labels, kinds = design.labels_of(test.contrast)[judged.suspects], np.array(judged.kinds, dtype=str)
+    wrong = max(int(np.sum((labels == group) & (kinds == row_scores.LABEL))) for group in (0, 1))
+    off = [int(np.sum((labels == group) & (kinds == row_scores.TOGETHER))) for group in (0, 1)]
+    n_first, n_second = test.contrast.rows
+    return min(wrong + off[1], int(MOST_ALLOWED * n_first)), min(wrong + off[0], int(MOST_ALLOWED * n_second))
