@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import io, sparse
 
-NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".parquet", ".feather", ".h5ad")
+NAMES_KEPT = (".csv", ".tsv", ".csv.gz", ".txt", ".xlsx", ".duckdb", ".parquet", ".feather", ".h5ad")
 
 
 def names(d: int) -> list[str]:
@@ -57,6 +59,25 @@ def write_h5ad(form: Callable[[Any], Any]) -> Callable[[Path, Any], None]:
     return write
 
 
+def write_xlsx(path: Path, X: Any) -> None:
+    """Write a sheet with all digits, of which openpyxl leaves one off."""
+    import openpyxl
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in [names(X.shape[1]), *X.tolist()]:
+        sheet.append([value if isinstance(value, str) else Decimal(repr(value)) for value in row])
+    book.save(path)
+
+
+def write_duckdb(path: Path, X: Any) -> None:
+    import duckdb
+
+    with duckdb.connect(str(path)) as database:
+        database.register("frame", frame(X))
+        database.sql("CREATE TABLE x AS SELECT * FROM frame")
+
+
 FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "npy": (".npy", np.save),
     "npy by columns": (".npy", lambda path, X: np.save(path, np.asfortranarray(X))),
@@ -74,7 +95,12 @@ FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "zarr": (".zarr", write_zarr),
     "h5": (".h5", write_h5),
     "mtx": (".mtx", lambda path, X: io.mmwrite(path, sparse.coo_array(X), precision=17)),
+    "txt": (".txt", lambda path, X: frame(X).to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")),
 }
+if find_spec("openpyxl"):
+    FILES["xlsx"] = (".xlsx", write_xlsx)
+if find_spec("duckdb"):
+    FILES["duckdb"] = (".duckdb", write_duckdb)
 
 
 def written(kind: str, folder: Path, X: Any) -> Path:

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean._data import csv, numerals, open_file
-from sparsemean._data.dialect import Dialect
-from sparsemean._data.numerals import meaning_of
+from sparsemean._data import csv, dialect, open_file
+from sparsemean._data.dialect import Dialect, meaning_of
 from sparsemean._data.table import ReadOptions, Table
 from sparsemean.errors import InputError
 
@@ -181,7 +180,7 @@ def test_text_that_comes_late_is_found_and_dropped(tmp_path: Path, monkeypatch: 
 
 
 def test_what_is_kept_of_cells_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numerals, "MOST_KNOWN", 10)
+    monkeypatch.setattr(dialect, "MOST_KNOWN", 10)
     monkeypatch.setattr(csv, "ODD_AT_ONCE", 7)
     values = np.arange(500) / 10
     table = read(tmp_path, "a,b\n" + "".join(f"{value}%,1\n" for value in values))

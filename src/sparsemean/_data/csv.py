@@ -16,8 +16,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Recoder, dialect_of, split
-from sparsemean._data.numerals import Numerals, listed
+from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, listed, split
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
