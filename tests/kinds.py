@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Callable
-from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
@@ -59,15 +60,50 @@ def write_h5ad(form: Callable[[Any], Any]) -> Callable[[Path, Any], None]:
     return write
 
 
-def write_xlsx(path: Path, X: Any) -> None:
-    """Write a sheet with all digits, of which openpyxl leaves one off."""
-    import openpyxl
+OFFICE = "http://schemas.openxmlformats.org"
+RELATED = (
+    f'<Relationships xmlns="{OFFICE}/package/2006/relationships"><Relationship Id="r1" Type="'
+    f"{OFFICE}/officeDocument/2006/relationships/"
+)
+BOOK = {
+    "[Content_Types].xml": (
+        f'<Types xmlns="{OFFICE}/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/>'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/xl/workbook.xml" '
+        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>'
+    ),
+    "_rels/.rels": (f'{RELATED}officeDocument" Target="xl/workbook.xml"/></Relationships>'),
+    "xl/_rels/workbook.xml.rels": (f'{RELATED}worksheet" Target="worksheets/a.xml"/></Relationships>'),
+    "xl/workbook.xml": (
+        f'<workbook xmlns="{OFFICE}/spreadsheetml/2006/main" '
+        f'xmlns:r="{OFFICE}/officeDocument/2006/relationships"><sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets>'
+        "</workbook>"
+    ),
+}
+"""An .xlsx file but for its sheet, written here as openpyxl leaves off the last digit."""
+SHEET = "xl/worksheets/a.xml"
 
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet()
-    for row in [names(X.shape[1]), *X.tolist()]:
-        sheet.append([value if isinstance(value, str) else Decimal(repr(value)) for value in row])
-    book.save(path)
+
+def sheet_of(rows: list[list[Any]]) -> str:
+    """Return a sheet of numbers and text."""
+    cells = (
+        "".join(
+            f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+            if isinstance(value, str)
+            else f"<c><v>{value!r}</v></c>"
+            for value in row
+        )
+        for row in rows
+    )
+    data = "".join(f'<row r="{k + 1}">{row}</row>' for k, row in enumerate(cells))
+    return f'<worksheet xmlns="{OFFICE}/spreadsheetml/2006/main"><sheetData>{data}</sheetData></worksheet>'
+
+
+def write_book(path: Path, sheet: str | bytes, parts: dict[str, str] = BOOK) -> None:
+    """Write an .xlsx file."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**parts, SHEET: sheet}.items():
+            archive.writestr(name, content)
 
 
 def write_duckdb(path: Path, X: Any) -> None:
@@ -98,7 +134,7 @@ FILES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
     "txt": (".txt", lambda path, X: frame(X).to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")),
 }
 if find_spec("openpyxl"):
-    FILES["xlsx"] = (".xlsx", write_xlsx)
+    FILES["xlsx"] = (".xlsx", lambda path, X: write_book(path, sheet_of([names(X.shape[1]), *X.tolist()])))
 if find_spec("duckdb"):
     FILES["duckdb"] = (".duckdb", write_duckdb)
 

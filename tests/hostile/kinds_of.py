@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -33,6 +34,8 @@ KINDS: dict[str, tuple[str, Maker]] = {
     "sketch": (".sketch", npy.sketch),
     "estimate": (".npz", npy.estimate),
 }
+if find_spec("openpyxl"):
+    KINDS["xlsx"] = (".xlsx", text.xlsx)
 SOUND = {
     "npy": ("npy", "npy by columns"),
     "npz": ("npz", "npz compressed"),

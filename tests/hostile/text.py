@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from pathlib import Path
 from random import Random
 
@@ -11,8 +12,10 @@ import numpy as np
 from scipy import io as scipy_io
 from scipy import sparse
 
+from sparsemean._data.dialect import NUMBER
 from sparsemean._data.table import ReadOptions
 
+import kinds
 from hostile.case import NUMBERS, Case, matrix, some, stamped, worn
 
 CELLS = (
@@ -24,6 +27,10 @@ CELLS = (
     "text", "x" * 70000, "1e-320",
     "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880",
 )  # fmt: skip
+
+
+XML_LACKS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd]")
+"""Characters that XML has no way to write."""
 
 
 def _table(separator: str, rng: Random) -> list[list[str]]:
@@ -69,6 +76,8 @@ def _as_text(rows: list[list[str]], separator: str, rng: Random) -> bytes:
     end = rng.choice(("\n", "\n", "\n", "\r\n", "\r", "\n\n", "\r\r\n", f"{separator}\n", " \n"))
     separator = rng.choice((separator,) * 6 + (";", "\t", ",", " ", ", ", "\0"))
     text = end.join(separator.join(row) for row in rows) + rng.choice((end, end, "", '"', "\x1a", "\0"))
+    if rng.random() < 0.1:
+        text = text.translate(str.maketrans(",.", ";,"))
     coding = rng.choice(("utf-8",) * 8 + ("utf-8-sig", "utf-16", "utf-32", "latin-1"))
     return text.encode(coding, errors="replace")
 
@@ -109,6 +118,9 @@ def _written(ending: str, separator: str, folder: Path, rng: Random) -> Case:
                 ReadOptions(drop=("group",)),
                 ReadOptions(select=("a", "b*")),
                 ReadOptions(id="a"),
+                ReadOptions(drop_text=True),
+                ReadOptions(sep=";", decimal=","),
+                ReadOptions(encoding="utf-16", drop_text=True),
             )
         )
     if rng.random() < 0.9:
@@ -134,6 +146,41 @@ def tsv(folder: Path, rng: Random) -> Case:
 def csv_gz(folder: Path, rng: Random) -> Case:
     """Write a .csv.gz file."""
     return _written(".csv.gz", ",", folder, rng)
+
+
+def _sheet(sheet: str, rng: Random) -> str:
+    """Change a number, a type or a tag in the XML of a sheet."""
+    at = rng.randrange(len(sheet))
+    old, new = rng.choice(
+        (
+            ('r="', f'r="{rng.choice(NUMBERS)}'), ("<c>", '<c r="XFD7">'), ("<c>", '<c r="ZZZ1">'),
+            ("<c>", '<c t="s">'),
+            ("<c>", '<c t="b">'), ("<c>", '<c t="e">'), ("<c>", '<c t="d">'), ("<c>", '<c s="99">'),
+            ("<v>", "<v>9e999"),
+            ("<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>'), ("</row>", ""), ("<row", "<row " * 3),
+            ("<worksheet", '<!DOCTYPE x [<!ENTITY a "b">]><worksheet'), ("<t>", "<t>" + "x" * 50000), ("<v>", "<v>x"),
+        )
+    )  # fmt: skip
+    place = sheet.find(old, at)
+    return sheet if place < 0 else sheet[:place] + new + sheet[place + len(old) :]
+
+
+def xlsx(folder: Path, rng: Random) -> Case:
+    """Write an .xlsx file: cells of all kinds, XML that is changed, parts that are missing, bytes that are worn."""
+    rows = some(rng, (_cell, _ragged, _names, _few, _column), _table(",", rng))
+    numbers = [[float(cell) if NUMBER.fullmatch(cell) else cell for cell in row] for row in rows]
+    clean = [[cell if isinstance(cell, float) else XML_LACKS.sub("", cell) for cell in row] for row in numbers]
+    sheet = kinds.sheet_of(clean)
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        sheet = _sheet(sheet, rng)
+    parts = dict(kinds.BOOK)
+    if rng.random() < 0.1:
+        del parts[rng.choice(list(parts))]
+    path = folder / "case.xlsx"
+    kinds.write_book(path, sheet, parts)
+    if rng.random() < 0.2:
+        path.write_bytes(worn(path.read_bytes(), rng))
+    return Case(path, rng.choice((ReadOptions(), ReadOptions(drop_text=True), ReadOptions(group="group"))))
 
 
 BANNERS = (
