@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers
+from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import NOTHING, ReadOptions, Table, fingerprint_of
 from sparsemean._util.checks import list_names
@@ -101,8 +101,9 @@ def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     values = table.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
-    halves = () if values is None else tuple(group_names(names, values))
-    return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=(*table.two_valued, *halves))
+    halves = [*table.two_valued, *([] if values is None else group_names(names, values))]
+    halves.sort(key=says_groups, reverse=True)  # the most telling first
+    return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=tuple(halves))
 
 
 def _refuse_ways(path: Path, ending: str, wanted: ReadOptions) -> None:

@@ -280,7 +280,7 @@ class Numerals:
         if len(self.known) > MOST_KNOWN:
             self.known.clear()
         known, learn = self.known, self._learn
-        cells = [text[a:b] for a, b in odd[:, 2:].tolist()]
+        cells = [text[a:b] for a, b in zip(odd[:, 2].tolist(), odd[:, 3].tolist(), strict=True)]
         meanings = [known.get(cell) or learn(cell) for cell in cells]
         styles = np.array([style for _, style in meanings])
         each, at, counts = np.unique(odd[:, 1] * MOST_KNOWN + styles, return_index=True, return_counts=True)

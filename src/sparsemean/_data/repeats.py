@@ -86,6 +86,11 @@ def _counted(values: npt.NDArray[Any]) -> list[int]:
     return [k for k in likely.tolist() if (np.diff(np.sort(values[:, k])) == 1).all() and values[:, k].min() in (0, 1)]
 
 
+def says_groups(name: str) -> bool:
+    """Whether a column is called as groups are."""
+    return not GROUPS.isdisjoint(word.lower() for word in WORD.findall(name))
+
+
 def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
     """Return the names of features with two values, gaps not counted, that are called as groups are.
 
@@ -94,6 +99,6 @@ def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
     >>> group_names(["is treated", "clicks", "sex"], np.array([[0, 3, 1], [1, 4, 2], [0, 3, 3]]))
     ['is treated']
     """
-    called = [k for k, name in enumerate(names) if GROUPS.intersection(word.lower() for word in WORD.findall(name))]
+    called = [k for k, name in enumerate(names) if says_groups(name)]
     each = ((k, np.unique(values[:, k])) for k in called)
     return [names[k] for k, found in each if np.count_nonzero(found == found) == 2]
