@@ -36,7 +36,8 @@ $(VENV)/docs.done: $(VENV)/run.done
 .PHONY: demo test mutate test-browser test-readonly audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features have a mean, on real data
-	$(BIN)/sparsemean demo
+	@mkdir -p results
+	$(BIN)/sparsemean demo --report results/demo.html
 
 lint: $(VENV)/dev.done            ## style and types
 	$(BIN)/ruff check .

@@ -36,11 +36,15 @@ def test_fit_prints_shape_table_sentence_and_time(csv: Path, capsys: pytest.Capt
     assert "data.csv: 300 rows × 30 columns" in out
     for name in ("metric_0", "metric_1", "metric_3"):
         assert name in out
-    assert "3 features were selected out of 30 by signed ranks," in out
+    assert out.splitlines()[1].startswith("3 of 30 features have a mean other than 0 (2 up, 1 down), provided that")
+    assert "-v adds details" in out
+    assert "What is promised" not in out
     assert "Seed" not in out
-    run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets")
+    run("fit", csv, "--id", "user", "--seed", "3", "--test", "buckets", "-v")
     out = " ".join(capsys.readouterr().out.split())
-    assert "3 features were selected out of 30 by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
+    assert "Tested: 30 features by signs of buckets of 1, 2 and 4 rows, from 300 rows" in out
+    assert "Details: What is promised at level 0.05" in out
+    assert "-v adds details" not in out
     assert "Seed 3;" in out
 
 
@@ -52,7 +56,8 @@ def test_the_column_shown_is_that_of_the_rule(
 ) -> None:
     run("fit", csv, "--id", "user", "--seed", "3", "--selection", rule)
     out = capsys.readouterr().out
-    assert heading in out.splitlines()[1]
+    (line,) = (line for line in out.splitlines() if line.startswith("feature "))
+    assert heading in line
     value = sparse_mean(DATA, random_state=3, selection=rule).table()[column].iloc[-1]
     assert f" {value:.2g} " in out
 
@@ -91,7 +96,11 @@ def test_entry_time_that_never_comes_is_null(tmp_path: Path, capsys: pytest.Capt
 def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((200, 9)))
     run("fit", tmp_path / "x.npy")
-    assert "No feature was selected out of 9" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "None of 9 features can be said to have a mean other than 0, even if no row is" in out
+    assert out.count("not even at 0") == 9
+    assert "would be found with" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 BAD = [
@@ -190,9 +199,9 @@ def test_demo_finds_the_sex_linked_probes(capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "125 rows × 12,625 columns" in out
     words = out.replace("\n", " ")
-    assert "6 of the 6 known" in words
-    assert "even if any 5 samples of the 83 men and 3 of the 42 women are wrong" in words
-    assert "4 rows look like the other group" in words
+    assert "6 of the probes lie on the Y chromosome or in XIST; 6 of them are in the table" in words
+    assert "even if any 5 of the 83 rows of M and 3 of the 42 of F are wrong" in " ".join(words.split())
+    assert "4 rows contradict their label: 04016, 36002, 22010, 26003." in words
     assert max(len(line) for line in out.splitlines()) <= 80
 
 

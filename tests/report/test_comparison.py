@@ -14,6 +14,7 @@ import pytest
 
 from sparsemean import Estimate, SparseMeanDifference
 from sparsemean._report import comparison as report
+from sparsemean._report.verdict import MOST_TESTS
 from sparsemean.errors import InputError
 
 
@@ -51,12 +52,19 @@ def contents(page: str) -> list[dict[str, object]]:
 
 def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several: Several) -> None:
     said = report.summary(several)
-    assert said.startswith("3 tests of 30 features: each label against the rest.")
+    lines = said.splitlines()
+    assert "3 tests of 30 features: each label against the rest." in lines[-2]
     assert "one family of 90 hypotheses" in said
     sizes = [estimate.support.size for estimate in several.results.values()]
     assert min(sizes) >= 3
     assert f"Features selected: B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}." in said
     assert said.count("What is promised") == 1
+    assert lines[-1].startswith("Details: Together they are one family of 90 hypotheses")
+    found = len({feature for each in several.results.values() for feature in each.support.tolist()})
+    assert lines[0].replace("\N{NO-BREAK SPACE}", " ") == (
+        f"{found} of 30 features differ in some of 3 tests, each label against the rest "
+        f"(B: {sizes[0]}, NK: {sizes[1]}, <T>: {sizes[2]}), even if 5 % of each group is wrong."
+    )
     assert "may be bad; a wrong label costs one row in each group" in said
     assert "all labels share one distribution" in said
 
@@ -65,8 +73,11 @@ def test_of_many_tests_those_with_most_features_are_named(several: Several) -> N
     one = several.results["B"]
     many = Several(dict.fromkeys(range(40), one))
     said = report.summary(many)
-    assert said.count(f"B: {one.support.size}") == report.NAMED
-    assert "and no more in the other 28 tests" in said
+    first, *_, done, _ = said.splitlines()
+    assert done.count(f"B: {one.support.size}") == report.NAMED
+    assert "and no more in the other 28 tests" in done
+    assert first.count(f"B: {one.support.size}") == MOST_TESTS
+    assert "and no more in the other 34 tests" in first
 
 
 def test_a_notebook_shows_a_row_for_each_test_and_names_stay_text(several: Several) -> None:

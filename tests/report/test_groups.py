@@ -16,6 +16,7 @@ from sparsemean._report.guarantees import of_fit
 from sparsemean._report.page import page_data, render
 from sparsemean._report.summary import fragment, summary
 from sparsemean._stats.effects import group_effects
+from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -28,7 +29,7 @@ def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
     assert estimate.rows is not None
     plan = replace(estimate.plan, sizes=(42, 83), bad_by_group=(3, 5), bad_rows=8, contamination=0.05)
     against = (tuple(estimate.support[:4].tolist()), tuple(estimate.support[1:2].tolist()))
-    rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against)
+    rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against, kinds=(LABEL, LABEL))
     return replace(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
 
 
@@ -53,7 +54,7 @@ def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -
     first, second, third, _ = (str(i) for i in women_and_men.support[:4])
     said = words.suspects(women_and_men)
     assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second})")
-    assert said in summary(women_and_men)
+    assert f"Suspects, {said}." in summary(women_and_men)
     content = page_data(women_and_men, labels_of(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
     page = render(women_and_men, labels_of(women_and_men))
@@ -70,7 +71,8 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     assert women_and_men.rows is not None
     none = replace(women_and_men.rows, suspects=np.empty(0, dtype=np.intp), reasons=())
     clean = replace(women_and_men, rows=none)
-    assert "look like the other group;" not in summary(clean)
+    assert "contradict" not in summary(clean)
+    assert "contradict" in summary(women_and_men)
     assert "No row of M looks so much like F, and none of F so much like M," in render(clean, labels_of(clean))
 
 

@@ -17,16 +17,18 @@ def test_the_strongest_features_are_shown_with_their_numbers_and_names_stay_text
     assert "<b>" not in shown
     first = result.table().iloc[0]
     assert f"{first.estimate:.4g}" in shown
-    assert f"{result.support.size} of 40 features selected from 300 rows" in shown
+    assert f"<p><strong>{result.support.size} of 40 features have a mean other than 0 (15 up, 1 down)," in shown
     assert "… and 4 more in" in shown
     assert shown.count("<tr") == 13
 
 
 def test_nothing_selected_is_said() -> None:
-    shown = sparse_mean(np.random.default_rng(0).standard_normal((200, 5)), random_state=0)._repr_html_()
-    assert "0 of 5 features selected" in shown
-    assert "<table" not in shown
-    assert "No feature was selected" in shown
+    result = sparse_mean(np.random.default_rng(0).standard_normal((200, 5)), random_state=0)
+    shown = result._repr_html_()
+    assert "None of 5 features can be said to have a mean other than 0" in shown
+    assert shown.count("<tr") == 6
+    assert f"{result.p_adjusted.min():.4g}" in shown
+    assert "would be found with a chance of" in shown
 
 
 def test_the_estimator_shows_itself_as_those_of_scikit_learn_do() -> None:

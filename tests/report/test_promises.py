@@ -38,12 +38,12 @@ def test_holm_promises_no_false_feature_against_the_planned_bad_rows(estimate: E
 def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estimate) -> None:
     guaranteed, assumed, _ = words(estimate)
     assert "seed" not in guaranteed + assumed
-    assert "out of 40 by signed ranks, from 400 rows" in estimate.summary()
-    by_signs = sparse_mean(made.X, test="buckets", random_state=0)
+    assert "Tested: 40 features by signed ranks, from 400 rows of which 20 may be bad." in estimate.summary()
+    by_signs = sparse_mean(made.X, contamination=0.05, test="buckets", random_state=0)
     guaranteed, assumed, _ = words(by_signs)
     assert "someone who knows the data and the seed" in guaranteed
     assert f"the best of 20 seeds selects a false feature with probability {SHOPPED:g}" in assumed
-    assert "out of 40 by signs of buckets of 1, 2 and 4 rows, from 400 rows" in by_signs.summary()
+    assert "Tested: 40 features by signs of buckets of 1, 2 and 4 rows, from 400 rows" in by_signs.summary()
     said = dict(page.of_fit(by_signs, labels_of(by_signs)))
     assert (said["Test"], said["Buckets"]) == ("signs of buckets of 1, 2 and 4 rows", "rows in a bucket: 1, 2, 4")
 
@@ -58,11 +58,11 @@ def test_no_seed_changes_what_ranks_say(made: Bunch, selection: str) -> None:
 
 
 def test_benjamini_and_hochberg_do_not_promise_anything_under_attack(made: Bunch) -> None:
-    guaranteed, _, rest = words(sparse_mean(made.X, selection="fdr", random_state=0))
+    guaranteed, _, rest = words(sparse_mean(made.X, contamination=0.05, selection="fdr", random_state=0))
     assert RATES[1] in guaranteed
     assert "positively dependent" in guaranteed
     assert "hiding true signals can raise it" in rest
-    guaranteed, _, rest = words(sparse_mean(made.X, selection="fdr_by", random_state=0))
+    guaranteed, _, rest = words(sparse_mean(made.X, contamination=0.05, selection="fdr_by", random_state=0))
     assert "replaced any 20 of the 400 rows" in guaranteed
     assert "hiding" not in rest
 

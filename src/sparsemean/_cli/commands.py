@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, progressing, report, say, shares, visible
+from sparsemean._cli.common_options import check_page, echo, progressing, report, say, shares, visible, written
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,16 +50,21 @@ def meaning(estimate: Estimate) -> str:
 
 
 @click.command(short_help="Run on the shipped data.")
-def demo() -> None:
+@click.option("--report", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Write a page as well.")
+def demo(page: Path | None) -> None:
     """Run on the shipped data: the probes that differ between men and women.
 
     125 leukaemia patients, 12,625 probes, about six of the patients mislabelled.
     """
+    check_page(page, [])
     began = time.perf_counter()
     with progressing("Comparing", quiet=False) as progress:
         estimate = compare_sexes(progress)
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
     say(meaning(estimate))
+    if page is not None:
+        estimate.report(page, title="Gene expression (log2): men against women", group_names=("women", "men"))
+        written(page)
 
 
 # ``sparsemean plan``.

@@ -320,7 +320,9 @@ def _suspected(estimate: Estimate, names: Names | None, row_names: Sequence[Any]
         return ""
     if not rows.suspects.size:
         return "" if estimate.plan.auto else f"No {unit} looks bad."
-    kinds = np.array(rows.kinds or [LABEL if names is not None else ""] * rows.suspects.size)
+    kinds = np.array(
+        rows.kinds if len(rows.kinds) == rows.suspects.size else [LABEL if names else ""] * rows.suspects.size
+    )
     sentences = []
     for kind in ("", TOGETHER, LABEL, FEW, LARGE):
         which = np.flatnonzero(kinds == kind)

@@ -1,0 +1,239 @@
+"""The verdict claims what the numbers say, on the condition under which they say it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sketch, sparse_mean
+from sparsemean._report import summary
+from sparsemean._report.guarantees import of_fit, worst_share
+from sparsemean._report.strongest import closest, needed
+from sparsemean._report.verdict import verdict
+from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
+from sparsemean._stats.selection import harmonic
+from sparsemean._util.records import RowScores
+
+CLEAN = simulate.make_contaminated(600, 100, [1, -0.5, -0.4, 0.3], contamination=0.0, random_state=0).X
+NOISE = np.random.default_rng(0).standard_normal((60, 20))
+ARMS = np.random.default_rng(0).standard_normal((150, 30))
+LABELS = np.repeat(["a", "b", "c"], 50)
+ARMS[LABELS == "b", :3] += 1.5
+ARMS[LABELS == "c", 5] -= 2
+
+
+def lines(result: Any) -> list[str]:
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in verdict(result)]
+
+
+@pytest.fixture(scope="module")
+def clean() -> Estimate:
+    return sparse_mean(CLEAN)
+
+
+def judged(estimate: Estimate, kinds: tuple[str, ...], reasons: tuple[tuple[int, ...], ...] = ()) -> Estimate:
+    """Return an estimate whose first rows are suspects of those kinds, and allowed for where they are off together."""
+    k, n = len(kinds), estimate.plan.n_rows
+    together = kinds.count(TOGETHER)
+    rows = RowScores(np.ones(n), np.ones(n), np.arange(k), together, reasons, kinds)
+    plan = replace(estimate.plan, bad_rows=together, contamination=together / n)
+    return replace(estimate, rows=rows, plan=plan)
+
+
+def test_numbers_are_those_of_the_curve(clean: Estimate) -> None:
+    found, withstood = lines(clean)
+    assert found == (
+        "4 of 100 features have a mean other than 0 (2 up, 2 down), provided that no row is bad: none looks it."
+    )
+    left = {share: clean.at(share).support.size for share in (0.01, 0.05, 0.1)}
+    assert left == {0.01: 4, 0.05: 3, 0.1: 1}
+    assert withstood == "All of them even if 1 % of the rows are wrong, 3 at 5 %, 1 at 10 %."
+
+
+NONE_LOOKS = "provided that no row is bad: none looks it."
+NONE_BAD = "provided that no row is bad."
+ANY_30 = "even if any 30 of the 600 rows are wrong."
+SIDES = "a mean other than 0 (2 up, 2 down),"
+THREE = "(1 up, 2 down),"
+
+
+@pytest.mark.parametrize(
+    ("options", "claim", "condition"),
+    [
+        ({"contamination": 0.05}, f"3 of 100 features have a mean other than 0 {THREE}", ANY_30),
+        ({"contamination": 0.0}, f"4 of 100 features have {SIDES}", NONE_BAD),
+        ({"screen_rows": False}, f"4 of 100 features have {SIDES}", f"{NONE_BAD[:-1]}: rows were not screened, so none "
+         "is allowed for."),
+        ({"alternative": "greater", "min_effect": 0.1}, "1 of 100 features has a mean above 0 by more than 0.1,",
+         NONE_LOOKS),
+        ({"min_effect": 0.1, "contamination": 0.0}, f"3 of 100 features have a mean more than 0.1 away from 0 {THREE}",
+         NONE_BAD),
+        ({"selection": "fdr", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
+         f"{THREE}", "with 30 of the 600 rows allowed to be bad."),
+        ({"selection": "fdr_by", "contamination": 0.05}, "3 of 100 features have a mean other than 0 with q ≤ 0.05 "
+         f"{THREE}", ANY_30),
+        ({"target": "mean", "scale": 3.0}, "1 of 100 features has a mean other than 0 (up),", NONE_LOOKS),
+        ({"null": 0.3, "alternative": "less", "contamination": 0.0}, "98 of 100 features have a mean below 0.3,",
+         NONE_BAD),
+    ],
+)  # fmt: skip
+def test_what_is_claimed_and_when(options: dict[str, Any], claim: str, condition: str) -> None:
+    estimate = sparse_mean(CLEAN, **options)
+    assert claim.startswith(f"{estimate.support.size} of 100")
+    assert lines(estimate)[0] == f"{claim} {condition}"
+    assert str(estimate).replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ").startswith(f"{claim} {condition}")
+    assert tuple(estimate.summary().splitlines()[:2]) == verdict(estimate)[:2]
+
+
+def test_false_discovery_rates_claim_no_survival(clean: Estimate) -> None:
+    assert "even if" not in lines(sparse_mean(CLEAN, selection="fdr"))[1]
+    assert "even if" in lines(clean)[1]
+
+
+def test_kinds_of_suspects_are_told_apart(clean: Estimate) -> None:
+    first, _, rows = lines(judged(clean, (TOGETHER, TOGETHER, LARGE, FEW), ((7, 3), (7,), (), (11, 12, 13))))
+    assert first.endswith("provided that no more rows are bad than the 2 that lie off together.")
+    assert rows == (
+        "2 rows lie off together: 0, 1 (counted from 0), most of all in 7, 3. 1 row is far off in a few columns: "
+        "3 (11, 12, …) (counted from 0). 1 row is large throughout, as good rows with a scale of their own are, and "
+        "not counted as bad."
+    )
+    first, *_, rows = lines(judged(clean, (LARGE,) * 5))
+    assert first.endswith("provided that no row is bad: none looks it.")
+    assert rows.startswith("5 rows are large throughout")
+    assert lines(judged(clean, (TOGETHER,)))[0].endswith("than the one that looks bad.")
+
+
+def test_more_that_look_bad_than_are_allowed_for_are_not_hidden(clean: Estimate) -> None:
+    some = judged(clean, (TOGETHER,) * 6)
+    capped = replace(some, plan=replace(some.plan, bad_rows=4))
+    assert lines(capped)[0].endswith("provided that no more than 4 of the 600 rows are bad, although 6 look it.")
+    none = replace(some, plan=replace(some.plan, bad_rows=0))
+    assert lines(none)[0].endswith("provided that no row is bad, although 6 look it.")
+    assert "More look bad." in " ".join(of_fit(capped).assumed)
+
+
+def test_counts_alone_say_that_no_row_was_screened() -> None:
+    estimate = sketch(CLEAN).estimate()
+    assert lines(estimate)[0].endswith("provided that no row is bad: rows were not screened, so none is allowed for.")
+    assert "at 5 %" in lines(estimate)[1]
+    assert "chosen by looking" not in " ".join(of_fit(estimate).guaranteed)
+
+
+def test_the_papers_rule_claims_nothing() -> None:
+    estimate = SparseMean.paper(contamination=0.05, random_state=0).fit(CLEAN).result_
+    assert lines(estimate) == [
+        "2 of 100 features were selected (1 up, 1 down) by the paper’s rule, which has no error rate.",
+        "1 of them would be selected by Holm’s rule with 30 bad rows too, which has one.",
+    ]
+
+
+def test_two_groups_subjects_and_pairs() -> None:
+    two, labels = ARMS[:100], LABELS[:100]
+    estimate = SparseMeanDifference(contamination=0.0).fit(two, labels).result_
+    assert lines(estimate)[:2] == [
+        "3 of 30 features differ between b and a (3 up in b), provided that no row is bad.",
+        "All of them even if 1 % of each group is wrong, 1 at 5 %, none at 10 %.",
+    ]
+    assert [estimate.at(share).support.size for share in (0.01, 0.05, 0.1)] == [3, 1, 0]
+    given = SparseMeanDifference(contamination=0.02, alternative="greater").fit(two, labels).result_
+    assert lines(given)[0] == (
+        "3 of 30 features are higher in b than in a, even if any 1 of the 50 rows of b and 1 of the 50 of a are wrong."
+    )
+    means = SparseMeanDifference(contamination=0.0, target="mean", scale=2.0).fit(two, labels).result_
+    assert lines(means)[0].startswith("1 of 30 features has another mean in b than in a (up in b), ")
+    pairs = SparseMeanDifference(contamination=0.04).fit(two, labels, pairs=np.tile(np.arange(50), 2)).result_
+    assert lines(pairs)[0] == (
+        "3 of 30 features differ between b and a, within pairs (3 up in b), even if any 4 of the 50 pairs are wrong."
+    )
+    subjects = SparseMean(contamination=0.05).fit(CLEAN, groups=np.arange(600) // 2).result_
+    assert "even if any 15 of the 300 subjects are wrong" in lines(subjects)[0]
+
+
+def test_several_tests_have_one_verdict() -> None:
+    result = SparseMeanDifference(reference="a").fit(ARMS, LABELS).result_
+    assert lines(result)[:2] == [
+        "4 of 30 features differ in some of 2 tests, each other label against a (b: 3, c: 1), provided that no row is "
+        "bad: none looks it.",
+        "All of them even if 1 % of each group is wrong, 2 at 5 %, 1 at 10 %.",
+    ]
+    for share, left in ((0.01, 4), (0.05, 2), (0.1, 1)):
+        assert result.at(share).support.size == left
+    printed = str(result)
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "b against a  50 / 50         3  0, 2, 1" in printed
+
+
+def test_nothing_selected_is_an_answer() -> None:
+    estimate = sparse_mean(CLEAN[:60] / 2, contamination=0.1)
+    assert estimate.support.size == 0
+    found, withstood, _ = lines(estimate)
+    assert (
+        found == "None of 100 features can be said to have a mean other than 0, if any 6 of the 60 rows may be wrong."
+    )
+    assert withstood == "1 would be selected with up to 6.67 % bad rows: feature 0."
+    assert estimate.at(4 / 60).support.tolist() == [0]
+    rows = closest(estimate).rows
+    assert len(rows) == 10
+    clean = estimate.at(0.0)
+    for name, side, p, adjusted, passes in rows:
+        feature = int(name)
+        assert (p, adjusted) == (f"{clean.p_values[feature]:.2g}", f"{clean.p_adjusted[feature]:.2g}")
+        assert passes.split() == (["6.67", "%"] if feature == 0 else ["not", "even", "at", "0"])
+        assert side == ("up" if np.median(CLEAN[:60, feature]) > 0 else "down") or abs(clean.beta[feature]) < 0.2
+    assert [float(row[2]) for row in rows] == sorted(float(row[2]) for row in rows)
+    printed = str(estimate)
+    assert max(map(len, printed.splitlines())) <= 80
+    assert printed.splitlines()[-1] == "summary() has the details."
+
+
+@pytest.mark.parametrize("contamination", [0.0, 0.05])
+def test_what_is_needed_is_what_a_plan_says(contamination: float) -> None:
+    from sparsemean import plan
+
+    said = needed(sparse_mean(NOISE, contamination=contamination))
+    effect = plan(60, 20, contamination=contamination).detectable_effect
+    assert effect is not None
+    assert f"With these 60 rows a mean of about {effect:.2g} standard deviations would be found" in said
+    outlook = plan(60, 20, contamination=contamination, effect=effect / 2, test="ranks").outlook
+    assert outlook is not None
+    assert f"half of it takes about {outlook.rows_needed:,} rows." in said
+    groups = SparseMeanDifference(contamination=contamination).fit(NOISE, np.arange(60) % 2).result_
+    shift = plan((30, 30), 20, contamination=contamination).detectable_effect
+    assert f"With these 30 and 30 rows a shift of about {shift:.2g} standard deviations" in needed(groups)
+
+
+def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
+    estimate = sparse_mean(NOISE[:8], contamination=0.0)
+    assert needed(estimate) == ""
+    assert "nothing can be certified: 8 rows are too few" in str(estimate.summary())
+
+
+def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
+    said = " ".join(of_fit(clean).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
+    assert "With probability at most 5 % both happen: no more rows are bad than were allowed for by looking" in said
+    assert "It is the probability of both together, not of the second given the first." in said
+    assert worst_share(clean.plan) == 0.05 * harmonic(100)
+    assert "Of the intervals of the selected features at most 25.9 % are expected to miss" in said
+    assert "not a single selected feature is false" not in said
+    assert "That all bad rows look bad" in " ".join(of_fit(clean).not_guaranteed)
+    hochberg = sparse_mean(CLEAN, selection="fdr")
+    assert "at most 25.9\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(of_fit(hochberg).guaranteed)
+    yekutieli = sparse_mean(CLEAN, selection="fdr_by")
+    assert "at most 5\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(of_fit(yekutieli).guaranteed)
+    assert "level·(1 + 1/2 + … + 1/d)" in summary.promise(hochberg.plan)
+    assert "of both together" in summary.promise(clean.plan)
+
+
+def test_details_come_last(clean: Estimate) -> None:
+    *first, last = clean.summary().splitlines()
+    assert last.startswith("Details: What is promised at level 0.05")
+    for word in ("level", "adversary", "alues on the support"):
+        assert word not in " ".join(first)
+
+
+def test_a_list_of_estimates_stays_short(clean: Estimate) -> None:
+    assert repr([clean]) == "[<Estimate: 4 of 100 features selected from 600 rows, seed 0>]"
