@@ -318,8 +318,9 @@ def test_the_command_line_compares_means(tmp_path: Path, capsys: pytest.CaptureF
     X[:300, 2] += 2.0
     pd.DataFrame(X, columns=list("abcde")).assign(arm=y).to_csv(tmp_path / "x.csv", index=False)
     asked = ("fit", tmp_path / "x.csv", "--group", "arm", "--reference", "even", "--target", "mean")
-    expect(*asked, "--scale", "1.1", "--contamination", "0.01")
+    expect(*asked, "--scale", "1.1", "--contamination", "0.01", "-v")
     shown = capsys.readouterr().out
+    assert "1 of 5 features has another mean in skewed than in even (up in skewed)" in " ".join(shown.split())
     assert "Estimates are differences of means, skewed minus even" in " ".join(shown.split())
     assert "auc" not in shown
     expect(*asked, "-q", status=2)

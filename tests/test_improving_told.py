@@ -113,9 +113,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_line_names_suspects_and_method(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = run(capsys, "fit", file, "-e", "0.1", "--seed", "1")
+    out = run(capsys, "fit", file, "-e", "0.1", "--seed", "1", "-v")
     assert "40 of 400 rows contradict the rest on 56 features off the support" in out
-    assert "worst rows first, counted from 0:" in out
+    assert "… (counted from 0)" in out
     assert "Values on the support: centre with the smallest standard error" in out
     told = json.loads(run(capsys, "fit", file, "-e", "0.1", "--seed", "1", "--json"))
     assert set(told["suspects"]) == set(DATA.corrupted.tolist())

@@ -112,12 +112,17 @@ def _passes(estimate: Estimate, feature: int) -> str:
 
 
 def closest_in_words(estimate: Estimate) -> str:
-    """Say the same as `closest` in one sentence."""
-    rows, name = closest(estimate).rows, adjusted(estimate)[0]
-    passing = [f"{feature} ({passes})" for feature, *_, passes in rows if not passes.startswith("not")]
-    others = [f"{feature} ({value})" for feature, _, _, value, passes in rows if passes.startswith("not")]
+    """Say in a sentence which features are the strongest, by what an estimate keeps when it is saved."""
+    features, (name, values) = _in_order(estimate, estimate)[:CLOSEST], adjusted(estimate)
+    passing, others = [], []
+    for feature, called in zip(features.tolist(), estimate.names(features), strict=True):
+        if not math.isnan(estimate.max_contamination[feature]):
+            passing.append(f"{called} ({_passes(estimate, feature)})")
+        else:
+            others.append(str(called) if estimate.plan.bad_rows else f"{called} ({values[feature]:.2g})")
     told = [f"selected up to these shares of bad {unit_of(estimate)}s: {', '.join(passing)}"] if passing else []
-    told += [f"not selected even with none bad, {name}: {', '.join(others)}"] if others else []
+    by = "" if estimate.plan.bad_rows else f", {name}"
+    told += [f"not selected even with none bad{by}: {', '.join(others)}"] if others else []
     return f"The strongest features: {'; '.join(told)}."
 
 
