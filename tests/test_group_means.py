@@ -323,7 +323,7 @@ def test_the_command_line_compares_means(tmp_path: Path, capsys: pytest.CaptureF
     assert "1 of 5 features has another mean in skewed than in even (up in skewed)" in " ".join(shown.split())
     assert "Estimates are differences of means, skewed minus even" in " ".join(shown.split())
     assert "auc" not in shown
-    expect(*asked, "-q", status=2)
+    expect(*asked, "-q", "-e", "0.01", status=2)
     assert "scale must be given with target='mean'" in capsys.readouterr().err.replace("\n", " ")
 
 
