@@ -112,7 +112,8 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
     """Print a result on ``console``, the features, or the tests, in ``grid``."""
     from sparsemean._report import comparison, summary
     from sparsemean._report.guarantees import seed_decides
-    from sparsemean._report.verdict import unit_of, verdict
+    from sparsemean._report.suspects import unit_of
+    from sparsemean._report.verdict import verdict
     from sparsemean.comparison import Comparison
 
     one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate

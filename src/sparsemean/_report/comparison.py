@@ -16,14 +16,8 @@ from sparsemean._report.plot_data import STOPS_OF_MANY, Decisions, stops_of
 from sparsemean._report.strongest import closest_in_words, needed
 from sparsemean._report.strongest import overview as overview
 from sparsemean._report.summary import notes, promise
-from sparsemean._report.verdict import (
-    Several,
-    name_of_test,
-    names_of_tests,
-    selected_by_test,
-    verdict,
-    which_tests,
-)
+from sparsemean._report.suspects import names_of_tests
+from sparsemean._report.verdict import Several, name_of_test, selected_by_test, verdict, which_tests
 from sparsemean._util.checks import pluralize, unit_name
 
 if TYPE_CHECKING:

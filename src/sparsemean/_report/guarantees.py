@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
-from sparsemean._report.verdict import judged, looking_bad
+from sparsemean._report.suspects import judged, more_look_bad
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import unit_name
@@ -362,8 +362,7 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
     sentences = [f"{unit.capitalize()}s are independent of each other. Several rows of one subject are not."]
     if names is not None and unit == "subject":
         sentences = ["Subjects are independent of each other; each is compared by one mean, of equally many rows."]
-    more = looking_bad(estimate) > min(plan.bad_by_group, default=plan.bad_rows)
-    looked = f" {'More' if more else 'As many'} look bad." if plan.auto else ""
+    looked = f" {'More' if more_look_bad(estimate) else 'As many'} look bad." if plan.auto else ""
     if plan.bad_rows and names is not None:
         sentences.append(f"No more than {groups.bad(plan, names, unit)} are bad: {groups.shares(plan, names)}.{looked}")
     elif plan.bad_rows:

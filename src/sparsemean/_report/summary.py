@@ -13,7 +13,8 @@ from sparsemean._report import groups
 from sparsemean._report.groups import Names
 from sparsemean._report.guarantees import MISSING, RULES, chosen_by_looking, of_null
 from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, needed
-from sparsemean._report.verdict import looking_bad, unit_of, verdict
+from sparsemean._report.suspects import more_look_bad, unit_of
+from sparsemean._report.verdict import verdict
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
@@ -74,8 +75,7 @@ def details(estimate: Estimate, names: Names | None) -> list[str]:
 def _from(estimate: Estimate, names: Names | None) -> str:
     """Say which rows were looked at, and how many of them may be bad."""
     plan, unit = estimate.plan, unit_of(estimate)
-    looked = plan.auto and 0 < looking_bad(estimate) == max(plan.bad_by_group, default=plan.bad_rows)
-    as_look = ", as many as look it" if looked else ""
+    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not more_look_bad(estimate) else ""
     if names is None:
         rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
         return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"

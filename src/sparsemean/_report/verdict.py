@@ -6,7 +6,6 @@ have to take back: under Holm's rule sentences are claims, under other rules the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,8 +13,17 @@ import numpy as np
 
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
-from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
-from sparsemean._util.checks import count_of, list_names, pluralize, unit_name
+from sparsemean._report.suspects import (
+    judged,
+    kinds_of,
+    more_look_bad,
+    names_of_tests,
+    suspected,
+    suspects_of_tests,
+    unit_of,
+)
+from sparsemean._stats.row_scores import FEW
+from sparsemean._util.checks import count_of, pluralize, unit_name
 from sparsemean._util.records import FloatArray, IntArray, Plan
 
 if TYPE_CHECKING:
@@ -69,12 +77,7 @@ def estimates_of(result: Estimate | Several) -> list[Estimate] | None:
 
 
 def _of_one(estimate: Estimate, names: Names | None, row_names: Sequence[Any] | None) -> tuple[str, ...]:
-    return _found(estimate, names), _withstood(estimate), _suspected(estimate, names, row_names)
-
-
-def unit_of(estimate: Estimate) -> str:
-    """Return what may be bad: a row, a subject, or a pair of rows."""
-    return "pair" if groups.matched(estimate) is not None else unit_name(estimate.units)
+    return _found(estimate, names), _withstood(estimate), suspected(estimate, row_names)
 
 
 # What was found, and on which condition.
@@ -155,18 +158,6 @@ def _centres(estimate: Estimate) -> str:
     return f" {skewed:,} of them {'looks' if skewed == 1 else 'look'} skewed: a centre there, not a mean."
 
 
-def judged(estimate: Estimate) -> bool:
-    """Whether rows were looked at for bad ones."""
-    return estimate.rows is not None and bool(estimate.rows.scores.any())
-
-
-def looking_bad(estimate: Estimate) -> int:
-    """Return the number of rows (subjects) that "auto" takes for bad: off together, or against their label."""
-    if estimate.rows is None:
-        return 0
-    return int(estimate.rows.suspects.size if estimate.plan.sizes else estimate.rows.aligned)
-
-
 def condition(estimate: Estimate, names: Names | None) -> str:
     """Say on which condition what was selected holds: how many rows may be bad, or that no more are than look it."""
     plan, unit = estimate.plan, unit_of(estimate)
@@ -179,25 +170,19 @@ def condition(estimate: Estimate, names: Names | None) -> str:
         return f"even if any {_any(estimate, names)} {'is' if one else 'are'} wrong"
     if not judged(estimate):
         return f"provided that no {unit} is bad: {unit}s were not screened, so none is allowed for"
-    looks, allowed = looking_bad(estimate), max(plan.bad_by_group, default=plan.bad_rows)
-    either = " of either group" if plan.sizes else ""
-    others = _others_look_bad(estimate)
-    if looks > min(plan.bad_by_group, default=plan.bad_rows):
-        least = f"no more than {_any(estimate, names)} are bad" if allowed else f"no {unit} is bad"
-        return f"provided that {least}, although {looks:,} {'looks' if looks == 1 else 'look'} it"
-    if not looks:
-        return f"provided that no {unit} is bad: none {'lies off together with others' if others else 'looks it'}"
-    like = ("lies off", "lie off together") if others else ("looks bad", "look bad")
-    which = f"the one that {like[0]}" if looks == 1 else f"the {looks:,} that {like[1]}"
-    return f"provided that no more {unit}s{either} are bad than {which}"
-
-
-def _others_look_bad(estimate: Estimate) -> bool:
-    """Whether rows look bad that have no part in the number allowed for, as those far in a few columns have none."""
-    rows = estimate.rows
-    if rows is None:
-        return False
-    return FEW in rows.kinds if rows.kinds else rows.suspects.size > 0 and not looking_bad(estimate)
+    # Rows far in a few columns look bad too, without a part in the number allowed for.
+    like = (
+        ("lies off together with others", "lie off together") if FEW in kinds_of(estimate) else ("looks it", "look bad")
+    )
+    if more_look_bad(estimate):
+        least = f"no more than {_any(estimate, names)} are bad" if plan.bad_rows else f"no {unit} is bad"
+        return f"provided that {least}, although more look it"
+    if not plan.bad_rows:
+        return f"provided that no {unit} is bad: none {like[0]}"
+    if names is not None:
+        return f"provided that no more {unit}s are bad than {like[1]}: {_any(estimate, names)}"
+    which = f"the {plan.bad_rows:,} that {like[1]}" if plan.bad_rows > 1 else "the one that looks bad"
+    return f"provided that no more {unit}s are bad than {which}"
 
 
 def _if(estimate: Estimate, names: Names | None) -> str:
@@ -206,9 +191,7 @@ def _if(estimate: Estimate, names: Names | None) -> str:
     if not plan.bad_rows:
         return f"even if no {unit} is bad"
     if plan.auto:
-        looks = looking_bad(estimate)
-        which = f"the {unit} that looks bad" if looks == 1 else f"the {looks:,} {unit}s that look bad"
-        return f"with {which} allowed for"
+        return f"with {_any(estimate, names)} allowed to be bad, as many as look it"
     return f"if any {_any(estimate, names)} may be wrong"
 
 
@@ -311,78 +294,7 @@ def adjusted(estimate: Estimate) -> tuple[str, FloatArray]:
     return "adjusted p", estimate.p_adjusted
 
 
-# Which rows look bad.
-
-
-def _suspected(estimate: Estimate, names: Names | None, row_names: Sequence[Any] | None) -> str:
-    rows, unit = estimate.rows, unit_of(estimate)
-    if rows is None or not judged(estimate):
-        return ""
-    if not rows.suspects.size:
-        return "" if estimate.plan.auto else f"No {unit} looks bad."
-    kinds = np.array(
-        rows.kinds if len(rows.kinds) == rows.suspects.size else [LABEL if names else ""] * rows.suspects.size
-    )
-    sentences = []
-    for kind in ("", TOGETHER, LABEL, FEW, LARGE):
-        which = np.flatnonzero(kinds == kind)
-        if which.size:
-            sentences.append(_of_kind(estimate, kind, which, row_names))
-    return " ".join(sentences)
-
-
-def _of_kind(estimate: Estimate, kind: str, which: IntArray, row_names: Sequence[Any] | None) -> str:
-    """Name the suspects of one kind, and what speaks against them."""
-    assert estimate.rows is not None
-    suspects, reasons, unit = estimate.rows.suspects[which], estimate.rows.reasons, unit_of(estimate)
-    number, of = suspects.size, ""
-    if estimate.units is not None and estimate.labels is None:  # the rows of subjects
-        number = np.unique(estimate.units[suspects]).size
-        of = f" ({pluralize(suspects.size, 'row')})"
-    one = number == 1
-    counted = f"{pluralize(number, unit)}{of}"
-    shown, note = called(estimate, suspects, row_names)
-    if kind == LARGE:
-        return (
-            f"{counted} {'is' if one else 'are'} large throughout, as good {unit}s with a scale of their own are, and "
-            "not counted as bad."
-        )
-    if kind == FEW:
-        told = [
-            f"{name} ({list_names(groups.reasons(estimate, reasons[place], 3), 2)})" if reasons else str(name)
-            for name, place in zip(shown, which.tolist(), strict=True)
-        ]
-        return f"{counted} {'is' if one else 'are'} far off in a few columns: {_stop(list_names(told) + note)}"
-    if kind == LABEL:
-        against = "contradicts its label" if one else "contradict their label"
-        return f"{counted} {against}: {_stop(list_names(shown) + note)}"
-    said = {"": ("contradicts the rest", "contradict the rest"), TOGETHER: ("lies off", "lie off together")}[kind]
-    speaking = Counter(feature for place in which.tolist() for feature in (reasons[place] if reasons else ()))
-    most = tuple(feature for feature, _ in speaking.most_common(4))
-    where = f", most of all in {list_names(groups.reasons(estimate, most, 4), 3)}" if most else ""
-    return f"{counted} {said[not one]}: {_stop(list_names(shown) + note + where)}"
-
-
-def _stop(sentence: str) -> str:
-    """Return a sentence with its full stop; three dots are one."""
-    return sentence if sentence.endswith("…") else f"{sentence}."
-
-
-def called(estimate: Estimate, rows: IntArray, row_names: Sequence[Any] | None = None) -> tuple[list[str | int], str]:
-    """Return what rows are called, and what there is to say of numbers."""
-    if row_names is not None:
-        return [str(row_names[row]) for row in rows.tolist()], ""
-    names = estimate.row_names(rows.tolist())
-    return names, " (counted from 0)" if any(isinstance(name, int) for name in names) else ""
-
-
 # Several tests of groups.
-
-
-def names_of_tests(estimates: Sequence[Estimate]) -> list[Names]:
-    """Return the reference and the label of every test."""
-    names = [groups.names_of(estimate) for estimate in estimates]
-    return [each for each in names if each is not None]
 
 
 def name_of_test(names: Names) -> str:
@@ -471,21 +383,3 @@ def _condition_of_tests(estimates: Sequence[Estimate], found: bool) -> str:
     if plan.selection == "fdr":
         return f"with {share} allowed to be bad"
     return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"
-
-
-def suspects_of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None = None) -> str:
-    """Name rows that look like another group than their own, each where it looks worst."""
-    found: dict[int, tuple[float, str]] = {}
-    for each, (_, label) in zip(estimates, names_of_tests(estimates), strict=True):
-        for row in [] if each.rows is None or each.labels is None else each.rows.suspects.tolist():
-            assert each.rows is not None
-            assert each.labels is not None
-            like = f"unlike {label}" if each.labels[row] == 1 else f"like {label}"
-            found[row] = max(found.get(row, (-np.inf, "")), (float(each.rows.scores[row]), like))
-    if not found:
-        return ""
-    worst = np.array(sorted(found, key=lambda row: -found[row][0]), dtype=np.intp)
-    shown, note = called(estimates[0], worst, row_names)
-    told = [f"{name} ({found[row][1]})" for name, row in zip(shown, worst.tolist(), strict=True)]
-    verb = "contradicts its label" if len(told) == 1 else "contradict their label"
-    return f"{pluralize(len(told), unit_name(estimates[0].units))} {verb}: {_stop(list_names(told) + note)}"
