@@ -148,7 +148,7 @@ def odd_pages(pages: Path) -> dict[str, Path]:
     attacked = simulate.make_contaminated(200, 100, [5, 4, 3, 2.2, 1.8, 1.5], contamination=0.2, random_state=0).X
     skewed = simulate.make_contaminated(1000, 20, [3.0], contamination=0.01, random_state=0).X
     estimates = {
-        "nothing": sparse_mean(noise, random_state=0),
+        "nothing": sparse_mean(noise, contamination=0.05, random_state=0),
         "one": sparse_mean(noise[:, :1] + 1, random_state=0),
         "endless": SparseMean.paper(contamination=0.2, random_state=0).fit(few).result_,
         "names": sparse_mean(made.X, random_state=0, feature_names=names),

@@ -71,7 +71,7 @@ def test_the_page_is_whole_and_asks_for_nothing(name: str, request: pytest.Fixtu
 
 def test_words_numbers_and_settings_stand_in_the_page_itself(estimate: Estimate, tmp_path: Path) -> None:
     text = Reader(page_of(estimate, tmp_path, title="Spring test")).text
-    assert estimate.summary() in text
+    assert all(line in text for line in estimate.summary().splitlines())
     assert "Spring test" in text
     for name in estimate.names(estimate.support):
         assert str(name) in text

@@ -131,7 +131,9 @@ def render(
         contents.append(template.render(heading=rows[k]["test"], **filled))
     places = {k: place for place, k in enumerate(shown)}
     listed = [{**row, "place": places.get(k)} for k, row in enumerate(rows)]
-    filled = {"title": title, "overview": summary(comparison), "tests": listed, "contents": contents}
+    said = verdict(comparison, row_names=row_names)
+    rest = summary(comparison).splitlines()[len(said) :]
+    filled = {"title": title, "verdict_of_all": said, "rest_of_all": rest, "tests": listed, "contents": contents}
     versions = estimates[0].status.versions
     return str(environment.get_template("comparison.html").render(**filled, versions=versions, **page.frame()))
 

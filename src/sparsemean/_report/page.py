@@ -18,6 +18,7 @@ from sparsemean._report.groups import Names, percent
 from sparsemean._report.guarantees import RULES
 from sparsemean._report.plot_data import MOST_STOPS, Decisions, stops_of
 from sparsemean._report.summary import summary
+from sparsemean._report.verdict import verdict
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
@@ -297,28 +298,23 @@ def content_of(
 ) -> dict[str, Any]:
     """Return what the templates of one estimate's content are filled in with."""
     content = page_data(estimate, labels, tests=tests, decisions=decisions)
+    said = verdict(estimate, labels.groups, row_names=labels.row_names)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
     return {
         "labels": labels,
         "content": content,
         "first": columns.first_rows(content),
         "centres": columns.centres(content),
-        "verdict": _verdict(estimate, labels),
+        "verdict": said,
         "kinds": KINDS_OF_ROWS,
         "facts": facts(estimate, labels),
-        "summary": content["summary"],
+        "rest": content["summary"].splitlines()[len(said) :],
         "promises": guarantees.of_fit(estimate, labels.groups),
         "settings": of_fit(estimate, labels),
         "versions": estimate.status.versions,
         "uncertified": columns.uncertified_rows(content),
         "data": embed(content),
     }
-
-
-def _verdict(estimate: Estimate, labels: Labels) -> tuple[str, ...]:
-    """Return what came out, in two sentences."""
-    k, d = estimate.support.size, estimate.plan.n_features
-    return f"{k:,} of {d:,} features {'differ' if labels.pairs else 'have a mean'}.", ""
 
 
 KINDS_OF_ROWS = {

@@ -170,7 +170,7 @@ function namesBeside(marks, box) {
     const long = name.length * 6.6;
     for (const [anchor, dx, dy] of PLACES) {
       const left = x + dx - (anchor === "start" ? 0 : anchor === "end" ? long : long / 2);
-      const frame = [left, y + dy - 11, left + long, y + dy + 2];
+      const frame = [left, y + dy - 12, left + long, y + dy + 4];
       if (!free(frame, k)) continue;
       taken.push(frame);
       named.add(mark.id);
