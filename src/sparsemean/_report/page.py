@@ -318,9 +318,9 @@ def content_of(
 
 
 KINDS_OF_ROWS = {
-    TOGETHER: "they lie off to the same side: one cause may have moved them all, so that many bad rows are allowed for",
-    FEW: "a few values stand far out; a slip of a unit or a sensor looks like this",
-    LARGE: "all their values are large; where rows have scales of their own these are good rows",
+    TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
+    FEW: "a few values stand far out, as a slip of a unit or a sensor looks",
+    LARGE: "all values are large; where rows have scales of their own these are good rows",
 }
 """What each kind of suspect means to a reader."""
 
