@@ -17,6 +17,7 @@ from sparsemean._report.columns import WITHOUT_ANY, Labels, labels_of
 from sparsemean._report.groups import Names, percent
 from sparsemean._report.guarantees import RULES
 from sparsemean._report.plot_data import MOST_STOPS, Decisions, stops_of
+from sparsemean._report.strongest import closest_first, without_bad_rows
 from sparsemean._report.summary import summary
 from sparsemean._report.verdict import verdict
 from sparsemean._stats.planning import SELECTIONS
@@ -44,16 +45,15 @@ def listed_features(estimate: Estimate, most: int) -> IntArray:
 
     Where none is selected the list goes on with the strongest of the rest.
     """
-    chosen = strongest_first(estimate, estimate.support)
-    last, paper = estimate.max_contamination.copy(), estimate.plan.selection == "paper"
+    if not estimate.support.size:
+        passing = int(np.sum(~np.isnan(np.delete(estimate.max_contamination, estimate.selection.skipped))))
+        return closest_first(estimate, without_bad_rows(estimate))[: min(most, max(WITHOUT_ANY, passing))]
+    chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
     last[estimate.selection.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
-    others = others[:0] if paper else others[np.argsort(-last[others], kind="stable")]
-    listed = np.concatenate((chosen, others))
-    if not chosen.size and listed.size < WITHOUT_ANY:
-        rest = np.setdiff1d(np.arange(last.size), np.concatenate((listed, estimate.selection.skipped)))
-        listed = np.concatenate((listed, strongest_first(estimate, rest)[: WITHOUT_ANY - listed.size]))
-    return listed[:most]
+    if estimate.plan.selection == "paper":  # whose support is no matter of bad rows
+        others = others[:0]
+    return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
 
 def _frame(estimate: Estimate, listed: IntArray, labels: Labels) -> pd.DataFrame:

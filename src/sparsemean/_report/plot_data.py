@@ -61,7 +61,7 @@ REST = 30
 POINTS = 121
 """Times at which walks are drawn: every fifth of the paper's 600 iterations."""
 MOST_MEANS = 20_000_000
-"""Bucket means that are walked for a picture."""
+"""Values, or bucket means that are walked, that are looked at for a picture."""
 
 
 def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> dict[str, Any]:
@@ -213,8 +213,9 @@ MOST_STOPS, STOPS_OF_MANY = 21, 9
 """Shares that the slider stops at, of one test and where several are on the page."""
 MOST_CELLS = 20_000
 """Features times shares for which the page has p-values and intervals, the strongest first."""
-MOST_AGAIN = 2_000_000
-"""Values that are looked at again for intervals at other shares."""
+MOST_AGAIN, FEWEST_AGAIN = 1_000_000, 10
+"""Values that are looked at again for intervals at other shares, about three seconds; not for fewer features than so
+many: the forest then shows the intervals of the fit, in grey."""
 ALIKE = 1e-12
 
 
@@ -307,6 +308,7 @@ def _stop(
         "q_value": rounded(decided.q_values[some], 3),
     }
     room = MOST_AGAIN // tests // max(1, estimate.plan.n_rows * len(decisions.stops))
+    room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
     ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
     if ends is not None:
@@ -353,9 +355,9 @@ def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list
     Of many values there are evenly spaced order statistics, the smallest and the largest among them. Boxes are
     quartiles of all values. Suspects follow with their place among them, their group and their value.
     """
-    shown = listed[: max(1, MOST_VALUED // tests)]
-    if estimate.source is None or not shown.size:
-        return []
+    shown = listed[: min(max(1, MOST_VALUED // tests), MOST_MEANS // max(1, estimate.plan.n_rows))]
+    if estimate.source is None or not shown.size or (tests > 1 and not estimate.source.source.in_memory):
+        return []  # where there are several tests each would read the file again
     columns = estimate.source.source.take(shown)
     rows = estimate.rows
     suspects = [] if rows is None else rows.suspects[:MOST_TOLD].tolist()

@@ -67,9 +67,9 @@ def selected(estimate: Estimate, most: int) -> Lines:
 
 def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
     """Return the strongest features where none is selected, with the share of bad rows up to which each would be."""
-    clean = _without_bad_rows(estimate)
+    clean = without_bad_rows(estimate)
     name, values = adjusted(clean)
-    features = _in_order(estimate, clean)[:most]
+    features = closest_first(estimate, clean)[:most]
     signs, names = signs_of(clean, features), estimate.names(features)
     heading = {"adjusted p": "p adjusted"}.get(name, name)
     if estimate.plan.bad_rows and clean is not estimate:
@@ -83,7 +83,7 @@ def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
     return Lines(headings, rows)
 
 
-def _without_bad_rows(estimate: Estimate) -> Estimate:
+def without_bad_rows(estimate: Estimate) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
     plan = estimate.plan
     if not plan.bad_rows or plan.selection == "paper" or estimate.evidence is None:
@@ -91,7 +91,7 @@ def _without_bad_rows(estimate: Estimate) -> Estimate:
     return estimate.at(0.0)
 
 
-def _in_order(estimate: Estimate, clean: Estimate) -> IntArray:
+def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
     features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.selection.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)

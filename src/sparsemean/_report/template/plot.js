@@ -159,9 +159,10 @@ const NAMED = 10;
 const PLACES = [["start", 9, 4], ["end", -9, 4], ["middle", 0, -9], ["middle", 0, 17]];
 for (const far of [22, 38, 54]) PLACES.push(["end", -far, 4 - far / 2], ["start", far, 4 - far / 2], ["end", -far, 4 + far / 2], ["start", far, 4 + far / 2]);
 
-function namesBeside(marks, box) {
+// What is taken already comes as boxes: left, top, right and bottom.
+function namesBeside(marks, box, words) {
   const group = svg("g", { class: "names" });
-  const taken = marks.map(({ x, y }) => [x - 4, y - 4, x + 4, y + 4]);
+  const taken = marks.map(({ x, y }) => [x - 4, y - 4, x + 4, y + 4]).concat(words);
   const free = ([a, b, c, d], own) => a >= box.left && c <= box.width && b >= box.top - 10 && d <= box.bottom && taken.every(([e, f, g, h], k) => k === own || c < e || a > g || d < f || b > h);
   const named = new Set();
   for (const [k, { mark, x, y }] of marks.entries()) {

@@ -33,15 +33,18 @@ function drawVolcano(width) {
   const across = ticks(-wide, wide, width < 420 ? 4 : 8);
   root.append(massOf(mass, x, y));
   root.append(axisBelow(box, x, across, tickTexts(across), data.pairs ? `${data.lean}, ${short(data.groups[1], 14)} above ${short(data.groups[0], 14)}` : "β: share of buckets above less share below"));
+  const words = [];
   if (bar !== null) {
     root.append(svg("path", { class: "guide", d: `M${box.left} ${y(bar)}H${box.right}` }));
-    root.append(svg("text", { x: box.left + 4, y: y(bar) + (y(bar) < box.top + 14 ? 15 : -6) }, "selected above"));
+    const under = y(bar) + (y(bar) < box.top + 14 ? 15 : -6);
+    root.append(svg("text", { x: box.left + 4, y: under }, "selected above"));
+    words.push([box.left, under - 12, box.left + 95, under + 4]);
   }
   for (const value of rate === null ? [] : [-rate, rate]) root.append(svg("path", { class: "guide", d: `M${x(value)} ${box.top}V${box.bottom}` }));
   const marks = some.map((k) => ({ mark: { kind: "feature", id: k }, x: x(lean[k]), y: y(evidence(k)) }));
   root.append(colouredDots(marks));
   const listed = marks.filter(({ mark }) => state.passes[mark.id]);
-  const { group, named } = namesBeside(listed.filter(({ mark }) => evidence(mark.id) > 0), box);
+  const { group, named } = namesBeside(listed.filter(({ mark }) => evidence(mark.id) > 0), box, words);
   root.append(group);
   const [ring, places] = [ringed(placesOf(marks), width), listed.slice().sort((a, b) => a.x - b.x)];
   const emphasis = (mark, picked) => ring(mark, picked && !(mark.kind === "feature" && named.has(mark.id)));
