@@ -78,6 +78,7 @@ def test_pointing_shows_a_feature_everywhere(wide: Path, open_page: Any) -> None
     page = open_page(wide)
     first = names(page)[0]
     page.locator(NAMES).first.locator("button").click()
+    page.mouse.move(2, 2)  # off the rows, which else pass under it while the page scrolls
     for plot in ("volcano", "robustness", "path"):
         page.locator(f"#{plot} .area").scroll_into_view_if_needed()
         x, y = place(page, plot)

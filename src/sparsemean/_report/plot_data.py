@@ -352,8 +352,8 @@ MOST_VALUED, MOST_VALUES = 40, 200
 def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list[dict[str, Any]]:
     """Return the values of the first of ``listed``, of the reference and of the label where there are groups.
 
-    Of many values there are evenly spaced order statistics, the smallest and the largest among them. Boxes are
-    quartiles of all values. Suspects follow with their place among them, their group and their value.
+    Suspects come apart, with their place among all of them, their group and their value. Of the other values there are
+    evenly spaced order statistics, the smallest and the largest among them. Boxes are quartiles of all values.
     """
     shown = listed[: min(max(1, MOST_VALUED // tests), MOST_MEANS // max(1, estimate.plan.n_rows))]
     if estimate.source is None or not shown.size or (tests > 1 and not estimate.source.source.in_memory):
@@ -367,10 +367,13 @@ def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list
 
 
 def _values(column: FloatArray, sides: list[Any], suspects: list[int]) -> dict[str, Any]:
-    there = [np.sort(column[side & np.isfinite(column)]) for side in sides]
-    spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in there]
+    there = [column[side & np.isfinite(column)] for side in sides]
+    trusted = column.copy()
+    trusted[suspects] = np.nan  # they are drawn for themselves
+    others = [np.sort(trusted[side & np.isfinite(trusted)]) for side in sides]
+    spread = [np.linspace(0, each.size - 1, min(each.size, MOST_VALUES)).round().astype(np.intp) for each in others]
     return {
-        "values": [rounded(each[places]) for each, places in zip(there, spread, strict=True)],
+        "values": [rounded(each[places]) for each, places in zip(others, spread, strict=True)],
         "boxes": [rounded(np.quantile(each, (0.25, 0.5, 0.75))) if each.size else [] for each in there],
         "n": [int(each.size) for each in there],
         "suspects": [

@@ -36,7 +36,9 @@ function drawValues(width) {
   sides.forEach((side, place) => {
     const middle = box.top + band * (place + 0.58);
     const kind = data.groups === null ? (sideOf(k) < 0 ? "down" : "up") : side ? "up" : "down";
-    const many = n[side] > values[side].length ? `, ${values[side].length} of them drawn` : "";
+    const bad = suspects.filter(([, where]) => where === side).length;
+    const drawn = values[side].length + bad;
+    const many = n[side] > drawn ? `, ${drawn} of them drawn` : "";
     const title = data.groups === null ? `${withCommas(String(n[side]))} values${many}` : `${short(data.groups[side], 22)}: ${withCommas(String(n[side]))} values${many}`;
     root.append(svg("text", { class: "label", x: box.left, y: middle - band * 0.36 }, title));
     root.append(svg("g", { class: "raw" }, dots(values[side].map((value, j) => ({ x: x(value), y: middle + jitter(j) * band * 0.46 })), kind)));
