@@ -1,4 +1,4 @@
-"""Which rows contradict the rest: found where they do, hardly any where none does.
+"""Which rows contradict the rest: found where they do, hardly any where none does; more in validity/test_suspects.py.
 
 Every seed is fixed, so a test that passes once passes again; the rates below say how the seeds were to be expected. On
 clean data some row is rejected in at most 2 % of the tables of 200 rows and more with independent or strongly
@@ -13,7 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sparsemean._stats.row_scores import row_scores, screen, trust_all
+from sparsemean._stats.gaps import apart, far_values, leaning, no_coincidence
+from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined, row_scores, screen, trust_all
 from sparsemean._util.records import FloatArray, RowScores
 
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
@@ -39,21 +40,21 @@ SKEWED: dict[str, Draw] = {
 }
 
 
-def screened(X: FloatArray, bad_rows: int, seed: int = 0) -> RowScores:
-    return screen(X, bad_rows=bad_rows, rng=np.random.default_rng(seed))
+def screened(X: FloatArray, most: int) -> RowScores:
+    return screen(X, most=most)
 
 
 def rejected(draw: Draw, n: int, p: int, seeds: int) -> list[int]:
     tables = (draw(np.random.default_rng(seed), n, p) for seed in range(seeds))
-    return [screened(X, n // 10, seed).suspects.size for seed, X in enumerate(tables)]
+    return [screened(X, n // 10).suspects.size for X in tables]
 
 
 @pytest.mark.parametrize("name", [*SYMMETRIC, *SKEWED])
-def test_clean_tables_of_20_rows_lose_a_row_rarely_and_two_at_most(name: str) -> None:
+def test_clean_tables_of_20_rows_lose_a_row_rarely_and_four_at_most(name: str) -> None:
     draw = {**SYMMETRIC, **SKEWED}[name]
     for p, seeds, most in ((4, 40, 20), (30, 40, 22), (2000, 5, 5)):
         lost = rejected(draw, 20, p, seeds)
-        assert max(lost) <= 2
+        assert max(lost) <= 4
         assert np.count_nonzero(lost) <= most
 
 
@@ -74,7 +75,7 @@ def test_clean_skewed_tables_lose_few_rows(name: str) -> None:
 
 
 def test_one_strong_factor_does_not_make_every_large_row_a_suspect() -> None:
-    lost = [screened(factors(1)(np.random.default_rng(seed), 1000, 100), 100, seed).suspects.size for seed in range(5)]
+    lost = [screened(factors(1)(np.random.default_rng(seed), 1000, 100), 100).suspects.size for seed in range(5)]
     assert max(lost) <= 3
 
 
@@ -113,7 +114,7 @@ def test_bad_rows_are_found(
                 X = rng.choice([-1.0, 1.0], (n, p)) * (1 + rng.pareto(3, (n, p)))
         bad = rng.choice(n, m, replace=False)
         X[bad] = attack(X[bad], rng)
-        suspects = screened(X, m, seed).suspects
+        suspects = screened(X, m).suspects
         assert suspects.size <= m
         found += np.isin(suspects, bad).sum()
         wrong += (~np.isin(suspects, bad)).sum()
@@ -150,10 +151,10 @@ def large_throughout(n: int, p: int, seed: int) -> FloatArray:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_are_large_throughout_are_found_from_30_columns_on(seed: int) -> None:
-    found = screened(large_throughout(801, 30, seed), 20, seed)
+    found = screened(large_throughout(801, 30, seed), 20)
     assert set(found.suspects.tolist()) == {0, 1, 2}
     assert found.aligned == 0
-    assert screened(large_throughout(801, 29, seed), 20, seed).suspects.size == 0
+    assert screened(large_throughout(801, 29, seed), 20).suspects.size == 0
 
 
 @pytest.mark.parametrize("n", [501, 801])
@@ -172,18 +173,38 @@ def test_the_limit_of_size_is_one_deviation_beyond_the_farthest_of_n_normal_valu
     np.testing.assert_allclose(found.scores[beyond], expected[beyond], rtol=1e-4)
 
 
-@pytest.mark.parametrize("bad_rows", [0, 1, 7, 50])
-def test_never_more_than_the_bad_rows_and_the_worst_first(bad_rows: int) -> None:
+@pytest.mark.parametrize("most", [0, 1, 7, 50])
+def test_never_more_off_together_than_may_be_and_the_worst_first(most: int) -> None:
     X = np.random.default_rng(1).standard_normal((200, 60))
-    X[:40] += np.linspace(3, 5, 40)[:, np.newaxis]
-    result = screened(X, bad_rows)
-    assert result.suspects.size == min(bad_rows, 40)
-    assert (np.diff(result.scores[result.suspects]) <= 0).all()
+    X[:30] += np.linspace(3, 5, 30)[:, np.newaxis]
+    result = screened(X, most)
+    assert result.aligned == result.kinds.count(TOGETHER) == min(most, 30)
+    assert set(result.suspects.tolist()) == set(range(30))  # the others are large, at least
+    for kind in (TOGETHER, LARGE):
+        assert (np.diff(result.scores[result.suspects[np.equal(result.kinds, kind)]]) <= 0).all()
+    assert list(result.kinds) == sorted(result.kinds, key=KINDS.index)
     np.testing.assert_array_equal(np.flatnonzero(result.weights == 0), np.sort(result.suspects))
     assert set(np.unique(result.weights)) <= {0.0, 1.0}
-    assert set(np.argsort(-result.scores)[: min(bad_rows, 40)]) <= set(range(40))
+    assert set(np.argsort(-result.scores)[:30]) == set(range(30))
     assert (result.scores >= 0).all()
     assert np.isfinite(result.scores).all()
+
+
+def test_far_in_the_same_few_columns_is_told_by_columns() -> None:
+    """One row far in two columns of its own, and ten in the same three, of columns of which some are mostly zero."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_t(3, (500, 20))
+    X[:, 12:] = np.where(rng.random((500, 8)) < 0.2, rng.lognormal(0, 1, (500, 8)), 0.0)
+    X[0, [2, 6]] = 1e4, 3e4
+    X[10:20, [1, 5, 13]] = 1e3 * rng.uniform(1, 2, (10, 3))
+    X[30, 7] = 1e6
+    result = screened(X, 100)
+    assert dict(zip(result.suspects.tolist(), result.kinds, strict=True)) == {
+        0: FEW, **dict.fromkeys(range(10, 20), TOGETHER)
+    }  # fmt: skip
+    why = dict(zip(result.suspects.tolist(), result.reasons, strict=True))
+    assert set(why[0]) == {2, 6}
+    assert all(set(why[row]) == {1, 5, 13} for row in range(10, 20))
 
 
 DATA = np.random.default_rng(2).standard_t(2.5, (250, 40))
@@ -240,8 +261,57 @@ def test_a_handful_of_rows(n: int) -> None:
     assert result.scores.shape == result.weights.shape == (n,)
 
 
-def test_judged_and_none_suspected() -> None:
-    rows = row_scores(np.array([3.0, 9.0, 1.0, 5.0]), np.array([0, 1, 3]))
-    np.testing.assert_array_equal(rows.suspects, [1, 3, 0])
+def test_rows_are_listed_by_kind_and_joined() -> None:
+    kinds, reasons = {0: LARGE, 1: LARGE, 3: TOGETHER}, {0: (4,), 1: (2, 3), 3: (1,)}
+    rows = row_scores(np.array([3.0, 9.0, 1.0, 5.0]), kinds, reasons)
+    np.testing.assert_array_equal(rows.suspects, [3, 1, 0])
     np.testing.assert_array_equal(rows.weights, [0, 0, 1, 0])
+    assert rows.aligned == 1
+    assert rows.kinds == (TOGETHER, LARGE, LARGE)
+    assert rows.reasons == ((1,), (2, 3), (4,))
+    both = joined(rows, row_scores(np.array([0.0, 0.0, 2.0, 0.0]), {2: FEW}, {2: (0,)}))
+    np.testing.assert_array_equal(both.suspects, [3, 2, 1, 0])
+    np.testing.assert_array_equal(both.scores, [3, 9, 2, 5])
     assert trust_all(3).suspects.size == 0
+
+
+def falling(n: int, power: float) -> FloatArray:
+    """Return the expected places of the n values of a tail that falls like a power."""
+    return (np.arange(1, n + 1) / n) ** (-1 / power)
+
+
+def test_a_gap_is_where_the_tail_does_not_explain_it() -> None:
+    tail, all_rows = falling(400, 3.0), np.ones(400, dtype=bool)
+    assert apart(tail, all_rows, 4.0).size == 0
+    tail[:6] += 40.0 + np.linspace(5, 0, 6)
+    np.testing.assert_array_equal(apart(tail, all_rows, 4.0), np.arange(6))
+    tail[:6] = 30 * falling(6, 1.0)  # the same gap, but ever thinner beyond
+    assert apart(tail, all_rows, 4.0).size == 0
+
+
+def test_gaps_of_tails_have_the_stated_rate() -> None:
+    """1000 tails of a power: by exact spacings at most `BY_CHANCE` have a gap, so no more than 130 here (99.9 %)."""
+    rng = np.random.default_rng(0)
+    tails = (1 - rng.random((1000, 300))) ** (-1 / rng.uniform(0.8, 5, (1000, 1)))
+    assert sum(apart(tail, np.ones(300, dtype=bool), 1.5).size > 0 for tail in tails) <= 130
+    columns = np.abs(rng.standard_t(rng.uniform(1, 4, 300), (400, 300)))
+    far = far_values((columns / np.median(columns, axis=0)).astype(np.float32))
+    assert far.row.size <= 2
+
+
+def test_coincidences_of_far_values() -> None:
+    rng = np.random.default_rng(0)
+    scattered = rng.poisson(0.5, 2000)
+    assert no_coincidence(scattered) > scattered.max()
+    assert no_coincidence(np.r_[scattered, np.full(20, 8)]) in range(5, 9)
+    assert no_coincidence(np.r_[np.zeros(499, dtype=int), 1]) == 2
+    assert no_coincidence(np.r_[np.zeros(499, dtype=int), 2]) == 2
+    assert no_coincidence(np.zeros(9, dtype=int)) == 1
+
+
+def test_leaning_is_to_one_side() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((40, 60)).astype(np.float32)
+    assert not leaning(noise).any()
+    assert leaning(noise + np.float32(0.7)).all()
+    assert not leaning(noise + np.float32(0.7) * np.repeat([[1], [-1]], 20, axis=0).astype(np.float32)).any()

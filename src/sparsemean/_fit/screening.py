@@ -70,6 +70,11 @@ def screening_columns(data: FitData) -> IntArray:
     return data.sample(most, np.random.default_rng(0))
 
 
+def _most(plan: Plan) -> int:
+    """Return how many units may be listed as bad: a fifth of them, or as many as are said to be."""
+    return max(int(MOST * plan.n_units), plan.bad_rows)
+
+
 def screen(data: FitData, support: IntArray) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known."""
     plan = data.plan
@@ -79,7 +84,7 @@ def screen(data: FitData, support: IntArray) -> ScreeningResult:
     if columns.size < TOO_FEW:
         why = f"rows were not judged off the support, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    of_units = row_scores.screen(data.values(columns))
+    of_units = row_scores.screen(data.values(columns), most=_most(plan))
     kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
@@ -104,8 +109,8 @@ def screen_on_support(
         return before
     residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
-    room = max(0, int(MOST * data.plan.n_units) - (data.plan.n_units - before.kept.size))
-    of_kept = row_scores.screen(residuals, most=room, clip=clip)
+    room = _most(data.plan) - (data.plan.n_units - before.kept.size)
+    of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip)
     rows = _of_rows(data, of_kept, units=before.kept, features=support)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
     kept = np.delete(before.kept, of_kept.suspects)

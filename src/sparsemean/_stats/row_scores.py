@@ -40,18 +40,20 @@ SMALL = 0.5
 """In median lengths: shorter rows keep their length, as the direction of nearly nothing says nothing."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
-FEW_OF = 0.5
-"""Share of the columns that is not few: a row far in more of them is large throughout."""
+THROUGHOUT = 2.0
+"""Median size of a row's values, in those of their columns, beyond which it is large throughout."""
 FOR_SCALE = 500
 """Rows that tell the scale of a column."""
 MOSTLY = 0.5
 """Share of its values that a column must have for rows to be judged by it."""
 NONZERO = 10
 """Values other than zero that tell the scale of a column which is mostly zero, at least."""
+HUGE = 1e18
+"""In median sizes of a column: squares of more would not be finite in single precision."""
 SPEAKS = 0.5
 """Share of the largest contribution from which on a column speaks against a group."""
-REASONS = 5
-"""Features named for each suspect, at most."""
+NAMED, REASONS = 50, 5
+"""Features named for a group and for each suspect, at most."""
 Single = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Reasons = Iterable[tuple[int, ...]]
@@ -176,9 +178,10 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     table = _scaled(values, clip)
     # Rows off together come first, or they would go as large ones and not count as aligned.
     _judge_directions(table, seen)
-    _judge_leaning(table, seen)
+    sizes, worth = _sizes(table)
+    _judge_leaning(table, seen, _away(sizes, seen.kept, worth))
     _judge_columns(table, seen)
-    _judge_size(table, seen)
+    _judge_size(table, seen, _away(sizes, seen.kept, worth))
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 
@@ -203,8 +206,9 @@ def _scaled(values: FloatArray, clip: float) -> _Table:
     used = np.flatnonzero(unit > 0)
     if used.size < unit.size:
         values, unit = values[:, used], unit[used]
-    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+    with np.errstate(over="ignore"):  # what is too far to be divided is huge all the same
         ratios = np.divide(values, unit, order="C").astype(np.float32)
+    np.clip(ratios, -HUGE, HUGE, out=ratios)
     clipped = np.flatnonzero(judging[used])
     scaled = np.clip(ratios if clipped.size == used.size else ratios.take(clipped, axis=1), -clip, clip)
     # About the mean only once it is clipped: now no bad row moves a column's mean by more than 2·clip/n.
@@ -264,8 +268,7 @@ def _first_group(
     signs: Single, far: float, directions: Single, *, table: _Table, seen: _Judgement
 ) -> tuple[IntArray, Single]:
     """Return the first group that stands apart along a direction, and what its rows have in common."""
-    for places in _places(signs, directions, table.has).T:
-        along = _away(places, seen.kept)
+    for along in _away(np.ascontiguousarray(_places(signs, directions, table.has).T), seen.kept):
         seen.see(np.abs(along))
         sides = [np.flatnonzero(seen.kept & (side * along > far)) for side in (1, -1)]
         for rows in sorted(sides, key=len, reverse=True):
@@ -336,7 +339,8 @@ def _reasons_of_group(table: _Table, rows: IntArray, common: Single) -> Reasons:
     What sets the group apart is about the same for all: of columns that speak alike each row names its own.
     """
     speak = np.median(table.scaled[rows], axis=0) * common
-    columns = table.judging[speak >= SPEAKS * speak.max()]
+    most = np.argsort(-speak, kind="stable")[:NAMED]
+    columns = table.judging[most[speak[most] >= SPEAKS * speak.max()]]
     sizes = np.abs(table.ratios[np.ix_(rows, columns)])
     more = sizes - np.median(sizes, axis=0)
     more /= np.maximum(np.median(np.abs(more), axis=0), TINY)
@@ -413,19 +417,19 @@ def _judge_columns(table: _Table, seen: _Judgement) -> None:
     for i, j in zip(far.row[order].tolist(), far.column[order].tolist(), strict=True):
         if i in why:
             why[i].append(j)
-    few = rows[counts[rows] <= FEW_OF * p]
+    large = np.median(np.abs(table.ratios[rows]), axis=1) > THROUGHOUT
+    few = rows[~large]
     few = few[np.argsort(-scores[few], kind="stable")][: seen.room()]
     sides = np.zeros((few.size, p), dtype=np.float32)
     for k, i in enumerate(few.tolist()):
         sides[k, why[i]] = np.sign(table.ratios[i, why[i]])
     same = leaning(sides)
-    for chosen, kind in ((few[same], TOGETHER), (few[~same], FEW), (rows[counts[rows] > FEW_OF * p], LARGE)):
+    for chosen, kind in ((few[same], TOGETHER), (few[~same], FEW), (rows[large], LARGE)):
         seen.reject(chosen, kind, [table.features(np.array(why[i])) for i in chosen.tolist()])
 
 
-def _judge_leaning(table: _Table, seen: _Judgement) -> None:
+def _judge_leaning(table: _Table, seen: _Judgement, away: FloatArray) -> None:
     """Reject rows that stand apart by their size and lean to the same side."""
-    away = _sizes(table, seen.kept)
     rows = apart(away, seen.kept, limit(away.size))
     rows = rows[leaning(table.scaled[rows])][: seen.room()]
     if rows.size:
@@ -433,40 +437,42 @@ def _judge_leaning(table: _Table, seen: _Judgement) -> None:
         seen.reject(rows, TOGETHER, _reasons_of_group(table, rows, table.scaled[rows].sum(axis=0)))
 
 
-def _judge_size(table: _Table, seen: _Judgement) -> None:
+def _judge_size(table: _Table, seen: _Judgement, away: FloatArray) -> None:
     """Reject rows that are large as a whole."""
-    away = _sizes(table, seen.kept)
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
     seen.see(away)
     order = np.argsort(-np.abs(table.ratios[rows]), axis=1, kind="stable")
     seen.reject(rows, LARGE, map(table.features, order))
 
 
-def _sizes(table: _Table, kept: Flags) -> FloatArray:
-    """Return the cube root of each row's sum of squares, in robust deviations; 0 where columns are too few.
+def _sizes(table: _Table) -> tuple[FloatArray, FloatArray | None]:
+    """Return the cube root of each row's sum of squares, 0 where columns are too few, and what it is worth.
 
     Where values are missing it is that of the mean square, of which rows with few values tell less.
     """
     scaled, has = table.scaled, table.has
     if scaled.shape[1] < FOR_SIZE:
-        return np.zeros(kept.size)
+        return np.zeros(scaled.shape[0]), None
     squares = np.einsum("ij,ij->i", scaled, scaled)
     if has is None:
-        return _away(np.cbrt(squares, dtype=np.float64), kept)
+        return np.cbrt(squares, dtype=np.float64), None
     count = has.sum(axis=1)
     # The mean of c squares deviates by about 1/√c: times √c all rows are judged in the same units.
     worth = np.sqrt(np.where(count < FOR_SIZE, 0, count) / max(1, count.max()))
-    return _away(np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), kept, worth)
+    return np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), worth
 
 
 def _away(x: FloatArray, kept: Flags, worth: FloatArray | None = None) -> FloatArray:
-    """Return how many robust deviations each value lies above the median of those kept, times what it is worth."""
+    """Return how many robust deviations values, in the last axis, lie above the median of those kept.
+
+    They count by what they are worth, if that is given.
+    """
     if worth is not None:
         kept = kept & (worth > 0)
-        if not kept.any():
-            return np.zeros_like(x)
-    away = x - np.median(x[kept])
+    if not kept.any():
+        return np.zeros_like(x)
+    away = x - np.median(x[..., kept], axis=-1, keepdims=True)
     if worth is not None:
         away *= worth
-    spread = GAUSSIAN * float(np.median(np.abs(away[kept])))
-    return away / spread if spread > 0 else np.zeros_like(away)
+    spread = GAUSSIAN * np.median(np.abs(away[..., kept]), axis=-1, keepdims=True)
+    return np.asarray(np.divide(away, spread, out=np.zeros_like(away), where=spread > 0))
