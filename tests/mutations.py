@@ -70,7 +70,7 @@ MUTATIONS = [
              "math.sqrt(2 * math.log(n)) + 1", "math.sqrt(2 * math.log(n)) + 1.5",
              "tests/test_rows.py"),
     Mutation("screening: rejected rows keep their weight", "_stats/row_scores.py",
-             "weights[rejected] = 0.0", "weights[rejected] = 1.0",
+             "weights[suspects] = 0.0", "weights[suspects] = 1.0",
              "tests/test_rows.py"),
     Mutation("bad rows: rounded down", "_stats/planning.py",
              "math.ceil(contamination * n - 1e-9)", "math.floor(contamination * n + 1e-9)",

@@ -54,13 +54,15 @@ def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
     `TOGETHER_FROM` of the rows ``kept`` have to lie beyond ``bound``, and the gap where at most `ONE_GOOD` normal value
     is expected.
     """
-    rows = np.flatnonzero(kept & (s >= BULK))
+    rows = np.flatnonzero(kept & (s > 0))
     rows = rows[np.argsort(-s[rows], kind="stable")]
     s = s[rows]
-    if s.size < TOGETHER_FROM + LEAST_BELOW or s[TOGETHER_FROM - 1] <= bound:
-        return rows[:0]
     low = min(NormalDist().inv_cdf(1 - ONE_GOOD / kept.size), 0.8 * bound)
     above = np.arange(TOGETHER_FROM, int(np.sum(s > low)) + 1)
+    if not above.size or s[TOGETHER_FROM - 1] <= bound:
+        return rows[:0]
+    # Many rows far off widen the deviation, so that little of the tail lies beyond one: some of it is needed still.
+    s = s[: max(int(np.sum(s >= BULK)), int(above[-1]) + 2 * LEAST_BELOW)]
     return rows[: _surest(s, above)]
 
 

@@ -431,8 +431,8 @@ def _judge_columns(table: _Table, seen: _Judgement) -> None:
 def _judge_leaning(table: _Table, seen: _Judgement, away: FloatArray) -> None:
     """Reject rows that stand apart by their size and lean to the same side."""
     rows = apart(away, seen.kept, limit(away.size))
-    rows = rows[leaning(table.scaled[rows])][: seen.room()]
-    if rows.size:
+    rows = rows[: seen.room()]
+    if leaning(table.scaled[rows]).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, _reasons_of_group(table, rows, table.scaled[rows].sum(axis=0)))
 

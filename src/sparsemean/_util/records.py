@@ -443,9 +443,8 @@ class RowScores:
     aligned: int = 0
     """How many of the suspects lie off together, along one direction, rather than being large for themselves."""
     reasons: tuple[tuple[int, ...], ...] = ()
-    """For each suspect the features that speak most against it, or of groups against its label; strongest first."""
     kinds: tuple[str, ...] = ()
-    """For each suspect what it shows, one of `row_scores.KINDS`."""
+    """For each suspect the features that speak most against it, strongest first, and its kind (`row_scores.KINDS`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
