@@ -35,9 +35,8 @@ $(VENV)/docs.done: $(VENV)/run.done
 
 .PHONY: demo test mutate test-browser test-readonly audit docs lint bench reproduce validate clean
 
-demo: $(VENV)/run.done            ## which features have a mean, on real data
-	@mkdir -p results
-	$(BIN)/sparsemean demo --report results/demo.html
+demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
+	$(BIN)/sparsemean demo
 
 lint: $(VENV)/dev.done            ## style and types
 	$(BIN)/ruff check .
@@ -93,4 +92,4 @@ validate: $(VENV)/validate.done   ## the long version of every statistical claim
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --validate $(if $(PART),--keep-claims $(PART),$(CLAIMS))
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist sparsemean-demo.html docs/_build docs/gallery .mypy_cache .ruff_cache .pytest_cache

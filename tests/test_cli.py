@@ -194,15 +194,36 @@ def test_a_missing_extra_names_the_install_command(
     )
 
 
-def test_demo_finds_the_sex_linked_probes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_shows_verdict_table_and_suspects_and_writes_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     run("demo")
     out = capsys.readouterr().out
-    assert "125 rows × 12,625 columns" in out
     words = out.replace("\n", " ")
-    assert "6 of the probes lie on the Y chromosome or in XIST; 6 of them are in the table" in words
-    assert "even if any 5 of the 83 rows of M and 3 of the 42 of F are wrong" in " ".join(words.split())
+    assert "125 rows × 12,625 columns 8 of 12,625 features differ" in words
     assert "4 rows contradict their label: 04016, 36002, 22010, 26003." in words
+    assert "  36002 on 38446_at, " in out  # a man with XIST, by his label
+    assert "6 of them are in the table" in words
     assert max(len(line) for line in out.splitlines()) <= 80
+    page = tmp_path / "sparsemean-demo.html"
+    assert out.endswith("Written: sparsemean-demo.html, a report to open in a browser.\n")
+    assert "38446_at" in page.read_text(encoding="utf-8")
+
+    page.write_text("mine", encoding="utf-8")
+    run("demo")
+    words = capsys.readouterr().out.replace("\n", " ")
+    assert words.endswith("No report was written: sparsemean-demo.html is there already, and is no report of ours. ")
+    assert page.read_text(encoding="utf-8") == "mine"
+
+
+def test_demo_goes_on_without_the_package_for_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    run("demo")
+    assert "No report was written: writing a report needs jinja2" in capsys.readouterr().out
 
 
 def test_installed_command_and_version() -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import check_page, echo, progressing, report, say, shares, visible, written
-from sparsemean.errors import InputError
+from sparsemean._cli.common_options import echo, progressing, report, say, shares, visible
+from sparsemean.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -24,8 +24,14 @@ SEX_LINKED = ("37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446
 """Five probes of genes on the Y chromosome and one of XIST, known from outside the data."""
 
 
+PAGE = Path("sparsemean-demo.html")
+"""The report of the demonstration, in the working directory."""
+OURS = b'<meta name="generator" content="sparsemean'
+"""What every report has near its beginning."""
+
+
 def compare_sexes(progress: Callable[[float], None] | None = None) -> Estimate:
-    """Compare men and women, 5 % of the samples possibly wrong."""
+    """Compare men and women with nothing chosen: as many samples may be wrong as look wrong."""
     from sparsemean import datasets
     from sparsemean._data import as_table
     from sparsemean._data.table import as_names
@@ -33,7 +39,7 @@ def compare_sexes(progress: Callable[[float], None] | None = None) -> Estimate:
 
     data = datasets.load_all_sex()
     table = replace(as_table(data.X, data.features), row_names=as_names(data.samples))
-    return next(iter(compare(table, data.y, contamination=0.05, progress=progress).results.values()))
+    return next(iter(compare(table, data.y, progress=progress).results.values()))
 
 
 def meaning(estimate: Estimate) -> str:
@@ -46,25 +52,44 @@ def meaning(estimate: Estimate) -> str:
     )
 
 
+def suspicion(estimate: Estimate) -> str:
+    """Name the suspects and, for each, the probes that speak most against its label."""
+    import numpy as np
+
+    assert estimate.rows is not None
+    named = zip(estimate.row_names(estimate.rows.suspects), estimate.rows.reasons, strict=True)
+    lines = [f"  {row} on {', '.join(map(str, estimate.names(np.array(probes[:3]))))}" for row, probes in named]
+    return "\n".join(["Look like the other sex:", *lines])
+
+
+def write_page(estimate: Estimate) -> str:
+    """Write the report and say where it is; a file of somebody else's stays, and no report is no failure."""
+    try:
+        if PAGE.exists() and OURS not in PAGE.read_bytes()[:2000]:
+            return f"No report was written: {PAGE} is there already, and is no report of ours."
+        estimate.report(PAGE, title="Gene expression by recorded sex", group_names=("women", "men"))
+    except (InputError, MissingExtraError, OSError) as error:
+        return f"No report was written: {error}"
+    return f"Written: {PAGE}, a report to open in a browser."
+
+
 # ``sparsemean demo``.
 
 
 @click.command(short_help="Run on the shipped data.")
-@click.option("--report", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Write a page as well.")
-def demo(page: Path | None) -> None:
+def demo() -> None:
     """Run on the shipped data: the probes that differ between men and women.
 
     125 leukaemia patients, 12,625 probes, about six of the patients mislabelled.
+    Prints verdict, table and suspects, and writes sparsemean-demo.html here.
     """
-    check_page(page, [])
     began = time.perf_counter()
     with progressing("Comparing", quiet=False) as progress:
         estimate = compare_sexes(progress)
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
+    echo("\n" + suspicion(estimate))
     say(meaning(estimate))
-    if page is not None:
-        estimate.report(page, title="Gene expression (log2): men against women", group_names=("women", "men"))
-        written(page)
+    say(write_page(estimate))
 
 
 # ``sparsemean plan``.

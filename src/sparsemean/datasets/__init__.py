@@ -8,11 +8,11 @@ import numpy as np
 
 from sparsemean._util.checks import Bunch
 
-__all__ = ["load_all_sex"]
+__all__ = ["load_all_sex", "load_alzheimer"]
 
 # Gene expression of 125 leukaemia patients with their recorded sex.
 
-DESCRIPTION = """\
+ALL_SEX = """\
 Gene expression of leukaemia patients, by sex
 =============================================
 
@@ -70,5 +70,56 @@ def load_all_sex() -> Bunch:
             y=stored["sex"],
             features=stored["probe"],
             samples=stored["sample"],
-            DESCR=DESCRIPTION,
+            DESCR=ALL_SEX,
         )
+
+
+# Proteins of the cerebrospinal fluid of 333 people, 91 of them impaired.
+
+ALZHEIMER = """\
+Proteins in the cerebrospinal fluid, by diagnosis
+=================================================
+
+333 people (242 controls, 91 with mild cognitive impairment), 127 assays: Aβ42, tau and phosphorylated tau, for which
+the illness is known, and a panel of 124 others. Most columns are logarithms, some other transforms; units differ.
+
+Source
+    The data set ad_data of the R package modeldata 1.1.0 (MIT licence). The study is R. Craig-Schapiro et al. (2011),
+    PLoS ONE 6(4), e18850.
+
+What was done here
+    Age, sex and genotype were left out, so that every column is an assay. Values are as they were.
+
+What is known from outside the data
+    In Alzheimer's disease Aβ42 in the fluid falls, tau and phosphorylated tau rise. Clinical diagnoses at so early a
+    stage are uncertain: some of the impaired have another illness, some controls will fall ill.
+"""
+
+
+def load_alzheimer() -> Bunch:
+    """Load 127 assays of the cerebrospinal fluid of 333 people, with their diagnosis.
+
+    Returns
+    -------
+    Bunch
+        ``X`` (333, 127) float64; ``y`` (333,) ``'Control'`` or ``'Impaired'``; ``features`` (127,) names of the
+        assays; ``DESCR`` where the data come from, what was done to them and what is known about them.
+
+    References
+    ----------
+    R. Craig-Schapiro et al. (2011), PLoS ONE 6(4), e18850; R package modeldata (MIT).
+
+    Examples
+    --------
+    >>> from sparsemean.datasets import load_alzheimer
+    >>> data = load_alzheimer()
+    >>> data.X.shape
+    (333, 127)
+    >>> tau = data.X[:, data.features == "tau"]
+    >>> for diagnosis in ("Control", "Impaired"):
+    ...     print(diagnosis, round(float(np.median(tau[data.y == diagnosis])), 2))
+    Control 5.57
+    Impaired 6.19
+    """
+    with files("sparsemean.datasets").joinpath("alzheimer.npz").open("rb") as file, np.load(file) as stored:
+        return Bunch(X=stored["level"], y=stored["diagnosis"], features=stored["protein"], DESCR=ALZHEIMER)
