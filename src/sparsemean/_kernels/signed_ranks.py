@@ -33,12 +33,16 @@ def add_scores(
     values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
     ``low``. In ``doubled`` they have, twice, the scores nearest to both ends: of all orders that one whose sum with the
     reversed one is smallest.
+
+    Sums are copied one by one: for parts of arrays numba compiles the words of an error as well, five seconds of them.
     """
     n = signs.shape[1]
     sums = np.zeros((2, 2, caps.size), dtype=np.int64)
     for feature in range(signs.shape[0]):
         sign_of, sizes, start, close = signs[feature], all_sizes[feature], gone[feature], near[feature]
-        sums[:] = 0
+        for sign in range(2):
+            for k in range(caps.size):
+                sums[0, sign, k] = sums[1, sign, k] = 0
         first = start
         while first < n:
             size, rank, last = sizes[first], first - start + 1, first + 1
@@ -69,7 +73,9 @@ def add_scores(
                     if signed % 2 == 1:
                         sums[1, sign, k] += min(rank + half, caps[k]) + min(end - half, caps[k])
             first = last
-        low[:, :, feature], doubled[:, :, feature] = sums[0], sums[1]
+        for sign in range(2):
+            for k in range(caps.size):
+                low[sign, k, feature], doubled[sign, k, feature] = sums[0, sign, k], sums[1, sign, k]
 
 
 # The saddlepoint formula of Lugannani and Rice with its correction for integers (Daniels 1987).
