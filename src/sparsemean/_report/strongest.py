@@ -105,7 +105,7 @@ def _passes(estimate: Estimate, feature: int) -> str:
 
 def closest_in_words(estimate: Estimate) -> str:
     """Say in a sentence which features are the strongest, by what an estimate keeps when it is saved."""
-    features, (name, values) = _in_order(estimate, estimate)[:CLOSEST], adjusted(estimate)
+    features, (name, values) = closest_first(estimate, estimate)[:CLOSEST], adjusted(estimate)
     passing, others = [], []
     for feature, called in zip(features.tolist(), estimate.names(features), strict=True):
         if not math.isnan(estimate.max_contamination[feature]):
