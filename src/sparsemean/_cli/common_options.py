@@ -123,8 +123,7 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
         console.print(visible(line))
     console.print()
     if isinstance(estimate, Comparison):
-        _fill_tests(estimate, grid)
-        console.print(grid)
+        _fill_tests(estimate, console, grid)
         notes = comparison.shared_notes(list(estimate.results.values()))
     else:
         _fill_features(estimate, console, grid)
@@ -136,15 +135,24 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
     console.print(f"{seed}{seconds:.2f} s in all, {last.status.seconds:.2f} s for the fit.")
 
 
-def _fill_tests(comparison: Comparison, grid: Grid) -> None:
-    """Write a line for each test: how many features, and the strongest of them."""
-    from sparsemean._report.strongest import overview
+def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
+    """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
+    from rich.table import Table as Grid
+
+    from sparsemean._report.strongest import nearest, overview
 
     for name in ("test", "rows", "features", "strongest first"):
         grid.add_column(name, justify="right" if name in ("rows", "features") else "left", overflow="fold")
-    for row in overview(comparison):
+    tests = overview(comparison)
+    for row in tests:
         rows = f"{row['n label']:,} / {row['n reference']:,}"
         grid.add_row(visible(row["test"]), rows, f"{row['features']:,}", visible(row["strongest"]))
+    console.print(grid)
+    if not any(row["features"] for row in tests):
+        estimates = list(comparison.results.values())
+        at = nearest(estimates)
+        console.print(f"\nClosest is {visible(tests[at]['test'])}:")
+        _fill_features(estimates[at], console, Grid(box=None, pad_edge=False, header_style="bold"))
 
 
 def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:

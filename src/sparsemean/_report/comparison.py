@@ -13,7 +13,7 @@ from sparsemean._report import groups, page
 from sparsemean._report.columns import labels_of
 from sparsemean._report.groups import Names
 from sparsemean._report.plot_data import STOPS_OF_MANY, Decisions, stops_of
-from sparsemean._report.strongest import closest_in_words, needed
+from sparsemean._report.strongest import closest_in_words, nearest, needed
 from sparsemean._report.strongest import overview as overview
 from sparsemean._report.summary import notes, promise
 from sparsemean._report.suspects import names_of_tests
@@ -47,16 +47,10 @@ def done_and_found(estimates: Sequence[Estimate]) -> list[str]:
     if looked_for := groups.looked_for(plan, ("the reference", "a label")):
         sentences.append(looked_for)
     if not any(each.support.size for each in estimates):
-        best = max(estimates, key=_nearest)
-        sentences += [f"Closest is {name_of_test(names[estimates.index(best)])}. {closest_in_words(best)}"]
+        best = estimates[nearest(estimates)]
+        sentences += [f"Closest is {name_of_test(names[nearest(estimates)])}. {closest_in_words(best)}"]
         sentences += [takes] if (takes := needed(best)) else []
     return sentences
-
-
-def _nearest(estimate: Estimate) -> tuple[float, float]:
-    """Return what tells which of some tests, that select nothing, comes nearest to it."""
-    share = np.nan_to_num(estimate.max_contamination, nan=-1.0).max(initial=-1.0)
-    return float(share), -float(estimate.p_adjusted.min(initial=1.0))
 
 
 def details(estimates: Sequence[Estimate]) -> list[str]:

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from sparsemean._report.suspects import names_of_tests, unit_of
 from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_test, signs_of, verdict
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray
+from sparsemean._util.records import IntArray, Plan
 from sparsemean.errors import InputError
 from sparsemean.result import strongest_first
 
@@ -136,15 +137,24 @@ def needed(estimate: Estimate) -> str:
 def _needed_of_one(estimate: Estimate) -> str:
     plan, unit = replace(estimate.plan, min_effect=0.0, selection="fwer"), unit_of(estimate)
     n = plan.n_units - plan.scale_rows
-    effect = smallest_effect(plan, n, plan.contamination, POWER)
+    effect, rows = _effect_and_rows(plan, n)
     if not math.isfinite(effect):
         return ""
-    half = effect / 2
-    rows = fewest(lambda n: power_of(at_rows(plan, n, plan.contamination)).chance(half, opposed=False) >= POWER)
-    measure = "times the scale" if plan.target == "mean" else "standard deviations"
-    return _found_with(
-        estimate, f"these {n:,} {unit}s", f"a mean of about {effect:.2g} {measure}", f"{rows:,} {unit}s", rows
-    )
+    mean = f"a mean of about {effect:.2g} {'times the scale' if plan.target == 'mean' else 'standard deviations'}"
+    return _found_with(estimate, f"these {n:,} {unit}s", mean, f"{rows:,} {unit}s", rows)
+
+
+@lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page
+def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
+    """Return the effect that n rows find, infinity if none, and the rows that half of it takes, 0 if none do."""
+    effect = smallest_effect(plan, n, plan.contamination, POWER)
+    if not math.isfinite(effect):
+        return effect, 0
+
+    def suffices(rows: int) -> bool:
+        return power_of(at_rows(plan, rows, plan.contamination)).chance(effect / 2, opposed=False) >= POWER
+
+    return effect, fewest(suffices)
 
 
 def _needed_of_groups(estimate: Estimate) -> str:
@@ -230,7 +240,20 @@ def _of_tests(estimates: list[Estimate]) -> list[str]:
         for line, text in zip(lines, strongest, strict=False)
     ]
     more = [f"… and {len(rows) - SHOWN:,} more in results"] if len(rows) > SHOWN else []
+    if not any(each.support.size for each in estimates):
+        at = nearest(estimates)
+        more += ["", f"Closest is {_cut(rows[at]['test'], WIDTH // 2)}:", *_of_one(estimates[at])[1:-1]]
     return ["", *(line.rstrip() for line in out), *more, ""]
+
+
+def nearest(estimates: Sequence[Estimate]) -> int:
+    """Return which of some tests that select nothing comes nearest to it."""
+
+    def near(at: int) -> tuple[float, float]:
+        share = np.nan_to_num(estimates[at].max_contamination, nan=-1.0).max(initial=-1.0)
+        return float(share), -float(estimates[at].p_values.min(initial=1.0))
+
+    return max(range(len(estimates)), key=near)
 
 
 def wrap(sentence: str) -> str:

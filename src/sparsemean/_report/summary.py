@@ -107,7 +107,7 @@ def _survived(estimate: Estimate) -> str:
     if plan.sizes:
         return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {unit}s of each group"
     least = int(np.min(estimate.selection.last_slack[estimate.support]))
-    return f"{least} bad {unit}s ({least / plan.n_units:.2%} of all)"
+    return f"{pluralize(least, f'bad {unit}')} ({least / plan.n_units:.2%} of all)"
 
 
 def _rows(estimate: Estimate) -> list[str]:

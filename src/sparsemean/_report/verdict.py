@@ -345,7 +345,7 @@ def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) ->
         by_test = selected_by_test(estimates, MOST_TESTS)
         some = f"{count_of(found.size, d, 'feature')} {VERBS[verb][found.size > 1]}{what}{q}"
         first = f"{some} in some of {tests} ({by_test})"
-    last = np.array([[_share(each, feature) for feature in found] for each in estimates]).reshape(-1, found.size)
+    last = np.array([_shares(each, found) for each in estimates])
     left = _left(
         last.max(axis=0), least=max(allowed_share(each.plan) for each in estimates), of="of each group",
         sure=plan.selection == "fwer",
@@ -363,10 +363,9 @@ def _claim_of_tests(estimate: Estimate) -> tuple[str, str]:
     return verb, "" if verb == "differ" and not estimate.plan.min_effect else f" {what}"
 
 
-def _share(estimate: Estimate, feature: int) -> float:
-    """Return the largest share at which one test selects a feature; −1 where it does not select it at all."""
-    share = float(estimate.max_contamination[feature])
-    return share if feature in estimate.support and not np.isnan(share) else -1.0
+def _shares(estimate: Estimate, features: IntArray) -> FloatArray:
+    """Return the largest share at which one test selects features; −1 where it does not select them."""
+    return np.where(np.isin(features, estimate.support), estimate.max_contamination[features], -1.0)
 
 
 def _condition_of_tests(estimates: Sequence[Estimate], found: bool) -> str:
