@@ -235,7 +235,7 @@ def test_installed_command_and_version() -> None:
 
 def test_choices_of_columns_and_names_of_rows(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = ("--select", "metric_?", "--drop", "metric_3", "--drop", "metric_5")
-    run("fit", csv, "--id", "user", *chosen, "--seed", "3", "--json")
+    run("fit", csv, "--id", "user", *chosen, "-e", "0.05", "--seed", "3", "--json")
     printed = json.loads(capsys.readouterr().out)
     assert printed["columns"] == 8
     assert {row["feature"] for row in printed["selected"]} == {"metric_0", "metric_1"}

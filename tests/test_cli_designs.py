@@ -68,7 +68,7 @@ def test_what_is_not_given_has_its_default(csv: Path, calls: list[dict[str, Any]
     assert [(call["reference"], call["vs"]) for call in calls] == [(None, None), (None, "rest"), ("placebo", None)]
     first = calls[0]
     assert (first["groups"], first["strata"], first["pairs"]) == (None, None, None)
-    assert (first["contamination"], first["alternative"], first["min_effect"]) == (0.05, "two-sided", 0.0)
+    assert (first["contamination"], first["alternative"], first["min_effect"]) == ("auto", "two-sided", 0.0)
 
 
 BAD = [
