@@ -37,6 +37,8 @@ INNER, FAR = 3.0, 6.0
 """In median sizes of a column: what lies between tells how its tail falls, what lies beyond may be far."""
 APART = 2.0
 """Ratio of neighbouring values that is a gap in the tail of a column, at least."""
+FURTHER = 100.0
+"""More than the logarithms of values differ: it keeps columns apart where values of all of them are sorted at once."""
 HEAVIEST = 1.0
 """Mean spacing of a tail just too heavy for a mean, in place of one more value: few values tell little of a tail."""
 MOST = 0.2
@@ -114,10 +116,10 @@ def far_values(sizes: Single) -> FarValues:
     place = np.flatnonzero(sizes.ravel() > FAR)
     value = sizes.ravel()[place].astype(np.float64)
     if not place.size:
-        nothing = np.empty(0)
-        return FarValues(place, place, nothing, nothing)
-    order = np.lexsort((-value, place % p))
-    row, column, value = place[order] // p, place[order] % p, value[order]
+        return FarValues(place, place, value, value)
+    column = place % p
+    order = np.argsort(column * FURTHER - np.log(value), kind="stable")
+    row, column, value = place[order] // p, column[order], value[order]
     last = np.flatnonzero(np.append(column[1:] != column[:-1], True))
     rank = np.arange(1, row.size + 1) - np.repeat(np.append(0, last[:-1] + 1), np.diff(last, prepend=-1))
     below = np.append(value[1:], FAR)
@@ -125,9 +127,10 @@ def far_values(sizes: Single) -> FarValues:
     spacing = np.log(value / below)
     share = max(1, n // SOME)
     inner = sizes[::share]
-    tail = np.where(inner > INNER, inner, np.float32(INNER))
-    exposure = np.log(np.minimum(tail, np.float32(FAR)) / np.float32(INNER)).sum(axis=0, dtype=np.float64)
-    m = np.sum((inner > INNER) & (inner <= FAR), axis=0)[column] + 1
+    tail = np.flatnonzero(inner.ravel() > INNER)
+    censored = np.minimum(inner.ravel()[tail], np.float32(FAR))
+    exposure = np.bincount(tail % p, weights=np.log(censored / np.float32(INNER)), minlength=p)
+    m = np.bincount(tail % p, weights=censored < FAR, minlength=p)[column] + 1
     # What lies beyond the gap says nothing of the tail before it.
     before = np.maximum(exposure[column] - rank / share * math.log(FAR / INNER), 0.0) + HEAVIEST
     evidence = m * np.log1p(rank * spacing / before)

@@ -208,7 +208,8 @@ def _scaled(values: FloatArray, clip: float) -> _Table:
         values, unit = values[:, used], unit[used]
     with np.errstate(over="ignore"):  # what is too far to be divided is huge all the same
         ratios = np.divide(values, unit, order="C").astype(np.float32)
-    np.clip(ratios, -HUGE, HUGE, out=ratios)
+    if ratios.size and not np.isfinite(np.dot(ratios.ravel(), ratios.ravel())):
+        np.clip(ratios, -HUGE, HUGE, out=ratios)
     clipped = np.flatnonzero(judging[used])
     scaled = np.clip(ratios if clipped.size == used.size else ratios.take(clipped, axis=1), -clip, clip)
     # About the mean only once it is clipped: now no bad row moves a column's mean by more than 2·clip/n.
