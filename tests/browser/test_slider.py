@@ -121,7 +121,7 @@ def test_values_of_the_picked_feature_by_group(two_groups: Path, open_page: Any)
     assert page.locator("#values .quartiles").first.get_attribute("d") != before
     page.locator("#values .area").focus()
     page.keyboard.press("Home")
-    expect(page.locator("#status")).to_contain_text("suspect, labelled")
+    expect(page.locator("#status")).to_contain_text("contradicts its label, labelled")
 
 
 def test_units_that_differ_are_shown_in_percent(open_page: Any, tmp_path: Path) -> None:
