@@ -21,7 +21,7 @@ from sparsemean._report.strongest import closest_first, without_bad_rows
 from sparsemean._report.summary import summary
 from sparsemean._report.verdict import verdict
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
+from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray, Plan
@@ -318,6 +318,7 @@ def content_of(
 
 
 KINDS_OF_ROWS = {
+    LABEL: "by features in which the groups lie far enough apart to judge a label",
     TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
     FEW: "a few values stand far out, as a slip of a unit or a sensor looks",
     LARGE: "all values are large; where rows have scales of their own these are good rows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -155,7 +156,7 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
     if rows is None or not rows.scores.any():
         nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
-            **nothing, "names": None, "groups": None, "reasons": [], "kinds": [], "limit": None,
+            **nothing, "names": None, "groups": None, "reasons": [], "kinds": [], "n_kinds": {}, "limit": None,
             "why_not": _why_not(estimate),
         }  # fmt: skip
     suspects, n = rows.suspects, rows.scores.size
@@ -172,6 +173,7 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
         "groups": None if estimate.labels is None else estimate.labels[single].tolist(),
         "reasons": [groups.reasons(estimate, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
         "kinds": list(rows.kinds[:MOST_TOLD]),
+        "n_kinds": dict(Counter(rows.kinds)),
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
         "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,

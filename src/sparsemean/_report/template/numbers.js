@@ -41,7 +41,7 @@ function facts(k) {
 const rowName = (k) => (data.rows.names === null ? `Row ${data.rows.index[k]}` : data.rows.names[k]);
 
 function rowFacts(k) {
-  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? "suspect" : "not suspect"];
+  const said = [`score ${shown(data.rows.scores[k], "number", 2)}`, k < data.rows.n_shown ? data.rows.kinds[k] || "suspect" : "not suspect"];
   if (data.rows.names !== null) said.unshift(`row ${data.rows.index[k]}`);
   if (data.rows.groups !== null) said.push(`labelled ${data.groups[data.rows.groups[k]]}`);
   return said;
