@@ -60,6 +60,8 @@ def test_an_option_wins_over_what_is_judged(tmp_path: Path) -> None:
         read(tmp_path, "a;b\n1,234;5\n")
     with pytest.raises(InputError, match=r"text in column '0' \(row 0: '1;2'\)"):
         read(tmp_path, "1;2,3\n", sep=",", header=False)
+    with pytest.raises(InputError, match=r"text in column 'b' \(row 1: '2,5', which --decimal , reads\)"):
+        read(tmp_path, "a;b\n1.5;2\n1.5;2,5\n")
     assert read(tmp_path, "a\tb\n1\t2\n", sep="tab").shape == (1, 2)
     assert read(tmp_path, "é,b\n1,2\n".encode("latin-1"), encoding="latin-1").notes == ()
     for name, value in (("sep", "ab"), ("sep", "."), ("decimal", ";"), ("encoding", "no such"), ("encoding", "rot13")):

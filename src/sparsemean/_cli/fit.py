@@ -57,7 +57,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option(
     "-e", "--contamination", metavar="SHARE", default=AUTO, show_default=True, callback=common_options.shares,
-    help="Share of bad rows, of each group with --group; 0.05,0.1: of the reference and of the others; auto: as many "
+    help="Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: as many "
     "as look bad.",
 )  # fmt: skip
 @common_options.error_options

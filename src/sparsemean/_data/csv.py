@@ -8,7 +8,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Protocol
@@ -100,11 +100,12 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     if len(rows[0]) == 1 and (other := next((sign for sign in SEPARATORS if sign in rows[0][0]), None)):
         rule = f"have {SEPARATORS.get(dialect.separator, dialect.separator)} between columns"
         raise InputError("FILE", rule, f"{opened.name} with {SEPARATORS[other]}", f"--sep {quote(other)} says so")
+    written = rows[0]
     if dialect.decimal == ",":
         rows = [[cell.translate(SWAPPED) for cell in row] for row in rows]
     first, *rest = rows
     named = _is_header(first) if wanted.header is None else wanted.header
-    names = split(lines[0], dialect.separator) if named else [str(column) for column in range(len(first))]
+    names = written if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1 and not NUMBER.fullmatch(rest[0][0]):
         names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
@@ -119,8 +120,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     watched = _watched(names, wanted, features)
     others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
     halves = tuple(islice((column for column in others if _is_halved(rest, column, len(names))), MOST_LOOKED_AT))
-    words = [names[k] for k in features if _first_in(rest, k, len(names)) in TRUE_OR_FALSE]
-    if words:
+    if not TRUE_OR_FALSE.isdisjoint(chain.from_iterable(rest)) and (words := _words_in(rest, names, features)):
         notes = (*notes, f"true and false were read as 1 and 0 in {listed(words)}")
     spare = spare and features[-1] == len(names) - 1
     return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
@@ -132,17 +132,21 @@ def _is_halved(rows: list[list[str]], column: int, width: int) -> bool:
     return len(found) == 2 and not all(NUMBER.fullmatch(cell) for cell in found)
 
 
-def _first_in(rows: list[list[str]], column: int, width: int) -> str:
-    """Return the first cell of a column in some rows that is no gap."""
-    found = (row[column] for row in rows if len(row) == width)
-    return next((cell for cell in found if cell and cell not in cells.MISSING), "")
+def _words_in(rows: list[list[str]], names: list[str], features: IntArray) -> list[str]:
+    """Return the features whose first cell in some rows that is no gap is true or false."""
+    out = []
+    for k in features:
+        found = (row[k] for row in rows if len(row) == len(names) and row[k] and row[k] not in cells.MISSING)
+        if next(found, "") in TRUE_OR_FALSE:
+            out.append(names[k])
+    return out
 
 
 def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
     """Return columns that were left out and may name subjects."""
     known = {*features.tolist(), *(names.index(name) for name in wanted.of_rows.values())}
-    found = [names.index(name) for name in likely(names)] if wanted.independent else []
-    return tuple(column for column in found if column not in known)
+    others = {name: column for column, name in enumerate(names) if column not in known} if wanted.independent else {}
+    return tuple(others[name] for name in likely(others))
 
 
 def _only(names: list[str], name: str, argument: str) -> int:
@@ -295,7 +299,7 @@ class Text:
             values, names = values[:, keep], None if names is None else names[keep]
             if not keep.any():
                 raise InputError("FILE", "have columns left to look at", f"none of {len(found.names)}")
-        kept = {int(column): found.names[column] for column in found.features if column not in bad}
+        kept = {column: found.names[column] for column in sorted(self.numerals.counts) if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
         return Table(

@@ -151,7 +151,8 @@ def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     """Judge by the first lines of a text what options leave open; ``usual`` is the separator that its name promises."""
     separator = _separator(lines, usual) if wanted.sep is None else separator_called(wanted.sep)
     judged = [f"{SEPARATORS[separator]} between columns"] if wanted.sep is None and separator != usual else []
-    cells = [cell for line in lines[len(lines) > 1 :] if "," in line for cell in split(line, separator)]
+    mark = '"' if separator == "," else ","  # without it no cell has a comma
+    cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in split(line, separator)]
     points, commas = _decimals(cells)
     if wanted.decimal not in (None, ".", ","):
         raise InputError("--decimal", "be a point or a comma", repr(wanted.decimal))
@@ -199,12 +200,14 @@ def _is_numeral(cell: str) -> bool:
     return not cell or any(form.fullmatch(digits) for form in (NUMBER, WITH_COMMA, WITH_POINT, IN_GROUPS))
 
 
-def _decimals(cells: Iterable[str]) -> tuple[bool, bool]:
+def _decimals(cells: list[str]) -> tuple[bool, bool]:
     """Return whether there are decimals with points, and with commas, that can be nothing else."""
-    digits = [cell.strip(SIGNS) for cell in cells]
     points, commas = (
-        any(form.fullmatch(cell) and not IN_GROUPS.fullmatch(cell) for cell in digits)
-        for form in (WITH_POINT, WITH_COMMA)
+        any(
+            sign in cell and form.fullmatch(digits := cell.strip(SIGNS)) and not IN_GROUPS.fullmatch(digits)
+            for cell in cells
+        )
+        for sign, form in ((".", WITH_POINT), (",", WITH_COMMA))
     )
     return points, commas
 
@@ -288,9 +291,14 @@ class Numerals:
             column, style = divmod(key, MOST_KNOWN)
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
             if self.styles[style].text:
-                shown = self.dialect.as_written(cells[place])[:40]
-                self.first.setdefault(column, f"row {first_row + int(odd[place, 0])}: {shown!r}")
+                shown = self.dialect.as_written(cells[place])
+                hint = ", which --decimal , reads" if self._lacks_comma(shown) else ""
+                self.first.setdefault(column, f"row {first_row + int(odd[place, 0])}: {shown[:40]!r}{hint}")
         return np.array([value for value, _ in meanings])
+
+    def _lacks_comma(self, cell: str) -> bool:
+        """Whether a cell would be a number if decimals had commas."""
+        return self.dialect.decimal == "." and WITH_COMMA.fullmatch(cell[:LONGEST].strip(SIGNS)) is not None
 
     def _learn(self, cell: bytes) -> Meaning:
         """Keep what a cell means."""

@@ -71,7 +71,8 @@ def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
     >>> row_numbers(["user_id", "paid", "k"], np.array([[7, 2, k] for k in range(30)]))
     ['user_id', 'k']
     """
-    called = [k for k, name in enumerate(names) if NUMBER_OF_ROW.fullmatch(name)]
+    ends = ("id", "ids", "ID", "IDs", "Id", "Ids")
+    called = [k for k, name in enumerate(names) if name.endswith(ends) and NUMBER_OF_ROW.fullmatch(name)]
     if values is None:
         return [names[k] for k in called]
     counted = _counted(values) if len(values) >= LEAST_ROWS else []
@@ -99,6 +100,7 @@ def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
     >>> group_names(["is treated", "clicks", "sex"], np.array([[0, 3, 1], [1, 4, 2], [0, 3, 3]]))
     ['is treated']
     """
-    called = [k for k, name in enumerate(names) if says_groups(name)]
+    joined = "\n".join(names).lower()  # most tables have no such name, and some very many names
+    called = [k for k, name in enumerate(names) if says_groups(name)] if any(map(joined.__contains__, GROUPS)) else []
     each = ((k, np.unique(values[:, k])) for k in called)
     return [names[k] for k, found in each if np.count_nonzero(found == found) == 2]
