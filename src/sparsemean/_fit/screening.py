@@ -51,10 +51,11 @@ class ScreeningResult:
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
 
-        Where nobody has named one, values allow for `DOUBT`: bad rows that nothing shows off may shift the support.
+        Where nobody has named one, values allow for `DOUBT`, with those that are gone: bad rows may show nothing off
+        the support.
         """
         if plan.auto:
-            return DOUBT
+            return max(0.0, DOUBT * plan.n_units - (plan.n_units - self.kept.size)) / self.kept.size
         rejected = self.left < plan.bad_rows
         return min(plan.contamination, self.left / self.kept.size) if rejected else plan.contamination
 
@@ -75,30 +76,37 @@ def _most(plan: Plan) -> int:
     return max(int(MOST * plan.n_units), plan.bad_rows)
 
 
-def screen(data: FitData, support: IntArray) -> ScreeningResult:
-    """Judge rows by features off the support, whose means are known."""
-    plan = data.plan
+def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
+    """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
+    plan, off = data.plan, "" if about is not None else " off the support"
     if not plan.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
-    columns = np.setdiff1d(screening_columns(data), support)
+    columns = screening_columns(data)
+    columns = np.setdiff1d(columns, support) if about is None else columns
     if columns.size < TOO_FEW:
-        why = f"rows were not judged off the support, where there are {columns.size} features"
+        why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    of_units = row_scores.screen(data.values(columns), most=_most(plan))
+    values = data.values(columns) if about is None else data.values(columns) - about[columns]
+    of_units = row_scores.screen(values, most=_most(plan))
     kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
-    where = f"on {columns.size:,} features off the support"
+    where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
     return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
-    """Judge rows before it is known how many may be bad: off a support, and on it about the medians there."""
+    """Judge rows before it is known how many may be bad: by all columns about their medians, then on a support alone.
+
+    Where bad rows are many, most columns look as if they had a mean: few would be left off the support.
+    """
     mean = np.zeros(data.plan.n_features)
     for columns, values in data.values_of(support):
-        mean[columns] = medians(values) + data.offset(columns)
-    return screen_on_support(data, screen(data, support), support, mean=mean)
+        mean[columns] = medians(values)
+    rows = screen(data, support, about=mean)
+    rows = replace(rows, columns=np.setdiff1d(rows.columns, support))
+    return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
 
 
 def screen_on_support(

@@ -32,6 +32,10 @@ STEPS, SETTLED, EVERY = 64, 1e-3, 8
 """Of Lanczos' method: steps at most, and the relative change of the leading eigenvalue in so many that ends it."""
 TALL = 4
 """Rows a column from which on the products of columns are formed once: cheaper than to pass over the rows each time."""
+TAIL, WIDE = 4.0, 12.0
+"""In median sizes of a column: values beyond the first are its tail; the second is where it is clipped for those."""
+FOR_OWN = 128
+"""Columns that tell the size of a row, about."""
 OWN_SCALE = 1.7
 """How much wider the lengths of rows may be spread than independent columns make them; else rows have own scales."""
 WAY = 0.6
@@ -178,6 +182,7 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     table = _scaled(values, clip)
     # Rows off together come first, or they would go as large ones and not count as aligned.
     _judge_directions(table, seen)
+    _judge_tails(table, seen)
     sizes, worth = _sizes(table)
     _judge_leaning(table, seen, _away(sizes, seen.kept, worth))
     _judge_columns(table, seen)
@@ -263,6 +268,46 @@ def _judge_directions(table: _Table, seen: _Judgement) -> None:
         seen.reject(group, TOGETHER, _reasons_of_group(table, group, common))
         if gram is not None:
             gram -= signs[group].T @ signs[group]
+
+
+def _judge_tails(table: _Table, seen: _Judgement) -> None:
+    """Do the same along directions of few columns, which clipping hides: they are sought where far values meet.
+
+    Heavy tails put far values anywhere, but not the same rows into the same columns: squares of single columns do not
+    count, and a row must stand apart without the column in which it does so most.
+    """
+    n, p = table.scaled.shape
+    if n <= TOGETHER_FROM or p < 2:
+        return
+    from scipy.sparse import csr_array
+
+    ratios = table.ratios if p == table.ratios.shape[1] else table.ratios.take(table.judging, axis=1)
+    sizes = np.abs(ratios[:, :: -(-p // FOR_OWN)], order="C")
+    sizes.partition(sizes.shape[1] // 2, axis=1)
+    own = np.maximum(sizes[:, sizes.shape[1] // 2], np.float32(1))
+    wide: Single = np.clip(ratios / own[:, np.newaxis], -WIDE, WIDE).astype(np.float32)
+    tails = np.where(np.abs(wide) > TAIL, wide, np.float32(0))
+    table = table._replace(scaled=wide)
+    for _ in range(ROUNDS):
+        left = csr_array(tails * seen.kept[:, np.newaxis])
+        met = (left.T @ left).toarray()
+        np.fill_diagonal(met, 0.0)
+        if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
+            break
+        group, common = _first_group(wide, limit(n), _leading(tails, seen.kept, met), table=table, seen=seen)
+        group = _without_one_column(wide, group, common)
+        if group.size < TOGETHER_FROM:
+            break
+        seen.reject(group, TOGETHER, _reasons_of_group(table, group, common))
+
+
+def _without_one_column(wide: Single, rows: IntArray, common: Single) -> IntArray:
+    """Return those of the rows that stand apart in a direction without the column in which they do so most."""
+    if not rows.size:
+        return rows
+    parts = wide[rows] * common
+    deviation = GAUSSIAN * float(np.median(np.abs(_places(wide, common[:, np.newaxis], None))))
+    return np.asarray(rows[parts.sum(axis=1) - parts.max(axis=1) > limit(wide.shape[0]) * deviation])
 
 
 def _first_group(
