@@ -258,6 +258,8 @@ def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(rule: str, m: 
     radii = before.radius.tolist()
     assert max(radii) > 2
     for feature, radius in enumerate(radii):
+        if not long_version and feature % 2:
+            continue
         selected = feature in before.support
         side = (1 if X[:, feature].sum() > 0 else -1) * (1 if selected else -1)
         order = np.argsort(-side * X[:, feature], kind="stable")
@@ -265,7 +267,7 @@ def test_no_feature_changes_sides_with_fewer_rows_than_its_radius(rule: str, m: 
             for value in (-100 * side, -0.01 * side):
                 Y = X.copy()
                 Y[order[:rows], feature] = value
-                after = certify(Y, contamination=m / 40, selection=rule)
+                after = sparse_mean(Y, contamination=m / 40, selection=rule, refine=None, screen_rows=False)
                 assert (feature in after.support) == selected
 
 
@@ -317,9 +319,11 @@ def samples(seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("options", [{}, {"alternative": "greater"}, {"min_effect": 0.2}], ids=str)
 @pytest.mark.parametrize("rule", RULES)
-def test_p_rises_with_the_bad_rows_and_last_slacks_are_those_of_refits(rule: str, options: dict[str, Any]) -> None:
+def test_p_rises_with_the_bad_rows_and_last_slacks_are_those_of_refits(
+    rule: str, options: dict[str, Any], long_version: bool
+) -> None:
     """All numbers of bad rows that can be allowed for, one fit each."""
-    for seed in range(2):
+    for seed in range(2 if long_version else 1):
         X = samples(seed)
         fits = [certify(X, contamination=m / 40, selection=rule, **options) for m in range(20)]
         p = np.stack([fit.p_values for fit in fits])
@@ -334,13 +338,13 @@ def test_p_rises_with_the_bad_rows_and_last_slacks_are_those_of_refits(rule: str
 
 
 def test_calls_without_a_seed_agree() -> None:
-    """Twenty calls of defaults and of ``random_state=None``: one p, one support, one interval of each feature."""
+    """Calls of defaults and of ``random_state=None``: one p, one support, one interval of each feature."""
     rng = np.random.default_rng(11)
     X = rng.standard_normal((125, 60)) + np.concatenate((rng.uniform(0.2, 0.7, 30), np.zeros(30)))
     first = sparse_mean(X)
     assert first.plan.test == "ranks"
     assert 0 < first.support.size < 40
-    for _ in range(20):
+    for _ in range(3):
         other = sparse_mean(X, random_state=None)
         np.testing.assert_array_equal(other.p_values, first.p_values)
         np.testing.assert_array_equal(other.support, first.support)
