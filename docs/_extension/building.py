@@ -16,7 +16,10 @@ MADE = DOCS / "gallery" / "made"
 """What examples write: pictures that pages show, and pages that go to the site as they are."""
 PROPERTIES: dict[str, list[str]] = {}
 """Docstrings of properties while Napoleon looks at them."""
-ORDER = ("tutorial", "experiment", "expression", "clients", "how_it_works", "quickstart", "two_groups", "plots")
+ORDER = (
+    "tutorial", "scorecard", "alzheimer", "cells", "experiment", "expression", "clients", "how_it_works", "quickstart",
+    "two_groups", "plots",
+)  # fmt: skip
 
 
 def in_order(filename: str) -> tuple[int, str]:
