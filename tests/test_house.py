@@ -131,6 +131,17 @@ def test_command_line_starts_without_numba() -> None:
     assert not loaded_by("import sparsemean._cli") & {"numba", "sklearn", "pandas", "scipy", "matplotlib", "rich"}
 
 
+def test_a_fit_is_printed_without_pandas(tmp_path: Path) -> None:
+    """It takes half a second to import, as long as all the rest of a small fit."""
+    file = tmp_path / "x.csv"
+    file.write_text("a,b\n" + "".join(f"{1 + i % 7 / 10},{(-1) ** i * i}\n" for i in range(1, 60)), encoding="utf-8")
+    fit = "from click.testing import CliRunner; from sparsemean._cli import fit"
+    loaded = loaded_by(
+        f"{fit}; done = CliRunner().invoke(fit, [{str(file)!r}]); assert '1 of 2 features' in done.output"
+    )
+    assert "pandas" not in loaded
+
+
 def test_public_names_are_there() -> None:
     import sparsemean
 

@@ -238,31 +238,8 @@ class Estimate:
             return self._uncertified_table()
         features = np.arange(self.mean.size) if all else self.support
         features = strongest_first(self, features)
-        columns = {
-            "feature": self.names(features),
-            "estimate": np.where(np.isin(features, self.support), self.mean[features], np.nan),
-            "ci_low": self.intervals[features, 0],
-            "ci_high": self.intervals[features, 1],
-            "p_value": self.p_values[features],
-            **({} if self.selection.log10_p is None else {"log10_p": self.selection.log10_p[features]}),
-            "p_adjusted": self.p_adjusted[features],
-            "q_value": self.q_values[features],
-            "radius": self.radius[features],
-            "max_contamination": self.max_contamination[features],
-            "beta": self.beta[features],
-            **self._of_groups(features),
-            "entry_time": self.entry_time[features],
-            "bucket_size": self.bucket_size[features],
-            "skewed": pd.arrays.BooleanArray(self.skewed[features] == 1, self.skewed[features] < 0),
-        }
-        return pd.DataFrame(columns)
-
-    def _of_groups(self, features: IntArray) -> dict[str, FloatArray]:
-        """Return the columns that only groups have."""
-        if self.plan.dealing != "pairs":
-            return {}
-        auc = {} if self.plan.target == "mean" else {"auc": 0.5 + 0.5 * self.beta[features]}
-        return {**auc, **effect_columns(self.effects, features, self.support)}
+        skewed = pd.arrays.BooleanArray(self.skewed[features] == 1, self.skewed[features] < 0)
+        return pd.DataFrame({**numbers_of(self, features), "skewed": skewed})
 
     def _uncertified_table(self) -> pd.DataFrame:
         import pandas as pd
@@ -483,6 +460,29 @@ def map_levels(estimate: Estimate, table: Table, columns: IntArray, work: Work, 
 
 
 # The one order of strength: tables, pictures and pages list features in it.
+
+
+def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
+    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
+    selected, pairs = estimate.selection, estimate.plan.dealing == "pairs"
+    ranked = pairs and estimate.plan.target != "mean"
+    return {
+        "feature": estimate.names(features),
+        "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
+        "ci_low": estimate.intervals[features, 0],
+        "ci_high": estimate.intervals[features, 1],
+        "p_value": estimate.p_values[features],
+        **({} if selected.log10_p is None else {"log10_p": selected.log10_p[features]}),
+        "p_adjusted": estimate.p_adjusted[features],
+        "q_value": estimate.q_values[features],
+        "radius": estimate.radius[features],
+        "max_contamination": estimate.max_contamination[features],
+        "beta": estimate.beta[features],
+        **({"auc": 0.5 + 0.5 * estimate.beta[features]} if ranked else {}),
+        **(effect_columns(estimate.effects, features, estimate.support) if pairs else {}),
+        "entry_time": estimate.entry_time[features],
+        "bucket_size": estimate.bucket_size[features],
+    }
 
 
 def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:

@@ -20,7 +20,7 @@ from sparsemean._stats.one_sample_power import power_of
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray, Plan
 from sparsemean.errors import InputError
-from sparsemean.result import strongest_first
+from sparsemean.result import numbers_of, strongest_first
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -49,20 +49,22 @@ class Lines(NamedTuple):
 def selected(estimate: Estimate, most: int) -> Lines:
     """Return the strongest of the selected features with their numbers; * marks a centre that is no mean."""
     plan = estimate.plan
-    table = estimate.table().head(most).fillna({"skewed": False})
+    features = strongest_first(estimate, estimate.support)[:most]
+    of = numbers_of(estimate, features)
     ranked = plan.dealing == "pairs" and plan.target != "mean"
     by, heading = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
     headings = ("feature", "estimate", "interval", *(["auc"] if ranked else []), heading, "radius", "survives")
     marked = bool((estimate.skewed[estimate.support] == 1).any())
-    row: Any
     rows = []
-    for row in table.itertuples():
-        value = f"{row.estimate:.4g}".replace("nan", "–") + (("*" if row.skewed else " ") if marked else "")
-        interval = f"{row.ci_low:.3g} … {row.ci_high:.3g}".replace("nan … nan", "–")
-        survives = f"{row.max_contamination:.1%}".replace("nan%", "–")
-        auc = [f"{row.auc:.3f}"] if ranked else []
-        rows.append((str(row.feature), value, interval, *auc, f"{getattr(row, by):.2g}", str(row.radius), survives))
+    for at, feature in enumerate(features):
+        star = ("*" if estimate.skewed[feature] == 1 else " ") if marked else ""
+        value = f"{of['estimate'][at]:.4g}".replace("nan", "–") + star
+        interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
+        survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
+        auc = [f"{of['auc'][at]:.3f}"] if ranked else []
+        last = f"{of[by][at]:.2g}", str(of["radius"][at]), survives
+        rows.append((str(of["feature"][at]), value, interval, *auc, *last))
     return Lines(headings, rows)
 
 
