@@ -17,9 +17,10 @@ ROOMS = [
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""
 ALLOWED = {
-    ("result", "plots"), ("result", "_report"), ("result", "_fit"), ("comparison", "_report"), ("_counts", "_fit"),
+    ("result", "plots"), ("result", "_report"), ("result", "_fit"), ("comparison", "_report"),
+    ("comparison", "_fit"), ("_counts", "_fit"),
 }  # fmt: skip
-"""Stated exceptions, inside functions only: what shows or saves an estimate, or makes one of a sketch."""
+"""Stated exceptions, inside functions only: what shows, saves or decides again an estimate, or makes one of a sketch."""
 HEAVY = (
     "matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "rich", "joblib",
     "jinja2", "dask", "distributed",
@@ -99,7 +100,7 @@ def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() 
 def test_a_reader_sees_the_house_at_once() -> None:
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
     assert len([entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]) <= 21
-    assert len(lengths) <= 150
+    assert len(lengths) <= 160
     assert max(lengths.values()) <= 500
     assert sum(length <= 40 for length in lengths.values()) <= 11
 
