@@ -9,6 +9,8 @@ $(VENV)/run.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable ".[all]"
+	@echo "compiling kernels, half a minute: the first answer then comes at once"
+	@cd $(VENV) && bin/sparsemean demo >/dev/null && (echo up,down; seq 40 | sed 's/.*/&,-&/') | bin/sparsemean fit --quiet -
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/run.done
