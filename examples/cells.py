@@ -37,7 +37,8 @@ print(cells.obs["bulk_labels"].value_counts().to_string())
 # %%
 # Each type against the rest
 # --------------------------
-# Ten tests of 765 genes are one family: the probability of any false gene in any of them is at most 5 %.
+# Ten tests of 765 genes are one family: the probability of any false gene in any of them is at most 5 %. All cells are
+# of one donor, so this is about the donor's blood; for people in general pass ``groups=`` with the donors.
 est = SparseMeanDifference().fit(cells, cells.obs["bulk_labels"])
 print(est.result_)
 

@@ -93,7 +93,8 @@ scorecard[["feature", "mean_0", "mean_1", "lift", "auc", "p_adjusted", "max_cont
 # ----------------------
 # ``target="mean"`` is about means whatever the shape. It asks for a bound of each standard deviation: conversion cannot
 # have more than 0.5; orders and revenue are capped, as the finance department does it, and 1 and 40 were never
-# exceeded in earlier experiments. Suspects are left out: they are scripts, whatever the arm.
+# exceeded in earlier experiments. Suspects are left out after a look at their clicks. That was a choice made on these
+# data: the intervals are about the visitors who are left, and hold if those left out are indeed no people.
 people = np.setdiff1d(np.arange(visitors), est.suspects_)
 caps = pd.Series({"converted": 1, "orders": 5, "revenue": 200})
 capped = metrics.iloc[people][caps.index].clip(upper=caps, axis=1)
