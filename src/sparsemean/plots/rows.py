@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._stats.row_scores import TOGETHER, limit
+from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
 from sparsemean._util.checks import count_of, pluralize
 from sparsemean.errors import InputError
 from sparsemean.plots._style import ALARM, GUIDE, axes_for, draw_mass, entitle, group_names, label_points, rim, say
@@ -120,9 +120,12 @@ def _meaning(estimate: Estimate) -> str:
 def _title(estimate: Estimate, rows: RowScores) -> str:
     n = rows.scores.size
     if estimate.plan.dealing == "pairs":
-        verb = "looks" if rows.suspects.size == 1 else "look"
+        off = sum(kind != LABEL for kind in rows.kinds)
+        wrong = rows.suspects.size - off
         between = " and ".join(reversed(group_names(estimate)))
-        return f"{count_of(rows.suspects.size, n, 'row')} {verb} like the other group ({between})"
+        others = f", {off:,} off from their own" if off else ""
+        verb = "looks" if wrong == 1 else "look"
+        return f"{count_of(wrong, n, 'row')} {verb} like the other group{others} ({between})"
     verb = "contradicts" if rows.suspects.size == 1 else "contradict"
     together = sum(kind == TOGETHER for kind in rows.kinds)
     of_these = f", {together:,} of them off together" if 0 < together < rows.suspects.size else ""
