@@ -148,7 +148,7 @@ def test_the_papers_numbers_of_buckets_rest_on_a_share(options: dict[str, Any]) 
     ("act", "said"),
     [
         (lambda X: SparseMean.paper(refine=None).fit(X).result_.at(0.1), "selection must be one with an error rate"),
-        (lambda X: pickle.loads(pickle.dumps(sparse_mean(X))).at(0.1), "before an estimate is saved"),
+        (lambda X: pickle.loads(pickle.dumps(sparse_mean(X))).at(0.1), "still have its evidence"),
         (lambda X: sparse_mean(X, contamination="some"), "be 'auto' or a number in"),
         (lambda X: SparseMeanDifference(("auto", 0.1)).fit(X, np.arange(300) % 2), "a number in"),
         (lambda X: sparse_mean(X).at("auto"), "be a number in"),
@@ -165,3 +165,84 @@ def test_the_list_does_not_depend_on_the_seed() -> None:
     data = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.05, random_state=1)
     lists = [SparseMean(random_state=seed).fit(data.X).suspects_.tolist() for seed in range(5)]
     assert all(found == lists[0] for found in lists)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.05, (0.0, 0.1)])
+def test_pairs_decide_again_as_a_fit_would(share: Any) -> None:
+    rng = np.random.default_rng(3)
+    X = np.concatenate((rng.standard_normal((80, 20)), rng.standard_normal((80, 20))))
+    X[80:, :5] += np.linspace(0.3, 1.5, 5)
+    y, pairs = np.repeat((0, 1), 80), np.tile(np.arange(80), 2)
+    fitted, told = (SparseMeanDifference(each).fit(X, y, pairs=pairs).result_ for each in ("auto", share))
+    same(fitted.at(share), told)
+
+
+def test_survival_of_pairs_is_in_the_units_of_contamination() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((200, 10))
+    X[100:, 0] += 1.5
+    options: dict[str, Any] = {"pairs": np.tile(np.arange(100), 2)}
+    y = np.repeat((0, 1), 100)
+    last = float(SparseMeanDifference(0.0).fit(X, y, **options).result_.max_contamination[0])
+    assert SparseMeanDifference(last).fit(X, y, **options).support_.tolist() == [0]
+    assert SparseMeanDifference(last + 0.01).fit(X, y, **options).support_.size == 0
+
+
+def test_constant_columns_stay_out() -> None:
+    X = np.random.default_rng(6).standard_normal((20, 200))
+    X[:, 5], X[:, 7] = 3.0, X[:, 7] + 3.0
+    assert SparseMean(0.1).fit(X).result_.at(0.0).support.tolist() == SparseMean(0.0).fit(X).support_.tolist() == [7]
+
+
+def test_a_pair_of_shares_is_for_groups() -> None:
+    with pytest.raises(InputError, match="be a number in"):
+        sparse_mean(struck()).at((0.0, 0.2))
+
+
+def test_intervals_never_shrink_as_more_rows_may_be_bad() -> None:
+    X = np.random.default_rng(9).standard_normal((60, 300)) + 1.5
+    before: np.ndarray | None = None
+    for m in range(15):
+        ends = sparse_mean(X, contamination=m / 60, refine=None, screen_rows=False, level=0.01).interval(range(300))
+        if before is not None:
+            assert (ends[:, 0] <= before[:, 0]).all()
+            assert (ends[:, 1] >= before[:, 1]).all()
+        before = ends
+
+
+def test_p_of_groups_never_falls_within_strata() -> None:
+    """Ties in two strata: p must not be smaller for one bad row than for none."""
+    y = np.repeat((1, 0, 1, 0), (21, 2, 27, 2))
+    x = np.where(np.concatenate((np.arange(21) < 13, [False] * 2, np.arange(27) < 17, [False] * 2)), 1.0, 0.0)
+    fitted = SparseMeanDifference(0.0, alternative="greater").fit(
+        np.column_stack((x, x)), y, strata=np.repeat((0, 1), (23, 29))
+    )
+    p = [fitted.result_.at((0.0, m / 48)).p_values[0] for m in range(4)]
+    assert p == sorted(p)
+
+
+def test_rows_strange_to_every_group_do_not_contradict_a_label() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 40)), np.repeat((0, 1), 100)
+    X[y == 1, :10] += 2
+    X[:6] += 30
+    found = SparseMeanDifference().fit(X, y).result_
+    assert set(found.rows.kinds) == {"off together"}
+    assert found.plan.bad_by_group == (6, 0)
+
+
+def test_another_population_is_listed_whole_and_said_to_be_more_than_is_allowed_for() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 30))
+    X[:60] += 3
+    found = sparse_mean(X)
+    assert found.rows is not None
+    assert set(found.rows.kinds) == {"off together"}
+    assert sorted(found.rows.suspects) == list(range(60))
+    assert found.plan.bad_rows == 40
+    assert "although more look it" in found.summary()
+
+
+def test_what_voids_everything_is_said_first() -> None:
+    X = np.random.default_rng(0).standard_normal((500, 20))
+    X[:100] = X[0]
+    assert "LOOK DEPENDENT" in str(sparse_mean(X)).splitlines()[0]

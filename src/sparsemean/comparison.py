@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,13 +93,17 @@ class Comparison:
         DataFrame
             The columns of `Estimate.table` behind those two.
         """
+        return self._stacked(lambda estimate: estimate.table(all=all))
+
+    def _stacked(self, frame_of: Callable[[Estimate], pd.DataFrame]) -> pd.DataFrame:
+        """Put what each test says below each other, with its label and reference in front."""
         import pandas as pd
 
         frames = []
         for estimate in self.results.values():
             assert estimate.class_names is not None
             reference, label = estimate.class_names.tolist()
-            frame = estimate.table(all=all)
+            frame = frame_of(estimate)
             frame.insert(0, "reference", reference)
             frame.insert(0, "group", label)
             frames.append(frame)
@@ -120,6 +125,16 @@ class Comparison:
         from sparsemean._fit.afterwards import compared_at
 
         return compared_at(self, contamination)
+
+    def curve(self) -> pd.DataFrame:
+        """Return how many features each test selects at each share of bad rows, see `Estimate.curve`.
+
+        Returns
+        -------
+        DataFrame
+            Columns group, reference, contamination, bad_rows and selected.
+        """
+        return self._stacked(lambda estimate: estimate.curve())
 
     def summary(self) -> str:
         """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines."""

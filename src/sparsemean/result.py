@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -171,7 +171,13 @@ class Estimate:
         if self.selection.last_share is not None:
             return self.selection.last_share
         slack = self.selection.last_slack
-        return np.where(slack < 0, np.nan, slack / self.plan.n_units)
+        bad = slack // 2 if self.paired else slack  # a pair is bad if either of its rows is
+        return np.where(slack < 0, np.nan, bad / self.plan.n_units)
+
+    @property
+    def paired(self) -> bool:
+        """Whether it is of differences within pairs."""
+        return self.class_names is not None and self.labels is None and not self.plan.sizes
 
     @cached_property
     def radius(self) -> IntArray:
@@ -198,7 +204,8 @@ class Estimate:
             entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
         rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
         if self.plan.selection == "paper" and rest.size:
-            entry[rest] = self._map_means(rest, lambda means: path.entry_times(means, **scales))
+            table = self._rows(None)
+            entry[rest] = map_levels(self, table, rest, lambda levels, _: path.entry_times(levels[0], **scales), 1)
         return entry
 
     def names(self, features: IntArray) -> list[str | int]:
@@ -264,8 +271,8 @@ class Estimate:
         Returns
         -------
         Estimate
-            Support, p-values and radius are those of a fit at that contamination. Values of features that this estimate
-            did not select are NaN, and so are intervals unless as many rows may be bad.
+            Support, p-values and radius are those of a fit at that contamination; of means, with the κ of this one.
+            Values of features not selected here are NaN, and so are intervals unless as many rows may be bad.
         """
         from sparsemean._fit.afterwards import at
 
@@ -342,22 +349,9 @@ class Estimate:
         last = self.plan.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
-        alpha, eta = self.plan.alpha, self.plan.eta
+        from sparsemean._fit.afterwards import walks_of
 
-        def work(means: FloatArray) -> FloatArray:
-            unit = np.ones(means.shape[1]) if self.plan.selection == "paper" else path.units_of(means)
-            return np.asarray(unit * path.walk(means / unit, alpha=alpha, eta=eta, times=range(last + 1)))
-
-        if self.labels is not None:
-            from sparsemean._counts import ranks
-
-            return ranks.map_differences(self._rows(X).source, columns, self.labels, work, self.strata)
-        out = np.empty((last + 1, columns.size))
-        for size in np.unique(self.bucket_size[columns]):
-            at = np.flatnonzero(self.bucket_size[columns] == size)
-            level = int(size).bit_length() - 1 if self.plan.dealing == "blocks" else 0
-            out[:, at] = self._map_means(columns[at], work, level, X)
-        return out if self.shift is None else out + self.shift[columns]
+        return walks_of(self, columns, last, self._rows(X))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
@@ -420,11 +414,6 @@ class Estimate:
         from sparsemean._fit.storage import save
 
         save(self, path)
-
-    def _map_means(
-        self, columns: IntArray, work: Callable[[FloatArray], FloatArray], level: int = 0, X: Any = None
-    ) -> FloatArray:
-        return map_levels(self, self._rows(X), columns, lambda levels, _: work(levels[level]), level + 1)
 
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:

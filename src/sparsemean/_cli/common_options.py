@@ -253,17 +253,21 @@ def combine_options(*options: Option) -> Option:
     return decorate
 
 
-def _share(written: str, parameter: click.Parameter, context: click.Context) -> float:
+def _share(written: str) -> float:
     """Return a share that is written as a number or in percent."""
-    number: float = click.FLOAT(written.removesuffix("%"), parameter, context)
+    try:
+        number = float(written.removesuffix("%"))
+    except ValueError:
+        rule = "be auto, a share as 0.05 or 5%, or two of them with a comma between, for groups"
+        raise InputError("--contamination", rule, repr(written)) from None
     return number / 100 if written.endswith("%") else number
 
 
-def shares(context: click.Context, parameter: click.Parameter, value: Any) -> str | float | tuple[float, ...]:
+def shares(_context: click.Context, _parameter: click.Parameter, value: Any) -> str | float | tuple[float, ...]:
     """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
     if is_auto(value):
         return AUTO
-    shares = tuple(_share(part.strip(), parameter, context) for part in str(value).split(","))
+    shares = tuple(_share(part.strip()) for part in str(value).split(","))
     return shares if len(shares) > 1 else shares[0]
 
 

@@ -1,4 +1,4 @@
-"""What is asked of an estimate afterwards: what other shares of bad rows would leave, and intervals by name."""
+"""What is asked of an estimate afterwards: other shares of bad rows, intervals by name, paths."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from sparsemean._counts import ranks
 from sparsemean._data.table import Table
 from sparsemean._fit import mean, mean_difference
 from sparsemean._fit.inference import best_beta, decide, drop_constant
-from sparsemean._stats import intervals
+from sparsemean._stats import intervals, path
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
-from sparsemean._stats.planning import bad_rows, check_shares
+from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
+from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.records import FloatArray, IntArray, Plan, Selection
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
@@ -34,12 +35,12 @@ def at(estimate: Estimate, contamination: Any) -> Estimate:
     if estimate.plan.selection == "paper":
         raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
     if estimate.evidence is None:
-        advice = "curve() and max_contamination are kept; for p-values fit again"
-        raise InputError("contamination", "be asked for before an estimate is saved or pickled", contamination, advice)
+        advice = "curve() and max_contamination are kept; to decide again, fit again"
+        raise InputError("estimate", "still have its evidence, which files and pickles leave out", "none", advice)
     evidence = estimate.evidence
     if isinstance(evidence, FamilyMember):
         return of_member(estimate, FamilyMember(decide_family(evidence.family, contamination), evidence.at))
-    plan = _plan(estimate.plan, contamination)
+    plan = _plan(estimate, contamination)
     selection = drop_constant(decide(plan, evidence, estimate.selection), estimate.selection.skipped)
     beta, bucket_size = estimate.beta, estimate.bucket_size
     if estimate.counts is not None:
@@ -72,14 +73,19 @@ def of_member(estimate: Estimate, member: FamilyMember) -> Estimate:
     first, second = evidence.allowed[member.at.start // d]
     plan = replace(
         estimate.plan, contamination=max(evidence.shares), bad_rows=first + second, bad_by_group=(second, first),
-        auto=False,
+        auto=False, looked=True,
     )  # fmt: skip
     return _decided(replace(estimate, evidence=member), plan, member.selection)
 
 
-def _plan(plan: Plan, contamination: Any) -> Plan:
-    share = check_shares(contamination)[0]
-    return replace(plan, contamination=share, bad_rows=bad_rows(plan.n_units, share), auto=False)
+def _plan(estimate: Estimate, contamination: Any) -> Plan:
+    """Return the plan with another share of bad rows: of pairs, of each of their two rows."""
+    plan = estimate.plan
+    share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))
+    bad = bad_pairs(plan.n_units, check_shares(contamination)) if estimate.paired else bad_rows(plan.n_units, share)
+    if estimate.mean_test is not None and estimate.mean_test.rows is not None:
+        mean.refuse_without_scale(bad > 0)
+    return replace(plan, contamination=share, bad_rows=bad, auto=False, looked=True)
 
 
 def _decided(estimate: Estimate, plan: Plan, selection: Selection) -> Estimate:
@@ -94,13 +100,13 @@ def _decided(estimate: Estimate, plan: Plan, selection: Selection) -> Estimate:
     skewed[support] = estimate.skewed[support]
     if same:
         ends[support] = estimate.intervals[support]
-    effects = estimate.effects
+    effects, said = estimate.effects, estimate.status.messages
     if effects is not None:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
         estimate, plan=plan, selection=selection, support=support, mean=value, intervals=ends, skewed=skewed,
         effects=effects, uncertified=None,
-        status=replace(estimate.status, messages=(*estimate.status.messages, *(() if same else (AGAIN,)))),
+        status=replace(estimate.status, messages=tuple(dict.fromkeys((*said, *(() if same else (AGAIN,)))))),
     )  # fmt: skip
 
 
@@ -112,7 +118,7 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     last = np.sort(last[~np.isnan(last)])
     shares = np.unique((0.0, *last))
     left = last.size - np.searchsorted(last, shares, side="left")
-    sizes = estimate.plan.sizes or (estimate.plan.n_units,)
+    sizes = estimate.plan.sizes or (estimate.plan.n_units,) * (2 if estimate.paired else 1)
     bad = [sum(bad_rows(n, share) for n in sizes) for share in shares.tolist()]
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
@@ -142,3 +148,25 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Tab
     ends = map_levels(estimate, table, columns, work, intervals.levels_used(plan)[-1] + 1).T
     ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
     return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
+
+
+def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> FloatArray:
+    """Return the path of some features, (last + 1, features), from the data of the fit; see `Estimate.trajectory`."""
+    plan, scales = estimate.plan, {"alpha": estimate.plan.alpha, "eta": estimate.plan.eta}
+
+    def work(means: FloatArray) -> FloatArray:
+        unit = np.ones(means.shape[1]) if plan.selection == "paper" else path.units_of(means)
+        return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
+
+    if estimate.labels is not None:
+        return ranks.map_differences(table.source, columns, estimate.labels, work, estimate.strata)
+    out = np.empty((last + 1, columns.size))
+    for size in np.unique(estimate.bucket_size[columns]):
+        at = np.flatnonzero(estimate.bucket_size[columns] == size)
+        level = int(size).bit_length() - 1 if plan.dealing == "blocks" else 0
+
+        def of_level(levels: list[FloatArray], _: IntArray, level: int = level) -> FloatArray:
+            return work(levels[level])
+
+        out[:, at] = map_levels(estimate, table, columns[at], of_level, level + 1)
+    return out if estimate.shift is None else out + estimate.shift[columns]

@@ -162,16 +162,17 @@ class Values:
     """Selected features whose value and interval are of those of their values that are not the null value."""
 
 
-def estimate_support(data: FitData, selection: Selection) -> tuple[Selection, Values]:
+def estimate_support(data: FitData, selection: Selection, counts: Counts) -> tuple[Selection, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
-    The paper's rule keeps them, as published.
+    They are looked for among all features that some number of bad rows leaves. The paper's rule keeps them, as
+    published.
     """
-    values = _support_values(data, selection)
-    if data.plan.selection == "paper" or not values.constant.size:
-        return selection, values
-    selection = drop_constant(selection, values.constant)
-    return selection, replace(_support_values(data, selection), constant=values.constant)
+    published = data.plan.selection == "paper"
+    looked_at = selection.support if published else np.flatnonzero(selection.last_slack >= 0)
+    constant = constant_columns(data, looked_at, counts)
+    selection = selection if published else drop_constant(selection, constant)
+    return selection, replace(_support_values(data, selection), constant=constant)
 
 
 def drop_constant(selection: Selection, constant: IntArray) -> Selection:
@@ -196,21 +197,20 @@ def _support_values(data: FitData, selection: Selection) -> Values:
         if plan.dealing == "blocks":
             (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
-        low_end, high_end = np.fmin.reduce(levels[0]), np.fmax.reduce(levels[0])
-        with np.errstate(over="ignore"):  # what is infinitely far apart is not the same
-            same = high_end - low_end <= 1e-12 * np.abs(low_end)
-        return np.vstack((value, low, high, same, other))
+        return np.vstack((value, low, high, other))
 
-    value, low, high, same, other = data.means(support, work, data.buckets.partition.depth)
+    value, low, high, other = data.means(support, work, data.buckets.partition.depth)
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
-    return Values(mean, ends, _constant(data, support[same.astype(bool)]), at_null, support[other.astype(bool)])
+    return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])
 
 
-def _constant(data: FitData, candidates: IntArray) -> IntArray:
-    """Return which of the columns whose bucket means agree hold one value only."""
+def constant_columns(data: FitData, candidates: IntArray, counts: Counts) -> IntArray:
+    """Return which of some columns hold one value only: their buckets have one sign, or none."""
+    sign = np.maximum(counts.positive[0, candidates], counts.negative[0, candidates])
+    candidates = candidates[(sign == counts.buckets(0, candidates)) | (sign == 0)]
     constant = np.zeros(candidates.size, dtype=bool)
     at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
     for first in range(0, candidates.size, at_once):

@@ -20,7 +20,10 @@ from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selecti
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
+DEPENDENT = "LOOK DEPENDENT"
+"""What rows do whose neighbours are alike: then nothing holds."""
 NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
+LABELS_ONLY = "of sparse data only labels are looked at for bad rows: rows that are off in other ways do not show"
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 
@@ -81,6 +84,11 @@ def skipped(table: Table, constant: IntArray) -> list[str]:
     return [f"{constant.size} column(s) hold one value only and were left out: {named(table, constant)}"]
 
 
+def of_sparse(table: Table) -> list[str]:
+    """Say that rows of sparse data are judged by their labels alone."""
+    return [LABELS_ONLY] if table.source.sparse else []
+
+
 def flat(table: Table, features: IntArray) -> list[str]:
     """Name selected features of groups whose shift has an interval that ends at 0: many of their values are equal."""
     if not features.size:
@@ -135,7 +143,7 @@ def of_dependence(z: float, units: IntArray | None, table: Table) -> list[str]:
         return named
     advice = "" if named or units is not None else "; if some are of one subject, name it with groups= (--subject)"
     alarm = (
-        f"{unit_name(units)}s LOOK DEPENDENT: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
+        f"{unit_name(units)}s {DEPENDENT}: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
         f"error rate, p-value or interval holds{advice}"
     )
     return [alarm, *named]

@@ -181,7 +181,7 @@ def estimate_from_counts(
         if data.plan.bad_rows:
             inference = replace(inference, selection=decide(data.plan, inference.evidence, inference.selection))
     plan = data.plan
-    selection, values = estimate_support(data, inference.selection)
+    selection, values = estimate_support(data, inference.selection, counts)
     support, data = selection.support, replace(data, nonzero=values.nonzero)
     with one_blas_thread():
         rows = rows or screening.screen(data, support)

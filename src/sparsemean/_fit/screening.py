@@ -12,7 +12,6 @@ from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians
-from sparsemean._stats.gaps import MOST
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
@@ -72,8 +71,8 @@ def screening_columns(data: FitData) -> IntArray:
 
 
 def _most(plan: Plan) -> int:
-    """Return how many units may be listed as bad: a fifth of them, or as many as are said to be."""
-    return max(int(MOST * plan.n_units), plan.bad_rows)
+    """Return how many units may be listed as bad: fewer than half of them. More than a fifth are not allowed for."""
+    return (plan.n_units - 1) // 2
 
 
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:

@@ -32,6 +32,7 @@ from sparsemean.result import Estimate
 FORMAT = "sparsemean-estimate-5"
 EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4")
 """They have skew_safe, which says nothing, in place of skewed."""
+OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
     "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
@@ -60,6 +61,9 @@ DEALINGS = ("paper", "blocks", "pairs")
 
 def save(estimate: Estimate, path: str | Path) -> None:
     """Write ``estimate`` to ``path``: one zip archive of arrays with a header in JSON, nothing pickled."""
+    if Path(path).suffix.lower() in OTHERS:
+        advice = "table() has to_csv and the like, report() writes a page; .npz is what load reads"
+        raise InputError("path", "not end in that of another kind of file", repr(Path(path).name), advice)
     arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
     arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, Any] = {}

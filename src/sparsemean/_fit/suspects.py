@@ -18,14 +18,19 @@ from sparsemean._util.records import FloatArray, IntArray, RowScores
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design
 
+MOST_LABELS = 12
+"""Labels up to which rows are held against the medians of all of them, and not of their own alone."""
+FARTHEST = 6.0
+"""In median deviations: farther than that a column says no more of which label is near."""
 ELSEWHERE = 2
 """Labels rows that a test does not look at."""
 
 
 def rows_off(design: Design) -> RowScores:
-    """Judge rows by how they lie about the medians of their own label, in up to `MOST_COLUMNS` columns.
+    """Judge rows by how they lie about the medians of a label, in up to `MOST_COLUMNS` columns.
 
-    Sparse data are not judged: where most values are zero, so is the median, and nothing is far from it.
+    It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off. Sparse
+    data are not judged: where most values are zero, so is the median, and nothing is far from it.
     """
     source, (n, d) = design.table.source, design.table.shape
     if source.sparse:
@@ -33,20 +38,33 @@ def rows_off(design: Design) -> RowScores:
     most = min(d, MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
     columns = np.unique(np.linspace(0, d - 1, most).round().astype(np.intp))
     values = source.take(columns)
-    for _, rows in group_indices(design.codes):
-        values[rows] -= medians(values[rows])
-    judged = row_scores.screen(values)
+    judged = row_scores.screen(values - _nearest_medians(values, design.codes), most=(n - 1) // 2)
     reasons = tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons)
     return RowScores(judged.scores, judged.weights, judged.suspects, judged.aligned, reasons, judged.kinds)
+
+
+def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return for each row the medians of its label, or of that whose medians it is nearest to, column by column."""
+    centres = np.stack([medians(values[rows]) for _, rows in group_indices(codes)])
+    if centres.shape[0] > MOST_LABELS:
+        return centres[codes]
+    own = np.abs(values - centres[codes])
+    unit = medians(own)
+    unit[~(unit > 0)] = np.inf
+    with np.errstate(invalid="ignore"):
+        away = [np.nansum(np.minimum(np.abs(values - centre) / unit, FARTHEST), axis=1) for centre in centres]
+    return np.asarray(centres[np.argmin(away, axis=0)])
 
 
 def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScores:
     """Return the scores of labels in one test, and its suspects: contradicted labels first, then rows that are off."""
     labels = design.labels_of(member.test.contrast)
     judged, features = _labels_judged(design, member, labels)
-    named = set(judged.suspects.tolist())
-    others = [at for at, row in enumerate(off.suspects) if labels[row] != ELSEWHERE and row not in named]
-    suspects = np.concatenate((judged.suspects, off.suspects[others])).astype(np.intp)
+    strange = {int(row) for row, kind in zip(off.suspects, off.kinds, strict=True) if kind != row_scores.LARGE}
+    wrong = [at for at, row in enumerate(judged.suspects) if int(row) not in strange]  # at home in the other group
+    named = set(judged.suspects[wrong].tolist())
+    others = [at for at, row in enumerate(off.suspects) if labels[row] != ELSEWHERE and int(row) not in named]
+    suspects = np.concatenate((judged.suspects[wrong], off.suspects[others])).astype(np.intp)
     weights = np.ones(labels.size)
     weights[suspects] = 0.0
     return RowScores(
@@ -54,8 +72,11 @@ def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScor
         weights,
         suspects,
         aligned=sum(off.kinds[at] == row_scores.TOGETHER for at in others),
-        reasons=(*(tuple(features[list(why)].tolist()) for why in judged.against), *(off.reasons[at] for at in others)),
-        kinds=(*((row_scores.LABEL,) * judged.suspects.size), *(off.kinds[at] for at in others)),
+        reasons=(
+            *(tuple(features[list(judged.against[at])].tolist()) for at in wrong),
+            *(off.reasons[at] for at in others),
+        ),
+        kinds=(*((row_scores.LABEL,) * len(wrong)), *(off.kinds[at] for at in others)),
     )
 
 

@@ -342,7 +342,7 @@ def _estimate(
     intervals[flat] = np.nan
     return one_sample.build_estimate(
         plan, strength(test), member, table=table, began=began,
-        notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
+        notes=(*design.notes, *decided.notes, *messages.of_sparse(table), *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=rows, labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
@@ -438,10 +438,7 @@ def _of_pairs(
         table, order, pairs, missing=request.missing, classes=classes, argument=argument
     )
     n = differences.shape[0]
-    bad = sum(planning.bad_rows(n, share) for share in request.shares)
-    if 2 * bad >= n:
-        received, advice = f"{bad} of {n}", "a pair is bad if either of its rows is: name smaller shares"
-        raise InputError("contamination", "leave more than half of the pairs good", received, advice)
+    bad = planning.bad_pairs(n, request.shares)
     labels = classes.tolist()
     estimate = one_sample.fit(
         replace(differences, row_names=names, notes=(*differences.notes, *notes)),

@@ -215,7 +215,7 @@ def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
 
 def chosen_by_looking(plan: Plan) -> bool:
     """Whether the number of bad rows was chosen by looking at the rows; where none were screened it is 0 anyway."""
-    return plan.auto and (plan.screen_rows or plan.dealing == "pairs")
+    return plan.looked or (plan.auto and (plan.screen_rows or plan.dealing == "pairs"))
 
 
 def of_null(plan: Plan) -> NullGuarantee:

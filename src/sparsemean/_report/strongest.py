@@ -211,12 +211,19 @@ def overview_of(estimates: list[Estimate]) -> list[dict[str, Any]]:
     return rows
 
 
+NOTED = 4
+"""Notes below the table: those that come first matter most."""
+
+
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
     lines = [wrap(line) for line in verdict(result)]
     tests = estimates_of(result)
     lines += _of_one(cast("Estimate", result)) if tests is None else _of_tests(tests)
-    return "\n".join((*lines, "summary() has the details."))
+    said = cast("Estimate", result).status.messages if tests is None else tests[0].status.messages
+    lines += [wrap(f"Note: {note}.") for note in said[:NOTED]]
+    more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
+    return "\n".join((*lines, f"summary() has the details{more}."))
 
 
 def _of_one(estimate: Estimate) -> list[str]:

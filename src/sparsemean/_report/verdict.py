@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from sparsemean._fit.messages import DEPENDENT
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
 from sparsemean._report.suspects import (
@@ -67,7 +68,14 @@ def verdict(
     tests = estimates_of(result)
     one = cast("Estimate", result)
     lines = _of_one(one, names or groups.names_of(one), row_names) if tests is None else _of_tests(tests, row_names)
-    return tuple(line for line in lines if line)
+    return tuple(line for line in (_void(one if tests is None else tests[0]), *lines) if line)
+
+
+def _void(estimate: Estimate) -> str:
+    """Say so, before all else, where rows look dependent: nothing that follows holds then."""
+    if not any(DEPENDENT in message for message in estimate.status.messages):
+        return ""
+    return f"The {unit_of(estimate)}s {DEPENDENT}: no error rate, p-value or interval below holds."
 
 
 def estimates_of(result: Estimate | Several) -> list[Estimate] | None:
@@ -191,7 +199,8 @@ def _if(estimate: Estimate, names: Names | None) -> str:
     if not plan.bad_rows:
         return f"even if no {unit} is bad"
     if plan.auto:
-        return f"with {_any(estimate, names)} allowed to be bad, as many as look it"
+        look_it = "although more look it" if more_look_bad(estimate) else "as many as look it"
+        return f"with {_any(estimate, names)} allowed to be bad, {look_it}"
     return f"if any {_any(estimate, names)} may be wrong"
 
 

@@ -75,13 +75,22 @@ def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArr
 
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
-    """Return the interval of each column by capped signed ranks, under a plan."""
+    """Return the interval of each column by capped signed ranks, under a plan.
+
+    It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
+    """
     sides = 2 if plan.alternative == "two-sided" else 1
-    eras = rank_eras(plan.n_units, error=first_error(plan), sides=sides)
-    places = next(places for last, places in eras if plan.bad_rows <= last)
-    return by_ranks(
-        values, error=error, bad_rows=plan.bad_rows, n_rows=plan.n_units, alternative=plan.alternative, places=places
-    )
+    ends, first = np.stack((np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf))), 0
+    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=sides):
+        if first > plan.bad_rows:
+            break
+        found = by_ranks(
+            values, error=error, bad_rows=min(last, plan.bad_rows), n_rows=plan.n_units,
+            alternative=plan.alternative, places=places,
+        )  # fmt: skip
+        ends = np.stack((np.minimum(ends[0], found[0]), np.maximum(ends[1], found[1])))
+        first = last + 1
+    return ends
 
 
 def given_nonzero(

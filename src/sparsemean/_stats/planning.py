@@ -120,6 +120,15 @@ def allow_for(plan: Plan, off_together: int) -> Plan:
     return replace(plan, bad_rows=bad, contamination=bad / plan.n_units)
 
 
+def bad_pairs(n: int, shares: tuple[float, float]) -> int:
+    """Return how many of n pairs may be bad where shares of their rows may be: a pair is bad if either row is."""
+    bad = sum(bad_rows(n, share) for share in shares)
+    if 2 * bad >= n:
+        advice = "a pair is bad if either of its rows is: name smaller shares"
+        raise InputError("contamination", "leave more than half of the pairs good", f"{bad} of {n}", advice)
+    return bad
+
+
 def one_of(value: object, names: Any, *, argument: str) -> str:
     """Return ``value`` if it is one of ``names``."""
     if not isinstance(value, str) or value not in names:

@@ -27,21 +27,17 @@ class Plan:
         Shape of the data.
     n_units
         Number of subjects where rows come in groups, else of rows: what contamination is a share of.
-    contamination
-        Share ε of rows that may be arbitrary.
-    bad_rows
-        The number of rows (subjects, where rows come in groups) that ε stands for.
-    auto
-        Whether that is the number of rows that look bad, chosen after looking at them (``contamination="auto"``).
+    contamination, bad_rows
+        Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
+    auto, looked
+        Whether that is the number of rows that look bad; whether `Estimate.at` has it from someone who saw an estimate.
     selection, level, noise
         The rule that makes the support, its error rate, and what is assumed of the noise.
     dealing
         ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up; ``"pairs"``:
         two groups, no buckets.
-    n_buckets
-        Number J of buckets for ``"paper"``; None otherwise.
-    bucket_sizes
-        Rows in a bucket, one entry for each nested size; the paper's single size is rounded down.
+    n_buckets, bucket_sizes
+        Number J of buckets for ``"paper"``, else None; rows in a bucket of each nested size, the paper's rounded down.
     alpha, eta
         Initial scale and step size of the subgradient method.
     select_at, estimate_at
@@ -105,6 +101,7 @@ class Plan:
     target: str = "centre"
     scale_rows: int = 0
     auto: bool = False
+    looked: bool = False
 
     @property
     def n_hypotheses(self) -> int:
