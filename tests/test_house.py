@@ -20,7 +20,7 @@ ALLOWED = {
     ("result", "plots"), ("result", "_report"), ("result", "_fit"), ("comparison", "_report"),
     ("comparison", "_fit"), ("_counts", "_fit"),
 }  # fmt: skip
-"""Stated exceptions, inside functions only: what shows, saves or decides again an estimate, or makes one of a sketch."""
+"""Stated exceptions, inside functions only: what shows, saves or decides again, or makes an estimate of a sketch."""
 HEAVY = (
     "matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "rich", "joblib",
     "jinja2", "dask", "distributed",
