@@ -74,8 +74,30 @@ def test_a_sheet_is_named(tmp_path: Path) -> None:
         open_file(path, ReadOptions(sheet="x"))
     with pytest.raises(InputError, match="nothing in it"):
         open_file(path, ReadOptions(sheet="empty"))
-    with pytest.raises(InputError, match=r"^--decimal must be left out for all but text"):
-        open_file(path, ReadOptions(decimal=","))
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|", ","])
+def test_a_sheet_is_not_cut_at_signs_in_its_cells(sign: str, tmp_path: Path) -> None:
+    path = save(tmp_path / "x.xlsx", [[f"größe{sign}b{sign}c", "y"], *([f"ü{sign}1{sign}2", k] for k in range(9))])
+    table = open_file(path, ReadOptions(id=f"größe{sign}b{sign}c"))
+    np.testing.assert_array_equal(table.values[:, 0], np.arange(9))
+    assert table.row_names is not None
+    assert table.row_names[0] == f"ü{sign}1{sign}2"
+    assert table.notes == ()
+    alone = open_file(save(tmp_path / "y.xlsx", [[f"a{sign}b"], [1.5], [2]]))
+    assert alone.feature_names is not None
+    assert alone.feature_names.tolist() == [f"a{sign}b"]
+    assert alone.notes == ()
+
+
+@pytest.mark.parametrize(("option", "value"), [("decimal", ","), ("sep", ";"), ("encoding", "latin-1")])
+def test_ways_of_writing_text_mean_nothing_for_sheets(option: str, value: str, tmp_path: Path) -> None:
+    path = save(tmp_path / "x.xlsx", [["größe", "b"], [1, 2]])
+    with pytest.raises(InputError, match=rf"^--{option} must be left out for all but text: got x\.xlsx$"):
+        open_file(path, ReadOptions(**{option: value}))
+    direct = excel.read_excel(path, ReadOptions(**{option: value}))
+    assert direct.feature_names is not None
+    assert direct.feature_names.tolist() == ["größe", "b"]
 
 
 def changed(path: Path, part: str, old: bytes, new: bytes) -> Path:

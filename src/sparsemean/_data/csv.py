@@ -97,9 +97,10 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     """Tell from the first lines what the columns are, and what stands between them unless options say so."""
     dialect = dialect_of(lines, usual, wanted)
     rows = [split(line, dialect.separator) for line in lines]
-    if len(rows[0]) == 1 and (other := next((sign for sign in SEPARATORS if sign in rows[0][0]), None)):
+    another = next((sign for sign in SEPARATORS if sign in rows[0][0]), None)
+    if wanted.sep is None and len(rows[0]) == 1 and another:
         rule = f"have {SEPARATORS.get(dialect.separator, dialect.separator)} between columns"
-        raise InputError("FILE", rule, f"{opened.name} with {SEPARATORS[other]}", f"--sep {quote(other)} says so")
+        raise InputError("FILE", rule, f"{opened.name} with {SEPARATORS[another]}", f"--sep {quote(another)} says so")
     written = rows[0]
     if dialect.decimal == ",":
         rows = [[cell.translate(SWAPPED) for cell in row] for row in rows]
