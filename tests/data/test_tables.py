@@ -149,6 +149,72 @@ def test_a_column_that_does_not_agree_is_refused(kind: str, tmp_path: Path) -> N
     assert "'odd'" in table.notes[0]
 
 
+WHICH = r"\(decimals or thousands: --decimal \. or --decimal , says which\)"
+THOUSANDS = {
+    "one group": (["999", "1.234", "12.345", "850"], [999, 1234, 12345, 850]),
+    "euros": (["999 €", "1.234 €", "12.345 €", "850 €"], [999, 1234, 12345, 850]),
+    "signs and gaps": (["-1.234", "", "NA", "100"], [-1234, np.nan, np.nan, 100]),
+    "round thousands": (["1.000", "100", "250.000", "+7.500"], [1000, 100, 250000, 7500]),
+    "quotes": (['"1.234"', '"999"', '" 2.000"', "5"], [1234, 999, 2000, 5]),
+}
+DECIMALS = {
+    "three in all": ["1.234", "2.345", "9.876", "123.456"],
+    "below one": ["0.123", "2.345", "999", "123.456"],
+    "fewer": ["1.5", "2.345", "999", "123.456"],
+    "more": ["1.5432", "2.345", "999", "123.456"],
+    "larger": ["1234.567", "2.345", "999", "123.456"],
+    "powers": ["1.234e2", "2.345", "999", "123.456"],
+    "small whole numbers": ["0", "2.345", "1", "123.456"],
+    "whole numbers with points": ["5.0", "2.345", "999", "123.456"],
+    "percent": ["1.5%", "2.345%", "999%", "123.456%"],
+}
+
+
+@pytest.mark.parametrize("kind", THOUSANDS)
+@pytest.mark.parametrize(("name", "sep"), [("x.csv", ";"), ("x.tsv", "\t"), ("x.txt", "|")])
+@pytest.mark.parametrize("at_once", [8_000_000, 10])
+def test_points_that_may_part_thousands_are_refused(
+    kind: str, name: str, sep: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv, "READ_AT_ONCE", at_once)
+    column, values = THOUSANDS[kind]
+    text = f"id{sep}Umsatz\n" + "".join(f"{k}{sep}{cell}\n" for k, cell in enumerate(column))
+    with pytest.raises(InputError, match=f"column 'Umsatz' {WHICH}"):
+        read(tmp_path, text, name, sep=sep)
+    np.testing.assert_array_equal(read(tmp_path, text, name, sep=sep, decimal=",").values[:, 1], values)
+    shown = np.array([cell.strip(' "€') for cell in column])
+    plain = np.where(np.isin(shown, ["", "NA"]), "nan", shown).astype(float)
+    np.testing.assert_array_equal(read(tmp_path, text, name, sep=sep, decimal=".").values[:, 1], plain)
+    dropped = read(tmp_path, text, name, sep=sep, drop_text=True)
+    assert dropped.shape == (4, 1)
+    assert "'Umsatz' (numbers, but for decimals or thousands" in dropped.notes[0]
+
+
+@pytest.mark.parametrize("kind", DECIMALS)
+def test_points_that_are_decimal_points_are_read(kind: str, tmp_path: Path) -> None:
+    text = "n\tx\n" + "".join(f"{100 * k}\t{cell}\n" for k, cell in enumerate(DECIMALS[kind]))
+    table = read(tmp_path, text, "x.tsv")
+    np.testing.assert_array_equal(table.values[:, 1], [float(cell.strip("%")) for cell in DECIMALS[kind]])
+    assert any("decimal points in 'x'" in note for note in table.notes) == (
+        kind in ("three in all", "small whole numbers")
+    )
+
+
+def test_one_column_can_say_what_points_are_in_another(tmp_path: Path) -> None:
+    table = read(tmp_path, "a;x\n0.5;999\n0.25;1.234\n")
+    np.testing.assert_array_equal(table.values[:, 1], [999, 1.234])
+    assert table.notes[1:] == (f"{dialect.AS_POINTS} in 'x'; --decimal , makes them thousands",)
+    assert read(tmp_path, "a;x\n0.5;9\n0.25;1.234\n").notes == ("read as text with semicolons between columns",)
+    with pytest.raises(InputError, match=r"'x' \(row 1: '1\.234\.567', which --decimal , reads\)"):
+        read(tmp_path, "a;x\n5;999\n7;1.234.567\n")
+
+
+def test_three_decimals_late_in_a_file_are_seen(tmp_path: Path) -> None:
+    text = "a;x\n" + "1;850\n" * 20_000 + "1;1.234\n"
+    with pytest.raises(InputError, match=f"column 'x' {WHICH}"):
+        read(tmp_path, text)
+
+
 def test_all_columns_of_text_are_named_and_dropped(tmp_path: Path) -> None:
     texts = {f"t{k}": ["x", "y"] * 30 for k in range(11)}
     text = FRAME.assign(**texts, day="2024-01-01").to_csv(index=False)

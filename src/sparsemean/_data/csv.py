@@ -266,7 +266,7 @@ class Text:
 
     def _begin(self, found: Heading, text: bytes) -> Refused:
         """Read the first lines below a heading, and return columns that hold no numbers."""
-        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect)
+        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.names))
         self.values = np.empty((self._most_lines(found), found.features.size))
         self.texts = [[] for _ in found.texts]
         return self._read_lines(found)
@@ -279,7 +279,7 @@ class Text:
         """Return the names of columns that hold no numbers, and what is to be said of each that is left out."""
         out = {}
         for column, (kind, where) in sorted(bad.items()):
-            numbers = np.isfinite(self._column(found, column)).sum() > self.numerals.n_words(column)
+            numbers = self.numerals.has_numbers(column)
             out[found.names[column]] = f"numbers, but for {where}" if numbers else kind.replace("text", "")
         return out
 
@@ -300,7 +300,7 @@ class Text:
             values, names = values[:, keep], None if names is None else names[keep]
             if not keep.any():
                 raise InputError("FILE", "have columns left to look at", f"none of {len(found.names)}")
-        kept = {column: found.names[column] for column in sorted(self.numerals.counts) if column not in bad}
+        kept = {column: found.names[column] for column in found.features.tolist() if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
         return Table(
@@ -369,7 +369,9 @@ class Text:
         spans = np.empty((self._most_lines(found), len(found.texts), 2), dtype=np.int64)
         while how == cells.NO_ROOM:
             room = self.values[self.rows :].view(np.uint64)
-            lines, done, n_odd, how = cells.read_lines(text[used:], found.dialect.byte, roles, room, spans, odd)
+            lines, done, n_odd, how = cells.read_lines(
+                text[used:], found.dialect.byte, roles, room, spans, odd, self.numerals.seen
+            )
             if n_odd:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read

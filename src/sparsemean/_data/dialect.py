@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.table import ReadOptions
+from sparsemean._kernels.cells import DIGITS, POINT, THREE, WHOLE
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean.errors import InputError
 
@@ -115,13 +116,15 @@ def _known(encoding: str) -> str:
 class Dialect:
     """What stands between columns and before decimals.
 
-    ``settled``: whether a comma with three digits after it, as in 1,234, can only part thousands.
+    ``settled``: whether a comma with three digits after it, as in 1,234, can only part thousands; ``points``: whether a
+    point, as in 1.234, may do so, for nobody said that it is a decimal point and no commas stand between columns.
     """
 
     separator: str
     decimal: str
     settled: bool
     judged: tuple[str, ...] = ()
+    points: bool = False
 
     @property
     def byte(self) -> int:
@@ -160,7 +163,8 @@ def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     if wanted.decimal is None and decimal == ",":
         judged.append("decimal commas")
     settled = wanted.decimal is not None or separator == "," or decimal == "," or points
-    return Dialect(separator, decimal, settled, tuple(judged))
+    doubted = wanted.decimal is None and separator != "," and decimal == "."
+    return Dialect(separator, decimal, settled, tuple(judged), doubted)
 
 
 def separator_called(name: str) -> str:
@@ -249,7 +253,7 @@ BLANKS = " \t\u00a0\u202f"
 class Style(NamedTuple):
     """How a cell is written: its unit, what parts thousands, whether that could be a decimal mark, or which word.
 
-    ``text`` has what no number is: "text" or "dates".
+    ``text`` has what no number is: "text" or "dates"; ``form`` how `kernels.cells` would call the digits.
     """
 
     unit: str = ""
@@ -258,6 +262,7 @@ class Style(NamedTuple):
     word: str = ""
     text: str = ""
     zero: bool = False
+    form: int = 0
 
 
 PLAIN = Style()
@@ -266,10 +271,18 @@ Meaning = tuple[float, int]
 
 
 class Numerals:
-    """What was made of the cells of each column that are not plain numbers."""
+    """What was made of the cells of each column that are not plain numbers, and whether points part thousands.
 
-    def __init__(self, dialect: Dialect) -> None:
+    Where `Dialect.points` leaves that open, a column is doubtful if all its points stand as in 1.234: after one to
+    three digits without a leading zero, before three. Two things speak for thousands: whole numbers of 100 and more in
+    the same column, as 999 beside 1.234, and that no number of the file has a point elsewhere, as 0.123 or 1.5. By
+    both a doubtful column is refused, by one it is read with a note. By neither it is read: three decimals are usual.
+    """
+
+    def __init__(self, dialect: Dialect, n_columns: int) -> None:
         self.dialect = dialect
+        self.seen = np.full(n_columns, 0 if dialect.points else POINT, dtype=np.uint8)
+        """What `kernels.cells` saw in each column."""
         self.known: dict[bytes, Meaning] = {}
         self.styles = [PLAIN]
         self.counts: dict[int, Counter[Style]] = {}
@@ -290,6 +303,7 @@ class Numerals:
         for key, place, count in sorted(zip(each.tolist(), at.tolist(), counts.tolist(), strict=True), key=_place):
             column, style = divmod(key, MOST_KNOWN)
             self.counts.setdefault(column, Counter())[self.styles[style]] += count
+            self.seen[column] |= self.styles[style].form
             if self.styles[style].text:
                 shown = self.dialect.as_written(cells[place])
                 hint = ", which --decimal , reads" if self._lacks_comma(shown) else ""
@@ -298,7 +312,8 @@ class Numerals:
 
     def _lacks_comma(self, cell: str) -> bool:
         """Whether a cell would be a number if decimals had commas."""
-        return self.dialect.decimal == "." and WITH_COMMA.fullmatch(cell[:LONGEST].strip(SIGNS)) is not None
+        digits = cell[:LONGEST].strip(SIGNS)
+        return self.dialect.decimal == "." and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
 
     def _learn(self, cell: bytes) -> Meaning:
         """Keep what a cell means."""
@@ -315,9 +330,10 @@ class Numerals:
         kinds = {column: {style.text for style in self.counts[column]} for column in self.first}
         return {column: ("text" if "text" in kinds[column] else "dates", self.first[column]) for column in kinds}
 
-    def n_words(self, column: int) -> int:
-        """Return how many cells of a column are words that stand for 1 or 0."""
-        return _n_words(self.counts[column])
+    def has_numbers(self, column: int) -> bool:
+        """Whether cells of a column are numbers, not words that stand for them."""
+        beside_signs = any(not style.text and not style.word for style in self.counts.get(column, ()))
+        return beside_signs or bool(self.seen[column] & DIGITS)
 
     def refused(self, values_of: Callable[[int], Floats]) -> dict[int, tuple[str, str]]:
         """Return, once all rows are read, columns that hold no numbers or numbers that are not all of one kind."""
@@ -325,7 +341,15 @@ class Numerals:
         for column, counts in self.counts.items():
             if column not in out and (why := self._disagreement(counts, values_of(column))):
                 out[column] = ("text", why)
+        for column in np.flatnonzero(self._signs_of_thousands() == 2).tolist():
+            out.setdefault(column, ("text", EITHER))
         return out
+
+    def _signs_of_thousands(self) -> npt.NDArray[np.int64]:
+        """Return how many things speak for points between thousands in each column, 0 where it is not doubtful."""
+        doubtful = self.seen & (THREE | POINT) == THREE
+        besides = self.seen & WHOLE > 0
+        return np.where(doubtful, besides + int(not np.any(self.seen & POINT)), 0)
 
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
         """Say what cells of a column do not agree about."""
@@ -340,7 +364,7 @@ class Numerals:
         if marked and (np.abs(values) >= 1000).sum() > sum(marked.values()):
             return "thousands set apart in some cells only"
         if marked and not self.dialect.settled and all(style.doubtful for style in marked):
-            return "decimals or thousands: --decimal . or --decimal , says which"
+            return EITHER
         return ""
 
     def notes(self, names: Mapping[int, str]) -> list[str]:
@@ -351,9 +375,14 @@ class Numerals:
                 for said in _said(style):
                     if name not in kinds.setdefault(said, []):
                         kinds[said].append(name)
-        return [f"{said} in {listed(columns)}" for said, columns in kinds.items()]
+        signs = self._signs_of_thousands()
+        doubtful = [name for column, name in names.items() if signs[column]]
+        points = [f"{AS_POINTS} in {listed(doubtful)}; --decimal , makes them thousands"] if doubtful else []
+        return [*(f"{said} in {listed(columns)}" for said, columns in kinds.items()), *points]
 
 
+EITHER = "decimals or thousands: --decimal . or --decimal , says which"
+AS_POINTS = "points, all before three digits, were read as decimal points"
 ALIKE = ({"yes", "no"}, {"yes"}, {"no"}, {"y", "n"})
 """Words that may make up a column. A single y or n is not enough: it may be a code."""
 
@@ -396,7 +425,7 @@ def meaning_of(cell: str, dialect: Dialect) -> tuple[float, Style]:
     """
     if cell.isascii() and "_" not in cell:
         try:
-            return float(cell), PLAIN
+            return float(cell), Style(form=POINT) if "." in cell else PLAIN  # too long for anything else
         except ValueError:
             pass
     if (value := WORDS.get(cell.lower())) is not None:
@@ -411,4 +440,8 @@ def meaning_of(cell: str, dialect: Dialect) -> tuple[float, Style]:
     sign = (found["sign"] + found["inner"]).replace("−", "-")
     value = float(sign + (digits.replace(mark, "") if mark else digits) + (found["power"] or ""))
     doubtful = mark == "," and digits.count(mark) == 1 and "." not in digits
-    return value, Style(found["before"] or found["after"], mark, doubtful, zero=value == 0)
+    if "." in digits:
+        form = THREE if IN_GROUPS.fullmatch(digits) and not found["power"] else POINT
+    else:
+        form = WHOLE if abs(value) >= 100 else 0
+    return value, Style(found["before"] or found["after"], mark, doubtful, zero=value == 0, form=form)

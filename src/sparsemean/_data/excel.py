@@ -42,9 +42,8 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
             sheet.reset_dimensions()  # what a file says of its size may make rows as long as it likes
             lines = Lines(sheet.iter_rows(values_only=True), opened)
-            table = Text(lines, opened).table(
-                replace(wanted, sep=",", decimal=".", encoding="utf-8")
-            )  # as `Lines` does
+            as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
+            table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 

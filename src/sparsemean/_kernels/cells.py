@@ -168,6 +168,11 @@ MEANT = {**dict.fromkeys(MISSING, np.nan), **dict.fromkeys(TRUE, 1.0), **dict.fr
 WORDS = np.array([int.from_bytes(word.encode(), "little") for word in MEANT], dtype=np.uint64)
 VALUES = np.array(list(MEANT.values())).view(np.uint64)
 NAN = VALUES[0]
+DIGITS, TRUTH, WHOLE, THREE, POINT = 1, 2, 4, 8, 16
+"""What a column was seen to hold: plain numbers, true or false, whole numbers of 100 and more, and points, those that
+may part thousands as in 1.234 apart from others."""
+ODD = -1
+"""What a cell holds that is neither a number nor known; 0 is for one without a value."""
 SPACE, TAB, LINE_FEED, RETURN, QUOTE = 32, 9, 10, 13, 34
 
 
@@ -224,21 +229,43 @@ def known_word(text: Arr, start: int, end: int) -> int:
 
 @compiled
 def read_cell(text: Arr, i: int, separator: int) -> Any:
-    """Return the bits of the number in the cell at ``i``, whether there is one, and find_cell's answers."""
+    """Return the bits of the number in the cell at ``i``, what it is, and find_cell's answers."""
     value, j, kind = read_number(text, i)
     if kind == DECIDED:
         j = past_spaces(text, j, separator)
         if text[j] == separator or text[j] == LINE_FEED or text[j] == RETURN:
-            return value, True, i, j, j
+            return value, DIGITS, i, j, j
     start, end, after = find_cell(text, i, separator)
     if start == end:
-        return NAN, True, start, end, after
+        return NAN, 0, start, end, after
     if text[i] == QUOTE:
         value, j, kind = read_number(text, past_spaces(text, start, separator))
         if kind == DECIDED and past_spaces(text, j, separator) == end:
-            return value, True, start, end, after
+            return value, DIGITS, start, end, after
     k = known_word(text, start, end)
-    return (NAN if k < 0 else VALUES[k]), k >= 0, start, end, after
+    if k < 0:
+        return NAN, ODD, start, end, after
+    return VALUES[k], TRUTH if k >= len(MISSING) else 0, start, end, after
+
+
+@compiled
+def form_of(text: Arr, i: int) -> int:
+    """Return how the number that begins at ``i`` is written: WHOLE, THREE, POINT or, for none of them, 0.
+
+    THREE has one to three digits without a leading zero before the point and three after it.
+    """
+    if text[i] == 45 or text[i] == 43:
+        i += 1
+    first, point = i, -1
+    while 48 <= text[i] <= 57 or text[i] == 46:
+        if text[i] == 46:
+            point = i
+        i += 1
+    power = text[i] == 69 or text[i] == 101
+    if point < 0:
+        return WHOLE if i - first > 2 and text[first] != 48 and not power else 0
+    grouped = 1 <= point - first <= 3 and text[first] != 48 and i - point == 4
+    return THREE if grouped and not power else POINT
 
 
 @compiled
@@ -250,7 +277,7 @@ def only_empty_lines(text: Arr, i: int) -> bool:
 
 
 @compiled
-def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr) -> Any:
+def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
     """Fill in lines until ``text``, which ends a line, or the room for them ends.
 
     Parameters
@@ -265,6 +292,8 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
         First and last byte of the text columns.
     odd
         Line, column, first and last byte of each cell that is neither a number nor known to be missing.
+    seen
+        What each column holds, to be added to; how numbers are written is looked at where none was a POINT.
 
     Returns
     -------
@@ -287,9 +316,16 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
             i = past_spaces(text, i, separator)
             role = roles[column]
             if role >= 0:
-                value, good, start, end, i = read_cell(text, i, separator)
+                value, what, start, end, i = read_cell(text, i, separator)
                 values[line, role] = value
-                if not good:
+                if what == DIGITS:
+                    what |= seen[column]
+                    if not what & POINT:
+                        what |= form_of(text, past_spaces(text, start, separator))
+                    seen[column] = what
+                elif what == TRUTH:
+                    seen[column] |= TRUTH
+                elif what == ODD:
                     odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = line, column, start, end
                     n_odd += 1
             else:
