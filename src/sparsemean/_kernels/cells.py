@@ -14,6 +14,9 @@ LEAST, MOST = -342, 308
 """Powers of ten that a double and 19 digits can need."""
 MOST_DIGITS = 19
 NOT_A_NUMBER, UNDECIDED, DECIDED = 0, 1, 2
+DIGITS, TRUTH, WHOLE, THREE, POINT = 1, 2, 4, 8, 16
+"""What a column was seen to hold: plain numbers, true or false, whole numbers of 100 and more, and points, those that
+may part thousands as in 1.234 apart from others."""
 LOW = np.uint64(0xFFFF_FFFF)
 HIDDEN = np.uint64(1 << 52)
 SIGN = np.uint64(1 << 63)
@@ -88,6 +91,13 @@ def read_number(text: Bytes, i: int) -> Any:
 
     ``text`` must hold something that is not part of a number after it, a line's end say.
     """
+    value, end, kind, _, _, _ = read_digits(text, i)
+    return value, end, kind
+
+
+@compiled
+def read_digits(text: Bytes, i: int) -> Any:
+    """Return what `read_number` does, and where digits begin, where a point is (-1: nowhere) and where they end."""
     sign, w, q, digits, cut = np.uint64(0), np.uint64(0), 0, 0, False
     if text[i] == 45 or text[i] == 43:
         sign = SIGN if text[i] == 45 else sign
@@ -108,15 +118,16 @@ def read_number(text: Bytes, i: int) -> Any:
         else:
             break
         i += 1
+    last = i
     if i - first - (point >= 0) == 0:
-        return sign, i, NOT_A_NUMBER
+        return sign, i, NOT_A_NUMBER, first, point, last
     if text[i] == 69 or text[i] == 101:
         j = i + 1
         negative = text[j] == 45
         if negative or text[j] == 43:
             j += 1
         if not 48 <= text[j] <= 57:
-            return sign, i, NOT_A_NUMBER
+            return sign, i, NOT_A_NUMBER, first, point, last
         power = 0
         while 48 <= text[j] <= 57:
             power = min(power * 10 + int(text[j]) - 48, 1_000_000)
@@ -124,11 +135,11 @@ def read_number(text: Bytes, i: int) -> Any:
         q += -power if negative else power
         i = j
     if w == 0:
-        return sign, i, DECIDED
+        return sign, i, DECIDED, first, point, last
     found = nearest_double(w, q)
     if found == 0 or (cut and nearest_double(w + np.uint64(1), q) != found):
-        return sign, i, UNDECIDED
-    return found | sign, i, DECIDED
+        return sign, i, UNDECIDED, first, point, last
+    return found | sign, i, DECIDED, first, point, last
 
 
 @compiled
@@ -168,9 +179,6 @@ MEANT = {**dict.fromkeys(MISSING, np.nan), **dict.fromkeys(TRUE, 1.0), **dict.fr
 WORDS = np.array([int.from_bytes(word.encode(), "little") for word in MEANT], dtype=np.uint64)
 VALUES = np.array(list(MEANT.values())).view(np.uint64)
 NAN = VALUES[0]
-DIGITS, TRUTH, WHOLE, THREE, POINT = 1, 2, 4, 8, 16
-"""What a column was seen to hold: plain numbers, true or false, whole numbers of 100 and more, and points, those that
-may part thousands as in 1.234 apart from others."""
 ODD = -1
 """What a cell holds that is neither a number nor known; 0 is for one without a value."""
 SPACE, TAB, LINE_FEED, RETURN, QUOTE = 32, 9, 10, 13, 34
@@ -228,44 +236,40 @@ def known_word(text: Arr, start: int, end: int) -> int:
 
 
 @compiled
-def read_cell(text: Arr, i: int, separator: int) -> Any:
-    """Return the bits of the number in the cell at ``i``, what it is, and find_cell's answers."""
-    value, j, kind = read_number(text, i)
+def form_of(text: Arr, first: int, point: int, last: int, end: int) -> int:
+    """Return what a column holds by a number that `read_digits` has read.
+
+    THREE has one to three digits without a leading zero before the point and three after it, and no power of ten.
+    """
+    if point < 0:
+        return DIGITS | WHOLE if last - first > 2 and last == end and text[first] != 48 else DIGITS
+    grouped = last - point == 4 and 1 <= point - first <= 3 and last == end and text[first] != 48
+    return DIGITS | THREE if grouped else DIGITS | POINT
+
+
+@compiled
+def read_cell(text: Arr, i: int, separator: int, known: int) -> Any:
+    """Return the bits of the number in the cell at ``i``, what a column holds by it, and find_cell's answers.
+
+    ``known``: what the column was seen to hold, for how a number is written adds nothing to a POINT.
+    """
+    value, j, kind, first, point, last = read_digits(text, i)
     if kind == DECIDED:
+        what = known if known & POINT and known & DIGITS else form_of(text, first, point, last, j)
         j = past_spaces(text, j, separator)
         if text[j] == separator or text[j] == LINE_FEED or text[j] == RETURN:
-            return value, DIGITS, i, j, j
+            return value, what, i, j, j
     start, end, after = find_cell(text, i, separator)
     if start == end:
         return NAN, 0, start, end, after
     if text[i] == QUOTE:
-        value, j, kind = read_number(text, past_spaces(text, start, separator))
+        value, j, kind, first, point, last = read_digits(text, past_spaces(text, start, separator))
         if kind == DECIDED and past_spaces(text, j, separator) == end:
-            return value, DIGITS, start, end, after
+            return value, form_of(text, first, point, last, j), start, end, after
     k = known_word(text, start, end)
     if k < 0:
         return NAN, ODD, start, end, after
     return VALUES[k], TRUTH if k >= len(MISSING) else 0, start, end, after
-
-
-@compiled
-def form_of(text: Arr, i: int) -> int:
-    """Return how the number that begins at ``i`` is written: WHOLE, THREE, POINT or, for none of them, 0.
-
-    THREE has one to three digits without a leading zero before the point and three after it.
-    """
-    if text[i] == 45 or text[i] == 43:
-        i += 1
-    first, point = i, -1
-    while 48 <= text[i] <= 57 or text[i] == 46:
-        if text[i] == 46:
-            point = i
-        i += 1
-    power = text[i] == 69 or text[i] == 101
-    if point < 0:
-        return WHOLE if i - first > 2 and text[first] != 48 and not power else 0
-    grouped = 1 <= point - first <= 3 and text[first] != 48 and i - point == 4
-    return THREE if grouped and not power else POINT
 
 
 @compiled
@@ -293,7 +297,7 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
     odd
         Line, column, first and last byte of each cell that is neither a number nor known to be missing.
     seen
-        What each column holds, to be added to; how numbers are written is looked at where none was a POINT.
+        What each column holds, to be added to.
 
     Returns
     -------
@@ -316,16 +320,12 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
             i = past_spaces(text, i, separator)
             role = roles[column]
             if role >= 0:
-                value, what, start, end, i = read_cell(text, i, separator)
+                value, what, start, end, i = read_cell(text, i, separator, seen[column])
                 values[line, role] = value
-                if what == DIGITS:
-                    what |= seen[column]
-                    if not what & POINT:
-                        what |= form_of(text, past_spaces(text, start, separator))
-                    seen[column] = what
-                elif what == TRUTH:
-                    seen[column] |= TRUTH
-                elif what == ODD:
+                if what >= 0:
+                    if what & ~seen[column]:
+                        seen[column] |= what
+                else:
                     odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2], odd[n_odd, 3] = line, column, start, end
                     n_odd += 1
             else:
