@@ -65,6 +65,12 @@ def test_gaps_errors_dates_and_empty_rows(tmp_path: Path) -> None:
     assert table.notes[0] == "1 cell(s) without a result, #DIV/0! first, were read as missing"
 
 
+def test_true_among_numbers_of_a_sheet_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.xlsx", [["a", "b"], [1.5, 1], [2, 2], [True, 3]])
+    with pytest.raises(InputError, match=r"text in column 'a' \(true and false besides other values\)"):
+        open_file(path)
+
+
 def test_a_sheet_is_named(tmp_path: Path) -> None:
     path = save(tmp_path / "x.xlsx", [["a", "b"], [1, 2]], second=[["c", "d"], [3, 4], [5, 6]], empty=[])
     table = open_file(path)

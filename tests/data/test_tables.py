@@ -123,6 +123,11 @@ DISAGREE = {
     "yes and true": ["yes", "True"],
     "a code": ["N", "N"],
     "yes and n": ["yes", "n"],
+    "true and numbers": ["3.5", "TRUE"],
+    "false and 1": ["False", "1"],
+    "true and 0": ["true", "0"],
+    "false and percent": ["5%", "FALSE"],
+    "true and infinite": ["true", "inf"],
 }
 
 
@@ -197,6 +202,17 @@ def test_points_that_are_decimal_points_are_read(kind: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(table.values[:, 1], [float(cell.strip("%")) for cell in DECIMALS[kind]])
     assert any("decimal points in 'x'" in note for note in table.notes) == (
         kind in ("three in all", "small whole numbers")
+    )
+
+
+def test_true_and_false_among_numbers_are_named(tmp_path: Path) -> None:
+    text = "temp,ok\n" + "3.5,NA\n" * 300 + "TRUE,false\n"
+    with pytest.raises(InputError, match=r"text in column 'temp' \(true and false besides other values\)"):
+        read(tmp_path, text)
+    table = read(tmp_path, text, drop_text=True)
+    assert table.notes == (
+        "a column of text left out, as asked for: 'temp' (numbers, but for true and false besides other values)",
+        "true and false were read as 1 and 0 in 'ok'",
     )
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Protocol
@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, listed, split
+from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, split
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
@@ -121,8 +121,6 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     watched = _watched(names, wanted, features)
     others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
     halves = tuple(islice((column for column in others if _is_halved(rest, column, len(names))), MOST_LOOKED_AT))
-    if not TRUE_OR_FALSE.isdisjoint(chain.from_iterable(rest)) and (words := _words_in(rest, names, features)):
-        notes = (*notes, f"true and false were read as 1 and 0 in {listed(words)}")
     spare = spare and features[-1] == len(names) - 1
     return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
 
@@ -131,16 +129,6 @@ def _is_halved(rows: list[list[str]], column: int, width: int) -> bool:
     """Whether a column has two values in some rows, gaps not counted, that are not both numbers."""
     found = {row[column] for row in rows if len(row) == width} - {"", *cells.MISSING}
     return len(found) == 2 and not all(NUMBER.fullmatch(cell) for cell in found)
-
-
-def _words_in(rows: list[list[str]], names: list[str], features: IntArray) -> list[str]:
-    """Return the features whose first cell in some rows that is no gap is true or false."""
-    out = []
-    for k in features:
-        found = (row[k] for row in rows if len(row) == len(names) and row[k] and row[k] not in cells.MISSING)
-        if next(found, "") in TRUE_OR_FALSE:
-            out.append(names[k])
-    return out
 
 
 def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
@@ -198,7 +186,6 @@ JUDGED_BY, MOST_BYTES = 100, 64_000
 """Lines by which a text is judged, and bytes of them: two are always looked at."""
 ODD_AT_ONCE = 32_768
 """Cells that are not plain numbers and are put off until that many are there."""
-TRUE_OR_FALSE = {*cells.TRUE, *cells.FALSE}
 SWAPPED = str.maketrans(",.", ".,")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.table import ReadOptions
-from sparsemean._kernels.cells import DIGITS, POINT, THREE, WHOLE
+from sparsemean._kernels.cells import DIGITS, POINT, THREE, TRUTH, WHOLE
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean.errors import InputError
 
@@ -232,7 +232,15 @@ AMOUNT = re.compile(
     re.ASCII,
 )
 """A number with a decimal point, a sign of money before or after it or a percent sign after it, thousands in groups."""
-MARKS = {",": "commas", "'": "apostrophes", "’": "apostrophes", " ": "spaces", "\u00a0": "spaces", "\u202f": "spaces"}
+MARKS = {
+    ",": "commas",
+    ".": "points",
+    "'": "apostrophes",
+    "’": "apostrophes",
+    " ": "spaces",
+    "\u00a0": "spaces",
+    "\u202f": "spaces",
+}
 MONTHS = "jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
@@ -341,6 +349,9 @@ class Numerals:
         for column, counts in self.counts.items():
             if column not in out and (why := self._disagreement(counts, values_of(column))):
                 out[column] = ("text", why)
+        for column in np.flatnonzero(self.seen & TRUTH).tolist():
+            if self.seen[column] & DIGITS or column in self.counts:
+                out.setdefault(column, ("text", "true and false besides other values"))
         for column in np.flatnonzero(self._signs_of_thousands() == 2).tolist():
             out.setdefault(column, ("text", EITHER))
         return out
@@ -372,13 +383,25 @@ class Numerals:
         kinds: dict[str, list[str]] = {}
         for column, name in names.items():
             for style in self.counts.get(column, ()):
-                for said in _said(style):
+                for said in self._said(style):
                     if name not in kinds.setdefault(said, []):
                         kinds[said].append(name)
+        if truths := [name for column, name in names.items() if self.seen[column] & TRUTH]:
+            kinds["true and false were read as 1 and 0"] = truths
         signs = self._signs_of_thousands()
         doubtful = [name for column, name in names.items() if signs[column]]
         points = [f"{AS_POINTS} in {listed(doubtful)}; --decimal , makes them thousands"] if doubtful else []
         return [*(f"{said} in {listed(columns)}" for said, columns in kinds.items()), *points]
+
+    def _said(self, style: Style) -> Iterable[str]:
+        if style.unit == "%":
+            yield "values are in percent, 12.3% being 12.3,"
+        elif style.unit:
+            yield f"values are amounts in {style.unit}"
+        if style.mark:
+            yield f"{MARKS[style.mark]} were read as standing between thousands"
+        if style.word:
+            yield "yes and no were read as 1 and 0"
 
 
 EITHER = "decimals or thousands: --decimal . or --decimal , says which"
@@ -393,17 +416,6 @@ def _n_words(counts: Mapping[Style, int]) -> int:
 
 def _place(entry: tuple[int, int, int]) -> int:
     return entry[1]
-
-
-def _said(style: Style) -> Iterable[str]:
-    if style.unit == "%":
-        yield "values are in percent, 12.3% being 12.3,"
-    elif style.unit:
-        yield f"values are amounts in {style.unit}"
-    if style.mark:
-        yield f"{MARKS[style.mark]} were read as standing between thousands"
-    if style.word:
-        yield "yes and no were read as 1 and 0"
 
 
 def listed(names: list[str]) -> str:
