@@ -205,6 +205,12 @@ def test_points_that_are_decimal_points_are_read(kind: str, tmp_path: Path) -> N
     )
 
 
+def test_what_parts_thousands_beside_decimal_commas_is_called_points(tmp_path: Path) -> None:
+    table = read(tmp_path, "a;x\n0,5;999\n0,25;1.234,5\n")
+    np.testing.assert_array_equal(table.values, [[0.5, 999], [0.25, 1234.5]])
+    assert table.notes[1:] == ("points were read as standing between thousands in 'x'",)
+
+
 def test_true_and_false_among_numbers_are_named(tmp_path: Path) -> None:
     text = "temp,ok\n" + "3.5,NA\n" * 300 + "TRUE,false\n"
     with pytest.raises(InputError, match=r"text in column 'temp' \(true and false besides other values\)"):

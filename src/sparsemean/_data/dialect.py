@@ -399,7 +399,7 @@ class Numerals:
         elif style.unit:
             yield f"values are amounts in {style.unit}"
         if style.mark:
-            yield f"{MARKS[style.mark]} were read as standing between thousands"
+            yield f"{MARKS[self.dialect.as_written(style.mark.encode())]} were read as standing between thousands"
         if style.word:
             yield "yes and no were read as 1 and 0"
 
