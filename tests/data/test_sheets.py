@@ -204,6 +204,30 @@ def test_tables_of_a_database(database: Path, monkeypatch: pytest.MonkeyPatch) -
     assert open_file("duckdb:///x.duckdb?users", ReadOptions(drop_text=True)).shape == (60, 5)
 
 
+def test_four_slashes_begin_at_the_root(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    below = here / str(database).lstrip("/")
+    below.parent.mkdir(parents=True)
+    with pytest.importorskip("duckdb").connect(str(below)) as made:
+        made.sql("CREATE TABLE users AS SELECT 7 AS a")
+    monkeypatch.chdir(here)
+    assert open_file(f"duckdb:///{database}?users", ReadOptions(drop_text=True)).shape == (60, 5)
+    assert open_file(f"duckdb://{database}?users").shape == (1, 1)
+    with pytest.raises(InputError, match=r"^FILE must be one file: got .* and /.*, its table with --dataset$"):
+        open_file(Path(f"duckdb:///{database}?users"))
+
+
+def test_a_name_that_two_tables_share_is_refused(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as made:
+        made.sql('CREATE SCHEMA "s.t"; CREATE TABLE "s.t".u AS SELECT 1 AS a')
+        made.sql('CREATE SCHEMA s; CREATE TABLE s."t.u" AS SELECT 2 AS a')
+    with pytest.raises(InputError, match=r"^--dataset must name one table: got 's\.t\.u', which several schemas have"):
+        open_file(tmp_path / "x.duckdb", ReadOptions(dataset="s.t.u"))
+    with pytest.raises(InputError, match=r"^--dataset must name one of several tables"):
+        open_file(tmp_path / "x.duckdb")
+
+
 def test_what_a_database_cannot_be_asked(database: Path) -> None:
     for dataset, line in ((None, "name one of several tables: got none"), ("other", "no view: got 'other'")):
         with pytest.raises(InputError, match=rf"^--dataset must .*{line}; x\.duckdb has o\.dd\.t\"t, users$"):

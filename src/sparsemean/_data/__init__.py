@@ -67,7 +67,7 @@ def as_table(X: Any, feature_names: Any = None) -> Table:
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     """Open a file by its ending, one of ``READERS``; ``-`` is comma-separated text on standard input."""
-    path = Path(path)
+    address, path = path, Path(path)
     if str(path) == "-":
         from sparsemean._data import csv
 
@@ -78,7 +78,7 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     if str(path).startswith(DATABASE):
         from sparsemean._data import databases
 
-        path, wanted = databases.located(str(path), wanted)
+        path, wanted = databases.located(address, wanted)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")

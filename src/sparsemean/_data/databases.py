@@ -25,8 +25,10 @@ TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE t
 """Views are left out: what they compute may be anything."""
 
 
-def located(address: str, wanted: ReadOptions) -> tuple[Path, ReadOptions]:
-    """Return the file and the table that an address means; its slashes may have been made one, as in paths.
+def located(address: str | Path, wanted: ReadOptions) -> tuple[Path, ReadOptions]:
+    """Return the file and the table that an address means: three slashes stand before a path from here, four from /.
+
+    A path makes one slash of them. Whether it is meant from here or from / is then told by what is there.
 
     Examples
     --------
@@ -34,9 +36,13 @@ def located(address: str, wanted: ReadOptions) -> tuple[Path, ReadOptions]:
     >>> path.name, wanted.dataset
     ('shop.db', 'orders')
     """
-    place, _, table = address.removeprefix(DATABASE).partition("?")
-    inside = Path(place.lstrip("/"))
-    path = inside if inside.exists() or not place.startswith("/") else Path("/", inside)
+    place, _, table = str(address).removeprefix(DATABASE).partition("?")
+    below = place.lstrip("/")
+    here, above = Path(below), Path("/", below)
+    slashes = len(place) - len(below)
+    if slashes == 1 and here.exists() and above.exists() and not here.samefile(above):
+        raise InputError("FILE", "be one file", f"{here} and {above}", "name the file itself, its table with --dataset")
+    path = here if slashes == 0 or (slashes < 4 and here.exists()) else above
     if table and wanted.dataset:
         raise InputError("--dataset", "be left out where the address names a table", repr(wanted.dataset))
     return path, replace(wanted, dataset=table or wanted.dataset)
@@ -75,12 +81,15 @@ def read_duckdb(path: Path, wanted: ReadOptions) -> Table:
 
 def _table(database: Any, name: str | None, opened: FileContext) -> str:
     """Return the table that is meant, as SQL writes it."""
-    tables = {_called(*row): ".".join(map(_quoted, row)) for row in database.sql(TABLES).fetchall()}
-    if name is None and len(tables) == 1:
+    rows = database.sql(TABLES).fetchall()
+    tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
+    if name is None and len(rows) == 1:
         return next(iter(tables.values()))
     has = f"{opened.name} has {list_names(sorted(tables)) or 'none'}"
     if name is None:
         raise InputError("--dataset", "name one of several tables", "none", has)
+    if sum(_called(*row) == name for row in rows) > 1:
+        raise InputError("--dataset", "name one table", f"{name!r}, which several schemas have", "rename one of them")
     if name not in tables:
         raise InputError("--dataset", "name a table of the database, no view", repr(name), has)
     return tables[name]
