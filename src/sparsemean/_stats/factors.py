@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import dropna, fillna, medians
+from sparsemean._stats.arrays import FOR_SCALE, dropna, fillna, medians, scales
 from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.row_scores import CLIP, FOR_SCALE, MOSTLY, scales
+from sparsemean._stats.row_scores import CLIP, MOSTLY
 from sparsemean._util.records import FloatArray
 
 LEAST_COLUMNS = 20
