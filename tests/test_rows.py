@@ -254,6 +254,16 @@ def test_entries_beyond_any_ratio() -> None:
     np.testing.assert_array_equal(screened(X, 5).suspects, [3])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e18, 1e30, float(np.finfo(np.float32).max), 1e300])
+def test_squares_that_overflow_warn_nobody(value: float) -> None:
+    X = np.random.default_rng(0).standard_normal((50, 40))
+    X[:3] = value
+    assert set(screen(X).suspects.tolist()) == {0, 1, 2}
+    X[:3] = np.where(np.arange(40) < 4, value, 1.0)
+    assert np.isfinite(screen(X).scores).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_a_handful_of_rows(n: int) -> None:
     result = screened(np.random.default_rng(0).standard_normal((n, 50)), 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemean._stats.arrays import FOR_SCALE, fillna, medians, scales, some_rows
 from sparsemean._stats.directions import (
+    REASONS,
     Flags,
     Judgement,
     Table,
@@ -145,9 +146,10 @@ def _scaled(values: FloatArray, clip: float) -> Table:
     used = np.flatnonzero(unit > 0)
     if used.size < unit.size:
         values, unit = values[:, used], unit[used]
-    with np.errstate(over="ignore"):  # what is too far to be divided is huge all the same
+    with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
         ratios = np.divide(values, unit, order="C").astype(np.float32)
-    if ratios.size and not np.isfinite(np.dot(ratios.ravel(), ratios.ravel())):
+        finite = np.isfinite(np.dot(ratios.ravel(), ratios.ravel()))
+    if not finite:
         np.clip(ratios, -HUGE, HUGE, out=ratios)
     clipped = np.flatnonzero(judging[used])
     scaled = np.clip(ratios if clipped.size == used.size else ratios.take(clipped, axis=1), -clip, clip)
@@ -179,6 +181,9 @@ def _judge_columns(table: Table, seen: Judgement) -> None:
     if p < 2:
         return
     far = far_values(np.abs(table.ratios))
+    # What is mostly zero, directions do not see: it is named for rows that they have found.
+    for at in np.flatnonzero(~seen.kept[far.row] & ~np.isin(far.column, table.judging)).tolist():
+        seen.reasons[far.row[at]] = (*seen.reasons[far.row[at]], int(table.columns[far.column[at]]))[:REASONS]
     counts = np.bincount(far.row, minlength=n)
     rows = np.flatnonzero(seen.kept & (counts >= no_coincidence(counts)))
     if not rows.size:
