@@ -227,6 +227,28 @@ def test_rows_in_another_order_get_the_same_scores() -> None:
     np.testing.assert_allclose(other.scores, plain.scores[order], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("n", [1500, 3000])
+@pytest.mark.parametrize("p", [10, 100])
+@pytest.mark.parametrize("noise", ["t 3", "gaps", "mostly zero"])
+def test_rows_of_long_tables_in_another_order_are_the_same_suspects(n: int, p: int, noise: str) -> None:
+    """Where all rows tell the scales and tails of columns, not a score depends on their order."""
+    for seed in range(2):
+        rng = np.random.default_rng((seed, n, p))
+        X = rng.standard_t(3, (n, p))
+        if noise == "mostly zero":
+            X = np.where(rng.random((n, p)) < 0.2, rng.lognormal(0, 1, (n, p)), 0.0)
+        few, by = (50, 2.0) if p == 100 else (4, 60.0)
+        X[:40, :few] += 300.0 if noise == "mostly zero" else by
+        if noise == "gaps":
+            X[rng.random((n, p)) < 0.1] = np.nan
+        order = rng.permutation(n)
+        plain, other = screen(X), screen(X[order])
+        assert plain.suspects.size >= 30
+        kinds = dict(zip(plain.suspects.tolist(), plain.kinds, strict=True))
+        assert dict(zip(order[other.suspects].tolist(), other.kinds, strict=True)) == kinds
+        np.testing.assert_allclose(other.scores, plain.scores[order], rtol=1e-3, atol=1e-3)
+
+
 def test_signs_do_not_matter_and_the_input_is_not_touched() -> None:
     before = DATA.copy()
     np.testing.assert_allclose(screened(-DATA, 25).scores, screened(DATA, 25).scores, rtol=1e-3, atol=1e-3)

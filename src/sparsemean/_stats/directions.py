@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from sparsemean._stats.arrays import some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TINY, TOGETHER_FROM, apart
 from sparsemean._util.records import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 ROUNDS = 10
 """Times that directions are looked for: bad rows may stand in the shadow of others that are farther off."""
@@ -137,11 +140,13 @@ def judge_tails(table: Table, seen: Judgement, *, kind: str, bound: float) -> No
     sizes = np.abs(ratios[:, :: -(-p // FOR_OWN)], order="C")
     sizes.partition(sizes.shape[1] // 2, axis=1)
     own = np.maximum(sizes[:, sizes.shape[1] // 2], np.float32(1))
-    wide: Single = np.clip(ratios / own[:, np.newaxis], -WIDE, WIDE).astype(np.float32)
-    tails = np.where(np.abs(wide) > TAIL, wide, np.float32(0))
+    wide: Single = np.divide(ratios, own[:, np.newaxis], dtype=np.float32)
+    np.clip(wide, -WIDE, WIDE, out=wide)
+    at = np.flatnonzero((wide > TAIL) | (wide < -TAIL))
+    tails = csr_array((wide.ravel()[at], at % p, np.searchsorted(at, np.arange(0, n * p + 1, p))), shape=(n, p))
     table = table._replace(scaled=wide)
     for _ in range(ROUNDS):
-        left = csr_array(tails * seen.kept[:, np.newaxis])
+        left = tails[seen.kept]
         met = (left.T @ left).toarray()
         np.fill_diagonal(met, 0.0)
         if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
@@ -186,7 +191,7 @@ def _signs(table: Table, bound: float) -> tuple[Single, float]:
     there = mean_square[count > 0]
     middle = float(np.median(there)) if there.size else 0.0
     spread = GAUSSIAN * float(np.median(np.abs(there - middle))) if there.size else 0.0
-    alone = math.sqrt(float(np.sum(np.var(scaled[some_rows(n)] ** 2, axis=0, dtype=np.float64)))) / p
+    alone = math.sqrt(float(np.sum(np.var(scaled[some_rows(n, p)] ** 2, axis=0), dtype=np.float64))) / p
     if spread <= OWN_SCALE * alone or not middle > 0:
         return scaled, bound
     length = np.sqrt(np.maximum(mean_square, SMALL**2 * middle))
@@ -245,7 +250,7 @@ def reasons_of_group(table: Table, rows: IntArray, common: Single) -> Reasons:
     return (table.features(columns[order]) for order in np.argsort(-more, axis=1, kind="stable"))
 
 
-def _leading(signs: Single, kept: Flags, gram: Single | None) -> Single:
+def _leading(signs: Single | csr_array, kept: Flags, gram: Single | None) -> Single:
     """Return the directions in which the kept rows vary most about their mean; ``gram`` is that of these rows."""
     weight = kept.astype(np.float32)
     total = np.float32(weight.sum())

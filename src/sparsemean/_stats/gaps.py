@@ -43,8 +43,6 @@ HEAVIEST = 1.0
 """Mean spacing of a tail just too heavy for a mean, in place of one more value: few values tell little of a tail."""
 MOST = 0.2
 """Share of the rows that may lie beyond a gap."""
-SOME = 500
-"""Rows that tell how the tails of columns fall."""
 LEANING = 6.0
 """Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
 TINY = 1e-12
@@ -113,10 +111,14 @@ def far_values(sizes: Single) -> FarValues:
     explain it: the mean spacing is that of values between `INNER` and `FAR`, as if all beyond were censored.
     """
     n, p = sizes.shape
-    place = np.flatnonzero(sizes.ravel() > FAR)
-    value = sizes.ravel()[place].astype(np.float64)
+    tail = np.flatnonzero(sizes.ravel() > INNER)
+    outer = sizes.ravel()[tail]
+    place = tail[outer > FAR]
+    value = outer[outer > FAR].astype(np.float64)
     if not place.size:
         return FarValues(place, place, value, value)
+    censored = np.log(np.minimum(outer, np.float32(FAR)) / np.float32(INNER))
+    exposure = np.bincount(tail % p, weights=censored, minlength=p)
     column = place % p
     order = np.argsort(column * FURTHER - np.log(value), kind="stable")
     row, column, value = place[order] // p, column[order], value[order]
@@ -125,14 +127,9 @@ def far_values(sizes: Single) -> FarValues:
     below = np.append(value[1:], FAR)
     below[last] = FAR
     spacing = np.log(value / below)
-    share = max(1, n // SOME)
-    inner = sizes[::share]
-    tail = np.flatnonzero(inner.ravel() > INNER)
-    censored = np.minimum(inner.ravel()[tail], np.float32(FAR))
-    exposure = np.bincount(tail % p, weights=np.log(censored / np.float32(INNER)), minlength=p)
-    m = np.bincount(tail % p, weights=censored < FAR, minlength=p)[column] + 1
+    m = np.bincount(tail[outer <= FAR] % p, minlength=p)[column] + 1
     # What lies beyond the gap says nothing of the tail before it.
-    before = np.maximum(exposure[column] - rank / share * math.log(FAR / INNER), 0.0) + HEAVIEST
+    before = np.maximum(exposure[column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST
     evidence = m * np.log1p(rank * spacing / before)
     gap = (spacing >= math.log(APART)) & (rank <= MOST * n) & (evidence > math.log(row.size / BY_CHANCE))
     cut = np.zeros(p, dtype=np.intp)

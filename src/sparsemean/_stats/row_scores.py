@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sparsemean._stats.arrays import FOR_SCALE, fillna, medians, scales, some_rows
+from sparsemean._stats.arrays import fillna, scales, some_rows
 from sparsemean._stats.directions import (
     REASONS,
     Flags,
@@ -135,8 +135,7 @@ def _scaled(values: FloatArray, clip: float) -> Table:
     """
     gaps = np.isnan(values)
     has = ~gaps if gaps.any() else None
-    some = values[some_rows(values.shape[0])]
-    unit = scales(some, 1) if has is None else medians(np.abs(some))
+    unit = scales(values[some_rows(*values.shape)], 1)
     judging = unit > 0
     if has is not None:
         judging &= has.mean(axis=0) >= MOSTLY
@@ -147,7 +146,8 @@ def _scaled(values: FloatArray, clip: float) -> Table:
     if used.size < unit.size:
         values, unit = values[:, used], unit[used]
     with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
-        ratios = np.divide(values, unit, order="C").astype(np.float32)
+        ratios = np.empty(values.shape, dtype=np.float32)
+        np.divide(values, unit, out=ratios, casting="same_kind")
         finite = np.isfinite(np.dot(ratios.ravel(), ratios.ravel()))
     if not finite:
         np.clip(ratios, -HUGE, HUGE, out=ratios)
@@ -165,10 +165,10 @@ def _scaled(values: FloatArray, clip: float) -> Table:
 def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
     """Return the median size of what is not zero in some columns; 0 for the others and where that is too little."""
     unit = np.zeros(values.shape[1])
-    sizes = np.abs(values[:: max(1, values.shape[0] // (4 * FOR_SCALE)), which])
-    told = np.count_nonzero(sizes, axis=0) >= NONZERO
-    sizes[sizes == 0] = np.nan
-    unit[np.flatnonzero(which)[told]] = medians(sizes[:, told])
+    columns = np.flatnonzero(which)
+    some = values[:, columns][some_rows(values.shape[0], columns.size)]
+    told = np.count_nonzero(some, axis=0) >= NONZERO
+    unit[columns[told]] = scales(np.where(some == 0, np.nan, some)[:, told], 1)
     return unit
 
 
