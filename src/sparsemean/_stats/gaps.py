@@ -23,7 +23,7 @@ BY_CHANCE = 0.1
 """Gaps expected where there are none, at most: along a direction, or in all columns of a table together."""
 TOGETHER_FROM = 3
 """Rows above a gap that are a group, at least: one or two are what a direction fitted to the data finds anywhere."""
-BELOW, LEAST_BELOW = 50, 10
+BELOW, LEAST_BELOW = 50, 5
 """Spacings below a gap that tell how the tail falls, at most and at least."""
 WIDTHS = (1, 2, 4, 8, 16)
 """Spacings that make a gap: a few values may lie in it."""
@@ -45,6 +45,8 @@ MOST = 0.2
 """Share of the rows that may lie beyond a gap."""
 LEANING = 6.0
 """Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
+ALIKE = 0.01
+"""Share of their size by which rows differ that are copies, at most: heavy users are alike, but by no means so much."""
 TINY = 1e-12
 
 
@@ -173,3 +175,14 @@ def leaning(x: Single) -> Flags:
     if agreement.sum() <= LEANING * math.sqrt(2 * float(np.sum(agreement**2))):
         return np.zeros(x.shape[0], dtype=bool)
     return np.asarray(agreement.sum(axis=1) > 0)
+
+
+def copies(x: Single) -> Flags:
+    """Say which of some rows are the same as two others at least, up to `ALIKE` of their size."""
+    size = np.abs(x).sum(axis=1, dtype=np.float64)
+    order = np.argsort(size, kind="stable")
+    near = np.abs(np.diff(x[order], axis=0)).sum(axis=1, dtype=np.float64) <= ALIKE * size[order[1:]]
+    three = np.flatnonzero(near[1:] & near[:-1])
+    same = np.zeros(x.shape[0], dtype=bool)
+    same[order[(three[:, np.newaxis] + np.arange(TOGETHER_FROM)).ravel()]] = True
+    return same

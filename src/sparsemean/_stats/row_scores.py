@@ -18,7 +18,7 @@ from sparsemean._stats.directions import (
     judge_tails,
     reasons_of_group,
 )
-from sparsemean._stats.gaps import MOST, apart, far_values, leaning, no_coincidence
+from sparsemean._stats.gaps import MOST, TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
 from sparsemean._util.records import FloatArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
@@ -120,6 +120,7 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
     sizes, worth = _sizes(table)
     _judge_leaning(table, seen, deviations(sizes, seen.kept, worth))
+    _judge_copies(table, seen, deviations(sizes, seen.kept, worth))
     _judge_columns(table, seen)
     _judge_size(table, seen, deviations(sizes, seen.kept, worth))
     return row_scores(seen.scores, seen.kinds, seen.reasons)
@@ -213,6 +214,16 @@ def _judge_leaning(table: Table, seen: Judgement, away: FloatArray) -> None:
     if leaning(table.scaled[rows]).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, reasons_of_group(table, rows, table.scaled[rows].sum(axis=0)))
+
+
+def _judge_copies(table: Table, seen: Judgement, away: FloatArray) -> None:
+    """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
+    rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
+    rows = rows[copies(table.ratios[rows])][: seen.room()]
+    if rows.size >= TOGETHER_FROM:
+        seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
+        order = np.argsort(-np.abs(table.ratios[rows]), axis=1, kind="stable")
+        seen.reject(rows, TOGETHER, map(table.features, order))
 
 
 def _judge_size(table: Table, seen: Judgement, away: FloatArray) -> None:
