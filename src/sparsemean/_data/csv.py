@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, split
+from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, split, swapped
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
@@ -103,7 +103,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
         raise InputError("FILE", rule, f"{opened.name} with {SEPARATORS[another]}", f"--sep {quote(another)} says so")
     written = rows[0]
     if dialect.decimal == ",":
-        rows = [[cell.translate(SWAPPED) for cell in row] for row in rows]
+        rows = [[swapped(cell.encode()) for cell in row] for row in rows]
     first, *rest = rows
     named = _is_header(first) if wanted.header is None else wanted.header
     names = written if named else [str(column) for column in range(len(first))]
@@ -186,7 +186,6 @@ JUDGED_BY, MOST_BYTES = 100, 64_000
 """Lines by which a text is judged, and bytes of them: two are always looked at."""
 ODD_AT_ONCE = 32_768
 """Cells that are not plain numbers and are put off until that many are there."""
-SWAPPED = str.maketrans(",.", ".,")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 

@@ -147,7 +147,12 @@ class Dialect:
 
     def as_written(self, cell: bytes) -> str:
         """Return a cell of a canonical text as it stands in the file."""
-        return (cell if self.decimal == "." else cell.translate(SWAP)).decode(errors="replace")
+        return cell.decode(errors="replace") if self.decimal == "." else swapped(cell)
+
+
+def swapped(cell: bytes) -> str:
+    """Return a cell with commas for points, and points for commas."""
+    return cell.translate(SWAP).decode(errors="replace")
 
 
 def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
