@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, IntArray
 
 Single = npt.NDArray[np.float32]
@@ -41,8 +42,10 @@ FURTHER = 100.0
 """More than the logarithms of values differ: it keeps columns apart where values of all of them are sorted at once."""
 HEAVIEST = 1.0
 """Mean spacing of a tail just too heavy for a mean, in place of one more value: few values tell little of a tail."""
-MOST = 0.2
-"""Share of the rows that may lie beyond a gap."""
+SHARED = 6.0
+"""Values by which the tails of all columns together speak in each: one mostly zero has too few of its own."""
+SURELY = 3.0
+"""Standard deviations of a number of far values beyond which a row has unusually many."""
 LEANING = 6.0
 """Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
 ALIKE = 0.01
@@ -129,11 +132,16 @@ def far_values(sizes: Single) -> FarValues:
     below = np.append(value[1:], FAR)
     below[last] = FAR
     spacing = np.log(value / below)
-    m = np.bincount(tail[outer <= FAR] % p, minlength=p)[column] + 1
+    m = np.bincount(tail[outer <= FAR] % p, minlength=p)[column] + 1 + SHARED
     # What lies beyond the gap says nothing of the tail before it.
     before = np.maximum(exposure[column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST
+    # Nor do rows with far values in many columns say anything of what the tails have in common.
+    counts = np.bincount(place // p, minlength=n)
+    usual = float(np.median(counts))
+    spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tail // p]
+    before += SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
     evidence = m * np.log1p(rank * spacing / before)
-    gap = (spacing >= math.log(APART)) & (rank <= MOST * n) & (evidence > math.log(row.size / BY_CHANCE))
+    gap = (spacing >= math.log(APART)) & (rank <= MOST_ALLOWED * n) & (evidence > math.log(row.size / BY_CHANCE))
     cut = np.zeros(p, dtype=np.intp)
     np.maximum.at(cut, column[gap], rank[gap])
     at = np.flatnonzero(gap & (rank == cut[column]))

@@ -18,7 +18,8 @@ from sparsemean._stats.directions import (
     judge_tails,
     reasons_of_group,
 )
-from sparsemean._stats.gaps import MOST, TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
+from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
@@ -83,21 +84,24 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
 
     Columns are divided by their median absolute value. Suspects are of three kinds:
 
-    - *off together*: at least three rows that stand apart from all others, on one side along a direction that they have
-      in common (columns clipped, so that heavy tails in them are harmless), or by their size and lean to one side, or
-      by far values in the same columns. ``aligned`` is their number.
+    - *off together*: at least three rows that stand apart from all others on one side along a direction that they have
+      in common (columns clipped, so that heavy tails in them are harmless), or that are large copies of each other; at
+      least ten that stand apart by their size, or have far values in the same columns, and lean to the same side: fewer
+      agree by chance too often. ``aligned`` is their number.
     - *far in a few columns*: a row with values beyond gaps that the tails of their columns do not explain, in more
       columns than by coincidence; one far value makes no suspect. Columns that are mostly zero count here.
-    - *large throughout*: a row whose sum of squares is beyond `limit`. Where rows have scales of their own, or some
-      users do more of everything, these are good rows: they are listed last and not among ``aligned``.
+    - *large throughout*: a row whose sum of squares is beyond `limit`, or one with far values that is large in most
+      columns. Where rows have scales of their own, or some users do more of everything, these are good rows: they are
+      listed last and not among ``aligned``.
 
-    A row is listed for what it shows. Of the first two kinds at most one good row is expected, whatever the tails of
+    A row is listed for what it shows. Of the first two kinds at most one good row is expected, also with heavy tails in
     the columns, rows with scales of their own and common factors; ``most`` of these two are listed, by default a fifth
-    of the rows. To stand apart takes a gap in the tail, see `gaps`, and more rows above it than in it: a skewed factor
-    as the activity of users has a long tail, but no gap.
+    of the rows. To stand apart takes a gap in the tail, see `gaps`, and rows that lie denser above it than in it: a
+    skewed factor as the activity of users has a long tail, but no gap.
 
-    Directions are the leading eigenvectors of the rows that are left, so that nothing depends on a seed. Where lengths
-    of rows are spread wider than independent columns make them, rows are divided by their length first: then no row has
+    Directions are the leading eigenvectors of the rows that are left, so that nothing depends on a seed; up to
+    `arrays.ALL_VALUES` nothing depends on the order of rows either, beyond, a sample of them tells scales. Where
+    lengths of rows are spread wider than independent columns make them, rows are divided by their length first: then no row has
     more leverage than another. Of sums of squares the cube root is judged: it is close to normal also where columns
     depend on each other and the sum is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
 
@@ -113,7 +117,7 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     (8, [0, 1, 2, 3, 4, 5, 6, 7], {'off together'})
     """
     n = values.shape[0]
-    seen = Judgement(np.zeros(n), np.ones(n, dtype=bool), int(MOST * n) if most is None else most)
+    seen = Judgement(np.zeros(n), np.ones(n, dtype=bool), int(MOST_ALLOWED * n) if most is None else most)
     table = _scaled(values, clip)
     # Rows off together come first, or they would go as large ones and not count as aligned.
     judge_directions(table, seen, kind=TOGETHER, bound=limit(n))
