@@ -101,9 +101,9 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
 
     Directions are the leading eigenvectors of the rows that are left, so that nothing depends on a seed; up to
     `arrays.ALL_VALUES` nothing depends on the order of rows either, beyond, a sample of them tells scales. Where
-    lengths of rows are spread wider than independent columns make them, rows are divided by their length first: then no row has
-    more leverage than another. Of sums of squares the cube root is judged: it is close to normal also where columns
-    depend on each other and the sum is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
+    lengths of rows are spread wider than independent columns make them, rows are divided by their length first: then no
+    row has more leverage than another. Of sums of squares the cube root is judged: it is close to normal also where
+    columns depend on each other and the sum is one of few independent terms (Wilson and Hilferty 1931, PNAS 17).
 
     What is missing (NaN) says nothing of a row. Places and sums of squares are taken relative to what a row has, so
     that having much or little makes no row suspect; one that has nothing scores 0.
