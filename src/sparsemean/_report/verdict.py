@@ -50,6 +50,10 @@ class Several(Protocol):
         ...
 
 
+SHOWING = 80
+"""Rows from which on a few bad ones that are far off show nearly always."""
+
+
 def verdict(
     result: Estimate | Several, names: Names | None = None, *, row_names: Sequence[Any] | None = None
 ) -> tuple[str, ...]:
@@ -186,7 +190,8 @@ def condition(estimate: Estimate, names: Names | None) -> str:
         least = f"no more than {_any(estimate, names)} are bad" if plan.bad_rows else f"no {unit} is bad"
         return f"provided that {least}, although more look it"
     if not plan.bad_rows:
-        return f"provided that no {unit} is bad: none {like[0]}"
+        doubt = "" if plan.n_units >= SHOWING else f", though among so few {unit}s bad ones may not show"
+        return f"provided that no {unit} is bad: none {like[0]}{doubt}"
     if names is not None:
         return f"provided that no more {unit}s are bad than {like[1]}: {_any(estimate, names)}"
     which = f"the {plan.bad_rows:,} that {like[1]}" if plan.bad_rows > 1 else "the one that looks bad"

@@ -40,12 +40,16 @@ APART = 2.0
 """Ratio of neighbouring values that is a gap in the tail of a column, at least."""
 FURTHER = 100.0
 """More than the logarithms of values differ: it keeps columns apart where values of all of them are sorted at once."""
+TELLING = 40
+"""Values that tell how a tail falls, at most: more would tell ever more exactly of a power that it has not."""
 HEAVIEST = 1.0
 """Mean spacing of a tail just too heavy for a mean, in place of one more value: few values tell little of a tail."""
 SHARED = 6.0
 """Values by which the tails of all columns together speak in each: one mostly zero has too few of its own."""
 SURELY = 3.0
 """Standard deviations of a number of far values beyond which a row has unusually many."""
+ONE_WAY = 0.9
+"""Mean cosine with the others of rows that go one way, however few they are."""
 LEANING = 6.0
 """Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
 ALIKE = 0.01
@@ -140,7 +144,8 @@ def far_values(sizes: Single) -> FarValues:
     usual = float(np.median(counts))
     spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tail // p]
     before += SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
-    evidence = m * np.log1p(rank * spacing / before)
+    told = np.minimum(m, TELLING)
+    evidence = told * np.log1p(rank * spacing * m / (before * told))
     gap = (spacing >= math.log(APART)) & (rank <= MOST_ALLOWED * n) & (evidence > math.log(row.size / BY_CHANCE))
     cut = np.zeros(p, dtype=np.intp)
     np.maximum.at(cut, column[gap], rank[gap])
@@ -181,7 +186,8 @@ def leaning(x: Single) -> Flags:
     agreement = np.asarray(x @ x.T, dtype=np.float64)
     np.fill_diagonal(agreement, 0.0)
     if agreement.sum() <= LEANING * math.sqrt(2 * float(np.sum(agreement**2))):
-        return np.zeros(x.shape[0], dtype=bool)
+        alike = agreement.sum(axis=1) > ONE_WAY * (x.shape[0] - 1)  # few rows, but all of them agree in nearly all
+        return np.asarray(alike & (np.sum(alike) >= TOGETHER_FROM))
     return np.asarray(agreement.sum(axis=1) > 0)
 
 

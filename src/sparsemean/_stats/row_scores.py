@@ -29,6 +29,8 @@ CLIP = 3.0
 """In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
+STEP = 1.0
+"""Deviations of size by which rows that are large together stand apart from all others, at least."""
 THROUGHOUT = 2.0
 """Median size of a row's values, in those of their columns, beyond which it is large throughout."""
 MOSTLY = 0.5
@@ -200,7 +202,8 @@ def _judge_columns(table: Table, seen: Judgement) -> None:
     for i, j in zip(far.row[order].tolist(), far.column[order].tolist(), strict=True):
         if i in why:
             why[i].append(j)
-    large = np.median(np.abs(table.ratios[rows]), axis=1) > THROUGHOUT
+    # Rows with scales of their own are as large in every column as its tail lets them be, and not beyond gaps in most.
+    large = (np.median(np.abs(table.ratios[rows]), axis=1) > THROUGHOUT) & (2 * counts[rows] < p)
     few = rows[~large]
     few = few[np.argsort(-scores[few], kind="stable")][: seen.room()]
     sides = np.zeros((few.size, p), dtype=np.float32)
@@ -214,6 +217,10 @@ def _judge_columns(table: Table, seen: Judgement) -> None:
 def _judge_leaning(table: Table, seen: Judgement, away: FloatArray) -> None:
     """Reject rows that stand apart by their size and lean to the same side."""
     rows = apart(away, seen.kept, limit(away.size))
+    others = seen.kept.copy()
+    others[rows] = False
+    if not rows.size or away[rows].min() - away[others].max(initial=0.0) < STEP:
+        return  # sizes of clipped rows crowd at their upper end: what lies there lies beyond no real gap
     rows = rows[: seen.room()]
     if leaning(table.scaled[rows]).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
