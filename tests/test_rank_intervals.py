@@ -154,3 +154,10 @@ def test_two_values_have_no_interval() -> None:
     found = sparse_mean(X, null=3.0, contamination=0)
     assert np.isnan(found.intervals).all()
     assert any("no interval" in message and 'target="mean"' in message for message in found.status.messages)
+
+
+def test_ends_of_values_at_both_ends_of_what_a_number_can_be() -> None:
+    """Their difference overflows, and between the smallest two numbers there is none: neither may go on for ever."""
+    for x in (np.repeat((-1.7e308, 1.7e308), (40, 60)), np.repeat((0.0, 5e-324), (40, 60)), np.full(100, -1.7e308)):
+        ends = by_ranks(x[:, np.newaxis], error=0.05, bad_rows=0, n_rows=100, alternative="two-sided")
+        assert not np.isnan(ends).any()

@@ -223,7 +223,9 @@ def lower_ends(x: Arr, caps: Arr, needed: Arr, out: Arr) -> None:
             continue
         least = CLOSE * max(abs(low), abs(high), x[n - 1 - n // 4] - x[n // 4])
         while high - low > least:
-            middle = low + 0.5 * (high - low)
+            middle = 0.5 * low + 0.5 * high
+            if not low < middle < high:
+                break  # no number lies between
             if sum_above(x, middle, caps[k]) >= needed[k]:
                 low = middle
             else:
