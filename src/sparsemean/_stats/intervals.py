@@ -159,7 +159,9 @@ def joint(each: FloatArray) -> FloatArray:
     does; where none does, all that any of them holds.
     """
     low, high = each[0].max(), each[1].min()
-    if high - low >= COMMON * (each[1] - each[0]).min() or not np.isfinite(high - low):
+    with np.errstate(over="ignore"):  # ends may be infinitely far apart
+        width, shortest = high - low, (each[1] - each[0]).min()
+    if width >= COMMON * shortest or not np.isfinite(width):
         return np.array((low, high))
     beyond = np.maximum(each[0], -each[1])
     if beyond.max() > 0:
