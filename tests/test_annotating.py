@@ -92,7 +92,7 @@ def test_everything_found_is_there_and_the_rest_unchanged(path: Path) -> None:
     assert estimate.rows.suspects.size
     said = adata.uns["sparsemean"]
     assert json.loads(said["json"])["seed"] == estimate.seed
-    assert (said["contamination"], said["level"], said["selection"]) == (0.05, 0.05, "fwer")
+    assert (said["contamination"], said["level"], said["selection"]) == (estimate.plan.contamination, 0.05, "fwer")
     assert path.read_bytes() == before
     assert path.with_name("out.h5ad").stat().st_size < 2 * len(before)  # what was reserved was cut off again
 

@@ -106,7 +106,7 @@ def test_nothing_selected_is_status_0_and_said(tmp_path: Path, capsys: pytest.Ca
 BAD = [
     (["fit", "missing.npy"], "FILE must be an existing file: got"),
     (["fit", "{csv}", "--id", "user", "-e", "0.7"], "contamination must be 'auto' or a number in [0, 0.5): got 0.7"),
-    (["fit", "{csv}", "-e", "lots"], "Invalid value for '-e' / '--contamination': 'lots' is not a valid float."),
+    (["fit", "{csv}", "-e", "lots"], "--contamination must be auto, a share as 0.05 or 5%"),
     (["fit", "{csv}", "--id", "user", "--n-buckets", "some"], "n_buckets must be 'paper', 'theory' or an integer"),
     (["fit", "{csv}", "--id", "user", "--n-buckets", "-4"], "n_buckets must be 'paper', 'theory' or an integer"),
     (["fit", "{csv}", "--frobnicate"], "No such option '--frobnicate'."),

@@ -111,7 +111,7 @@ def test_sparse_blocks_with_gaps_are_filled_in_a_few_columns_at_a_time() -> None
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 40)) < 0.7, 0.0, rng.standard_normal((300, 40)) + (np.arange(40) < 2) * 3.0)
     X = with_gaps(X, 0.1)
-    found = fit(Table(Pieces(sparse.csc_array(X), "columns")), missing="omit", random_state=0)
+    found = fit(Table(Pieces(sparse.csc_array(X), "columns")), missing="omit", contamination=0.05, random_state=0)
     assert_same(found, omit(X, contamination=0.05))
 
 

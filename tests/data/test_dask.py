@@ -60,7 +60,7 @@ def test_only_what_is_asked_for_is_computed(X: Any) -> None:
     table.source.take(np.array([0, 9, 25]))
     assert sorted(computed) == [(0, 0), (0, 2), (1, 0), (1, 2)]
     computed.clear()
-    est = SparseMean(test="buckets", random_state=0, refine=None, screen_rows=False).fit(array)
+    est = SparseMean(0.05, test="buckets", random_state=0, refine=None, screen_rows=False).fit(array)
     everything = [(i, j) for i in range(2) for j in range(7)]
     assert sorted(computed) == sorted(everything + [(i, 0) for i in range(2)])  # once, and the support's once more
     computed.clear()

@@ -23,7 +23,6 @@ AT_NULL = "as many of their values are equal"
 DEPENDENT = "LOOK DEPENDENT"
 """What rows do whose neighbours are alike: then nothing holds."""
 NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes from the same data: give scale="
-LABELS_ONLY = "of sparse data only labels are looked at for bad rows: rows that are off in other ways do not show"
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 
@@ -82,11 +81,6 @@ def skipped(table: Table, constant: IntArray) -> list[str]:
     if not constant.size:
         return []
     return [f"{constant.size} column(s) hold one value only and were left out: {named(table, constant)}"]
-
-
-def of_sparse(table: Table) -> list[str]:
-    """Say that rows of sparse data are judged by their labels alone."""
-    return [LABELS_ONLY] if table.source.sparse else []
 
 
 def flat(table: Table, features: IntArray) -> list[str]:

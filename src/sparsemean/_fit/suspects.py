@@ -29,12 +29,9 @@ ELSEWHERE = 2
 def rows_off(design: Design) -> RowScores:
     """Judge rows by how they lie about the medians of a label, in up to `MOST_COLUMNS` columns.
 
-    It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off. Sparse
-    data are not judged: where most values are zero, so is the median, and nothing is far from it.
+    It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off.
     """
     source, (n, d) = design.table.source, design.table.shape
-    if source.sparse:
-        return row_scores.trust_all(n)
     most = min(d, MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
     columns = np.unique(np.linspace(0, d - 1, most).round().astype(np.intp))
     values = source.take(columns)

@@ -342,7 +342,7 @@ def _estimate(
     intervals[flat] = np.nan
     return one_sample.build_estimate(
         plan, strength(test), member, table=table, began=began,
-        notes=(*design.notes, *decided.notes, *messages.of_sparse(table), *of_test, *messages.flat(table, flat)),
+        notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=rows, labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,

@@ -466,11 +466,12 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
         near = near and (w[f] - mean) * (w[f] - mean) < NEAR * NEAR * variance
         many, surplus = (SEVERAL, ROUGHLY) if near else (MANY, ROUNDING)
         inside = halves and not bound and strata == 1 and A[f, 0] < rows  # each lump is doubled by itself
-        doubled = halves and not inside and not bound
-        if not bound:
-            value = log_beyond(n1[f], n2[f], A[f], w[f], 1, inside, many, scratch, lanes)
-            out[f] = min(out[f], value + surplus + (LOG_2 if doubled else 0.0))
-        for look in range(3 if bound or doubled else 0):
-            below = max(1, int(min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))))
-            value = log_beyond(n1[f], n2[f], A[f], w[f] - below, 2, False, many, scratch, lanes)
-            out[f] = min(out[f], value + surplus - math.log(below))
+        factor = LOG_2 if halves and not inside and not bound else 0.0
+        for look in range(3 if bound else 1):
+            below = min(BELOW[look] * variance / (w[f] - mean), FARTHEST * math.sqrt(variance))
+            below = max(1, int(below)) if bound else 0
+            value = log_beyond(
+                n1[f], n2[f], A[f], w[f] - below, 2 if bound else 1, inside, many, scratch, lanes
+            )  # fmt: skip
+            value += surplus + factor - (math.log(below) if bound else 0.0)
+            out[f] = min(out[f], value)

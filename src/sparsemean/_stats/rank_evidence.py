@@ -388,17 +388,14 @@ class RankEvidence:
                 first, last = np.searchsorted(rising, (start, start + test.n_features))
                 features = rising[first:last] - start
             start += test.n_features
-            out.append(
-                test.log_p(
-                    bad,
-                    side=self.side,
-                    missing=self.missing,
-                    more=more,
-                    goal=goal,
-                    features=features,
-                    n_threads=n_threads,
-                )
-            )
+            options: dict[str, Any] = {
+                "side": self.side, "missing": self.missing, "goal": goal, "features": features, "n_threads": n_threads,
+            }  # fmt: skip
+            found = test.log_p(bad, more=more, **options)
+            if isinstance(test, RankTest) and test.counts.shape[1] > 1 and (more or any(bad)):
+                # Within strata the bound for bad rows may be less than twice the exact tail without any.
+                found = np.maximum(found, test.log_p((0, 0), more=0, **options))
+            out.append(found)
         joined = np.concatenate(out)
         if order is None:
             return joined
