@@ -18,8 +18,6 @@ from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, P
 
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
-RUN = 32
-"""Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,15 +136,6 @@ class FitData:
         np.add.at(counts, self.units, ~gaps)
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts)
-
-    def sample(self, most: int, rng: np.random.Generator) -> IntArray:
-        """Return about ``most`` columns, all where there are no more, in runs drawn at random."""
-        d = self.plan.n_features
-        if d <= most:
-            return np.arange(d)
-        strata = np.linspace(0, d - RUN, most // RUN + 1)
-        first = rng.uniform(strata[:-1], strata[1:]).astype(np.intp)
-        return np.unique(first[:, np.newaxis] + np.arange(RUN))
 
     def keep(self, columns: IntArray) -> FitData:
         """Keep ``columns`` too, read now; not if they lie in memory or are too many to hold."""

@@ -20,6 +20,8 @@ MOST_COLUMNS = 1024
 """Columns off the support that rows are judged by, sampled where there are more."""
 MOST_VALUES = 8_000_000
 """Values that are held for it at a time, 64 MB: of many rows fewer columns are read."""
+RUN = 32
+"""Neighbouring columns that are read together when columns are sampled: single ones would touch as much memory."""
 LEAST_COLUMNS = 32
 """Columns that are read however many rows there are: `row_scores.FOR_SIZE` of them are needed to judge a row's size."""
 ON_SUPPORT = 6.0
@@ -64,15 +66,22 @@ def screening_columns(data: FitData) -> IntArray:
 
     They do not depend on the seed, so that neither do the suspects.
     """
-    if not data.plan.screen_rows:
-        return np.empty(0, dtype=np.intp)
-    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // data.plan.n_rows))
-    return data.sample(most, np.random.default_rng(0))
+    return sample_columns(*data.table.shape) if data.plan.screen_rows else np.empty(0, dtype=np.intp)
 
 
-def _most(plan: Plan) -> int:
+def sample_columns(n: int, d: int) -> IntArray:
+    """Return the columns, of d with n rows each, that rows are judged by: all of a few, else runs of neighbours."""
+    most = min(MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
+    if d <= most:
+        return np.arange(d)
+    strata = np.linspace(0, d - RUN, most // RUN + 1)
+    first = np.random.default_rng(0).uniform(strata[:-1], strata[1:]).astype(np.intp)
+    return np.unique(first[:, np.newaxis] + np.arange(RUN))
+
+
+def most_listed(n_units: int) -> int:
     """Return how many units may be listed as bad: fewer than half of them. More than a fifth are not allowed for."""
-    return (plan.n_units - 1) // 2
+    return (n_units - 1) // 2
 
 
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
@@ -86,7 +95,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     values = data.values(columns) if about is None else data.values(columns) - about[columns]
-    of_units = row_scores.screen(values, most=_most(plan))
+    of_units = row_scores.screen(values, most=most_listed(plan.n_units))
     kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
@@ -116,7 +125,7 @@ def screen_on_support(
         return before
     residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
-    room = _most(data.plan) - (data.plan.n_units - before.kept.size)
+    room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
     of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip)
     rows = _of_rows(data, of_kept, units=before.kept, features=support)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)

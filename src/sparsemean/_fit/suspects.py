@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._fit.screening import LEAST_COLUMNS, MOST_COLUMNS, MOST_VALUES
+from sparsemean._fit.screening import most_listed, sample_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.families import FamilyMember
@@ -27,17 +28,15 @@ ELSEWHERE = 2
 
 
 def rows_off(design: Design) -> RowScores:
-    """Judge rows by how they lie about the medians of a label, in up to `MOST_COLUMNS` columns.
+    """Judge rows by how they lie about the medians of a label, in the columns that one sample is judged by.
 
     It is the label whose medians are nearest: a row with a wrong label is at home in another group, and not off.
     """
-    source, (n, d) = design.table.source, design.table.shape
-    most = min(d, MOST_COLUMNS, max(LEAST_COLUMNS, MOST_VALUES // n))
-    columns = np.unique(np.linspace(0, d - 1, most).round().astype(np.intp))
-    values = source.take(columns)
-    judged = row_scores.screen(values - _nearest_medians(values, design.codes), most=(n - 1) // 2)
-    reasons = tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons)
-    return RowScores(judged.scores, judged.weights, judged.suspects, judged.aligned, reasons, judged.kinds)
+    columns = sample_columns(*design.table.shape)
+    values = design.table.source.take(columns)
+    most = most_listed(design.codes.size)
+    judged = row_scores.screen(values - _nearest_medians(values, design.codes), most=most)
+    return replace(judged, reasons=tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons))
 
 
 def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
@@ -98,13 +97,7 @@ def strength(test: GroupTest) -> FloatArray:
 
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
-    """Return how many rows of the first group and of the second look bad, a fifth of each at most.
-
-    A wrong label costs a row in both groups, and those that go the other way cost no more; rows that lie off together
-    count where they are.
-    """
-    labels, kinds = design.labels_of(test.contrast)[judged.suspects], np.array(judged.kinds, dtype=str)
-    wrong = max(int(np.sum((labels == group) & (kinds == row_scores.LABEL))) for group in (0, 1))
-    off = [int(np.sum((labels == group) & (kinds == row_scores.TOGETHER))) for group in (0, 1)]
+    """Return how many rows of the first group and of the second look bad, a fifth of each at most."""
+    second, first = row_scores.count_by_group(design.labels_of(test.contrast)[judged.suspects], judged.kinds)
     n_first, n_second = test.contrast.rows
-    return min(wrong + off[1], int(MOST_ALLOWED * n_first)), min(wrong + off[0], int(MOST_ALLOWED * n_second))
+    return min(first, int(MOST_ALLOWED * n_first)), min(second, int(MOST_ALLOWED * n_second))

@@ -43,7 +43,7 @@ def names_of(estimate: Estimate) -> Names | None:
 
 def matched(estimate: Estimate) -> Names | None:
     """Return the names of the two groups whose rows come in pairs, of which the differences are one sample."""
-    if estimate.plan.dealing == "pairs" or estimate.class_names is None:
+    if not estimate.paired or estimate.class_names is None:
         return None
     reference, label = map(str, estimate.class_names)
     return reference, label

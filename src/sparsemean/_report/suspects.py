@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._report import groups
 from sparsemean._report.groups import Names
-from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
+from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER, count_by_group
 from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.records import IntArray
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def unit_of(estimate: Estimate) -> str:
     """Return what may be bad: a row, a subject, or a pair of rows."""
-    return "pair" if groups.matched(estimate) is not None else unit_name(estimate.units)
+    return "pair" if estimate.paired else unit_name(estimate.units)
 
 
 def judged(estimate: Estimate) -> bool:
@@ -30,19 +30,13 @@ def judged(estimate: Estimate) -> bool:
 
 
 def looking_bad(estimate: Estimate) -> tuple[int, ...]:
-    """Return the number of rows (subjects) that "auto" takes for bad; of groups that of the reference and of the label.
-
-    Between groups a wrong label costs a row in both, and those that go the other way cost no more.
-    """
+    """Return the number of rows (subjects) that "auto" takes for bad; of groups of the reference and of the label."""
     rows, labels = estimate.rows, estimate.labels
     if rows is None:
         return (0,) * max(1, len(estimate.plan.sizes))
     if labels is None or not estimate.plan.sizes:
         return (int(rows.aligned),)
-    of, kinds = labels[rows.suspects], np.array(kinds_of(estimate), dtype=str)
-    wrong = max(int(np.sum((of == group) & (kinds == LABEL))) for group in (0, 1))
-    reference, label = (wrong + int(np.sum((of == group) & (kinds == TOGETHER))) for group in (0, 1))
-    return reference, label
+    return count_by_group(labels[rows.suspects], kinds_of(estimate))
 
 
 def kinds_of(estimate: Estimate) -> tuple[str, ...]:
@@ -88,8 +82,8 @@ def _of_kind(estimate: Estimate, kind: str, which: IntArray, row_names: Sequence
     shown, note = called(estimate, suspects, row_names)
     if kind == LARGE:
         return (
-            f"{counted} {'is' if one else 'are'} large throughout, as good {unit}s with a scale of their own are, and "
-            "not counted as bad."
+            f"{counted} {'is' if one else 'are'} large throughout, as good {unit}s with a scale of their own may be, "
+            "and not counted as bad."
         )
     if kind == FEW:
         told = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sparsemean._stats.directions import (
 )
 from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._util.records import FloatArray, RowScores
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
 KINDS = (TOGETHER, FEW, LARGE, LABEL)
@@ -47,7 +47,7 @@ def limit(n: int) -> float:
 
 
 def trust_all(n: int) -> RowScores:
-    """Return rows that are all trusted: nothing was selected, so nothing can contradict."""
+    """Return rows that are all trusted, as they are not judged."""
     return RowScores(np.zeros(n), np.ones(n), np.empty(0, dtype=np.intp))
 
 
@@ -72,6 +72,18 @@ def row_scores(
     )
 
 
+def count_by_group(labels: IntArray, kinds: Sequence[str]) -> tuple[int, int]:
+    """Return how many of some suspects look bad in the reference, labelled 0, and in the label, 1.
+
+    A wrong label costs a row in both groups, and those that go the other way cost no more; rows that lie off together
+    count where they are.
+    """
+    listed_for = np.array(kinds, dtype=str)
+    wrong = max(int(np.sum((labels == group) & (listed_for == LABEL))) for group in (0, 1))
+    reference, label = (wrong + int(np.sum((labels == group) & (listed_for == TOGETHER))) for group in (0, 1))
+    return reference, label
+
+
 def joined(first: RowScores, second: RowScores) -> RowScores:
     """Return what was seen of the same rows first and then, without the suspects of the first; scores only grow."""
     suspects = [*first.suspects.tolist(), *second.suspects.tolist()]
@@ -87,14 +99,14 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     Columns are divided by their median absolute value. Suspects are of three kinds:
 
     - *off together*: at least three rows that stand apart from all others on one side along a direction that they have
-      in common (columns clipped, so that heavy tails in them are harmless), or that are large copies of each other; at
-      least ten that stand apart by their size, or have far values in the same columns, and lean to the same side: fewer
-      agree by chance too often. ``aligned`` is their number.
+      in common (columns clipped, so that heavy tails in them are harmless), or that are large copies of each other, or
+      that stand apart by their size, or have far values in the same columns, and lean to the same side: nearly all of
+      them in nearly every column, where they are fewer than ten. ``aligned`` is their number.
     - *far in a few columns*: a row with values beyond gaps that the tails of their columns do not explain, in more
       columns than by coincidence; one far value makes no suspect. Columns that are mostly zero count here.
-    - *large throughout*: a row whose sum of squares is beyond `limit`, or one with far values that is large in most
-      columns. Where rows have scales of their own, or some users do more of everything, these are good rows: they are
-      listed last and not among ``aligned``.
+    - *large throughout*: a row whose sum of squares is beyond `limit`, or one with far values, in less than half of the
+      columns, that is large in most. Where rows have scales of their own, or some users do more of everything, these
+      are good rows: they are listed last and not among ``aligned``.
 
     A row is listed for what it shows. Of the first two kinds at most one good row is expected, also with heavy tails in
     the columns, rows with scales of their own and common factors; ``most`` of these two are listed, by default a fifth
