@@ -31,7 +31,7 @@ def found() -> bool:
     """Compile as a new process would; return whether that was found on disk."""
     kernel: Any = compiled(raised)
     assert kernel(2.0) == 3.0
-    return sum(kernel.stats.cache_hits.values()) == 1
+    return sum(kernel.machine.stats.cache_hits.values()) == 1
 
 
 def test_the_next_process_finds_it_compiled(folder: Path) -> None:

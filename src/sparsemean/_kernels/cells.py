@@ -280,7 +280,7 @@ def only_empty_lines(text: Arr, i: int) -> bool:
     return bool(i == text.size)
 
 
-@compiled
+@compiled(plain="plain_text", weight=1 / 20)
 def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
     """Fill in lines until ``text``, which ends a line, or the room for them ends.
 

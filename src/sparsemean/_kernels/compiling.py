@@ -3,30 +3,39 @@
 numba's own cache asks only whether the file that defines a function has changed, though code of functions in other
 files is compiled into it; it raises where no folder can be written, and runs a file that is damaged. Here what is kept
 is sealed with a checksum of all the kernels' sources, and whatever cannot be read or written is compiled anew.
+
+numba alone takes a second to start, and ten to compile what a fit needs. A kernel may therefore name a plain partner:
+``@compiled(plain="reference")`` says that the module ``reference`` here has a function of the same name, in NumPy or
+Python, that does the same with the same arguments, to the last bit; ``plain="itself"``, that as Python it is fast
+enough. Small problems take it until something asks for
+machine code: a larger problem, a kernel without a partner, or `PATIENCE` seconds spent in partners. From then on all
+is compiled. Functions around kernels that do better with another plan ask `plainly` themselves.
+``tests/kernels/test_partners.py`` compares every pair; a kernel that names a partner is to be added to it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import pickle
 import sys
+import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
 import numpy as np
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
-from numba.misc.appdirs import AppDirs
 
 HERE = Path(__file__).resolve().parent
-MADE_BY = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
+SMALL = 200_000
+"""Values up to which a problem is small."""
+PATIENCE = 1.0
+"""Seconds in partners after which a process compiles: about what starting numba takes where all is compiled."""
 SEAL = hashlib.sha256().digest_size
 
 
@@ -34,11 +43,85 @@ class KernelCacheWarning(UserWarning):
     """Compiled kernels cannot be kept: every process compiles them again."""
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a kernel when it is first called, with the GIL released; a later process finds it compiled."""
-    kernel = numba.njit(nogil=True, error_model="numpy")(function)
-    kernel._cache = Kept(f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
-    return kernel
+class Plainness(threading.local):
+    """Whether a thread is at work in a partner; the process: whether it is done with partners, seconds spent so."""
+
+    ended = False
+    spent = 0.0
+    inside = False
+
+
+_plainness = Plainness()
+
+
+def plainly(size: int = 0) -> bool:
+    """Whether a problem of so many values is small enough for what is not compiled, and nothing asked for more yet."""
+    return not Plainness.ended and size <= SMALL
+
+
+def end_plainness() -> None:
+    """Have everything compiled from now on: a fit that is repeated, or timed, is faster so."""
+    Plainness.ended = True
+
+
+class Kernel:
+    """A function that is compiled when it is first called, unless its partner is to do the work; see above.
+
+    The first argument is what is worked on: its size decides, times ``weight`` values for each of its elements.
+    """
+
+    def __init__(self, function: Callable[..., Any], plain: str | None, weight: float) -> None:
+        update_wrapper(self, function)
+        self.function, self.home, self.weight = function, plain, weight
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.home is not None and _plainness.inside:
+            return self.partner(*arguments)
+        if not Plainness.ended:
+            if self.home is not None and plainly(int(self.weight * np.size(arguments[0]))):
+                return self._done_plainly(*arguments)
+            end_plainness()
+        return self.machine(*arguments)
+
+    def _done_plainly(self, *arguments: Any) -> Any:
+        began, _plainness.inside = time.thread_time(), True
+        try:
+            return self.partner(*arguments)
+        finally:
+            _plainness.inside = False
+            Plainness.spent += time.thread_time() - began
+            Plainness.ended |= Plainness.spent > PATIENCE
+
+    @cached_property
+    def partner(self) -> Callable[..., Any]:
+        """The function that does the same without being compiled."""
+        if self.home == "itself":
+            return self.function
+        partner: Callable[..., Any] = getattr(
+            importlib.import_module(f"sparsemean._kernels.{self.home}"), self.function.__name__
+        )
+        return partner
+
+    @cached_property
+    def machine(self) -> Any:
+        """What numba makes of the function; the GIL is released."""
+        import numba
+
+        kernel = numba.njit(nogil=True, error_model="numpy")(self.function)
+        kernel._cache = Kept(f"{self.function.__module__.rpartition('.')[2]}.{self.function.__qualname__}")
+        return kernel
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What a kernel is to other kernels that call it."""
+        return self.machine._numba_type_
+
+
+def compiled(function: Callable[..., Any] | None = None, *, plain: str | None = None, weight: float = 1.0) -> Any:
+    """Compile a kernel when it is first called; a later process finds it compiled. ``plain``: where its partner is."""
+    if function is None:
+        return lambda kernel: Kernel(kernel, plain, weight)
+    return Kernel(function, plain, weight)
 
 
 class Kept:
@@ -58,6 +141,8 @@ class Kept:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled for ``signature``, or None."""
+        from numba.core.compiler import CompileResult
+
         target.refresh()
         key = _key(signature, target.codegen())
         for folder in folders():
@@ -71,6 +156,8 @@ class Kept:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled in the first folder that takes it."""
+        from numba.core.serialize import dumps
+
         key = _key(signature, result.codegen)
         code = dumps(result._reduce())
         why = ""
@@ -94,6 +181,9 @@ def folders() -> tuple[Path, ...]:
     """Return where compiled kernels may lie, first to last: the folder named for numba, beside the code, the user's."""
     if SOURCES is None:
         return ()
+    import numba
+    from numba.misc.appdirs import AppDirs
+
     apart = f"sparsemean-{hashlib.sha256(str(HERE).encode()).hexdigest()[:12]}"
     named = [Path(numba.config.CACHE_DIR).absolute() / apart] if numba.config.CACHE_DIR else []
     own = Path(AppDirs(appname="sparsemean", appauthor=False).user_cache_dir) / apart
@@ -117,8 +207,16 @@ SOURCES = _sources()
 """Taken as the kernels are imported: what is edited later is not what this process compiles."""
 
 
+@cache
+def _made_by() -> tuple[str | None, ...]:
+    import llvmlite
+    import numba
+
+    return sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
+
+
 def _key(signature: Any, codegen: Any) -> bytes:
-    return repr((MADE_BY, codegen.magic_tuple(), signature)).encode()
+    return repr((_made_by(), codegen.magic_tuple(), signature)).encode()
 
 
 def _seal(key: bytes, code: bytes) -> bytes:

@@ -11,7 +11,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError, loops, loops_missing
+from sparsemean._kernels import NotFiniteError, loops, loops_missing, reference
+from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
 from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
 from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
@@ -148,6 +149,11 @@ def count_signs(
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
     d = X.shape[1]
+    if plainly(X.size):
+        counted = reference.count_signs(_converted(X, slice(0, d), shift), partition, missing=missing)
+        if progress is not None:
+            progress(1.0)
+        return counted
     total = no_counts(partition, d, missing=missing)
     for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
         if not finite:

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from sparsemean._kernels import NotFiniteError
-from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels import NotFiniteError, reference
+from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._kernels.loops import MAGNITUDE, bits
 from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._kernels.sparse import canonical_parts, sort_pairs
@@ -44,16 +41,10 @@ RUN = 16
 """Values sorted by insertion before they are merged."""
 
 
-def _single_bits(_: Any, x: Any) -> Any:  # noqa: ARG001
+@compiled
+def single_bits(x: Any) -> Any:
     """Return the 32 bits of a float as an integer with its sign."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.sext(builder.bitcast(arguments[0], ir.IntType(32)), ir.IntType(64))
-
-    return types.int64(types.float32), generate
-
-
-single_bits: Any = intrinsic(_single_bits)
+    return np.int64(np.float32(x).view(np.int32))
 
 
 @compiled
@@ -293,6 +284,13 @@ def count_pairs(
     Zeros that are left out are never touched. Raises ``NotFiniteError`` if a value is infinite, or NaN unless those are
     to be skipped.
     """
+    if isinstance(block, np.ndarray) and plainly(block.size):
+        if not (np.isfinite(block) | (skip_missing & np.isnan(block))).all():
+            raise NotFiniteError
+        found = reference.count_pairs(block, comparisons.cells, comparisons.strata, comparisons.against)
+        out.own[:], out.pairs[:] = found.own, found.pairs
+        yield block.shape[1]
+        return
     parts_of: Any = _dense_parts if isinstance(block, np.ndarray) else _sparse_parts
     parts, read = parts_of(block, comparisons.strata.size * (3 + 6 * comparisons.against.shape[0]))
 
@@ -349,6 +347,7 @@ def _frozen(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 
 def _count_part(columns: Columns, comparisons: Comparisons, *, skip_missing: bool) -> CellCounts:
+    """Count in columns that lie along memory."""
     width = columns.indptr.size - 1
     out = comparisons.blank(width)
     packed, ends = np.empty(columns.data.size, dtype=np.int64), np.zeros(width + 1, dtype=np.intp)

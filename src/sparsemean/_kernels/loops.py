@@ -9,9 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from sparsemean._kernels.compiling import compiled
 
@@ -23,16 +20,10 @@ BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
 """``nearest`` before any value was seen: the code of infinity."""
 
 
-def _bits(_: Any, x: Any) -> Any:  # noqa: ARG001
+@compiled
+def bits(x: float) -> Any:
     """Return the 64 bits of a float as an integer."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-bits: Any = intrinsic(_bits)
+    return np.float64(x).view(np.int64)
 
 
 @compiled
@@ -303,7 +294,7 @@ def rows_below(bucket: int, level: int, offsets: Arr, bases: Arr) -> int:
     return last - first
 
 
-@compiled
+@compiled(plain="reference")
 def sum_buckets(
     memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, columns: Arr, out: Arr
 ) -> None:
@@ -386,7 +377,7 @@ def values_in(x: Arr) -> Any:
     return count
 
 
-@compiled
+@compiled(plain="itself")
 def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
     """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
 
@@ -413,7 +404,7 @@ def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
     return high
 
 
-@compiled
+@compiled(plain="itself")
 def corner(n: int, m: int, share: float) -> Any:
     """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
 
@@ -424,7 +415,7 @@ def corner(n: int, m: int, share: float) -> Any:
     return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
 
 
-@compiled
+@compiled(plain="reference")
 def split_differences(a: Arr, b: Arr, value: float) -> Any:
     """Return how many differences a_i − b_j are up to ``value``, the largest of those and the smallest above it."""
     through, above = -np.inf, np.inf

@@ -175,7 +175,7 @@ def count_columns(
     return bad
 
 
-@compiled
+@compiled(plain="reference")
 def sum_buckets(
     memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, columns: Arr, sums: Arr, counts: Arr
 ) -> None:

@@ -54,13 +54,13 @@ TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
 
 
-@compiled
+@compiled(plain="itself")
 def doubled_end(n1: int, n2: int, A: int, a: int) -> Any:
     """Return 2E(a): what W is at most with a of the A values in the first group."""
     return 2 * a * n2 + (n1 - a) * (n2 - A + a)
 
 
-@compiled
+@compiled(plain="itself")
 def spread(n1: int, n2: int, A: int) -> Any:
     """Return the variance of W."""
     n = n1 + n2
@@ -70,13 +70,13 @@ def spread(n1: int, n2: int, A: int) -> Any:
     return n1 * float(n2) * (n + 1.0 - (z * z * z - z) / (float(n) * (n - 1.0))) / 3.0
 
 
-@compiled
+@compiled(plain="plain_ranks")
 def log_choose(n: int, k: int) -> Any:
     """Return the logarithm of a binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
-@compiled
+@compiled(plain="itself")
 def log_normal_tail(y: float) -> Any:
     """Return log P(Z ≥ y) for standard normal Z."""
     if y < 8.0:
@@ -86,7 +86,7 @@ def log_normal_tail(y: float) -> Any:
     return -0.5 * y * y - math.log(y * 2.5066282746310002) + math.log(series)
 
 
-@compiled
+@compiled(plain="itself")
 def log_normal_excess(y: float) -> Any:
     """Return log E(Z − y)₊ for standard normal Z."""
     if y < 5.0:
@@ -96,7 +96,7 @@ def log_normal_excess(y: float) -> Any:
     return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
 
 
-@compiled
+@compiled(plain="itself")
 def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
     """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
 
@@ -147,7 +147,7 @@ def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: 
     return most + math.log(total), mean, max(variance, 0.0)
 
 
-@compiled
+@compiled(plain="itself")
 def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
     unit = 2.0 * math.pi / period
@@ -159,7 +159,7 @@ def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
         x, y = x * c - y * s, x * s + y * c
 
 
-@compiled
+@compiled(plain="itself")
 def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
     """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π."""
     small, large = min(n1, n2), max(n1, n2)
@@ -225,7 +225,7 @@ def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr
         lanes[2, lane] = x
 
 
-@compiled
+@compiled(plain="itself")
 def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
     """Return the real part of (x + iy)/(re + i·im)^power."""
     size = re * re + im * im
@@ -235,7 +235,7 @@ def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
     return u
 
 
-@compiled
+@compiled(plain="itself")
 def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
     mean = variance = 0.0
@@ -299,7 +299,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
     return cumulant - t * start + math.log(total / period)
 
 
-@compiled
+@compiled(plain="itself")
 def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> Any:
     """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
 
@@ -322,7 +322,7 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, l
     return log_transformed(one[0:1], one[1:2], one[2:3], place, power, scratch, lanes)
 
 
-@compiled
+@compiled(plain="itself")
 def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     """Return the same for a normal W of even whole numbers, a little larger."""
     deviation = math.sqrt(variance)
@@ -331,7 +331,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled
+@compiled(plain="itself")
 def log_saddle(a: int, b: int, place: int) -> Any:
     """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
 
@@ -377,7 +377,7 @@ def log_saddle(a: int, b: int, place: int) -> Any:
     return log_normal_tail(w) + math.log(max(ratio, 1e-12)) - log_normal_tail(y)
 
 
-@compiled
+@compiled(plain="itself")
 def log_lumps(
     n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
 ) -> Any:  # fmt: skip
@@ -425,7 +425,7 @@ def log_lumps(
     return most + math.log(total) if total > 0.0 else -np.inf
 
 
-@compiled
+@compiled(plain="itself")
 def log_beyond(
     n1: Arr, n2: Arr, A: Arr, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
 ) -> Any:  # fmt: skip
@@ -438,7 +438,7 @@ def log_beyond(
     return log_transformed(n1, n2, A, place, power, scratch, lanes)
 
 
-@compiled
+@compiled(plain="itself")
 def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: Arr) -> None:
     """Write log P(W ≥ w), never too small, 0 where w is not above the mean; (items, strata) sizes and A, (items,) w.
 

@@ -8,18 +8,23 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._kernels import NotFiniteError
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
 
 
 def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
-    sums = np.empty((offsets.size - 1, rows.shape[1]))
-    for j, (start, stop) in enumerate(pairwise(offsets)):
-        total = rows[start].copy()
-        for row in rows[start + 1 : stop]:
-            total += row
-        sums[j] = total
+    """Add up the rows of each bucket, one after the other; buckets side by side, or rows, whichever are fewer."""
+    sums, sizes = rows[offsets[:-1]].copy(), np.diff(offsets)
+    if int(sizes.max(initial=0)) > sizes.size:
+        for j, (start, stop) in enumerate(pairwise(offsets)):
+            for row in rows[start + 1 : stop]:
+                sums[j] += row
+        return sums
+    for k in range(1, int(sizes.max(initial=1))):
+        longer = np.flatnonzero(sizes > k)
+        sums[longer] += rows[offsets[longer] + k]
     return sums
 
 
@@ -35,33 +40,64 @@ def bucket_means(
 ) -> FloatArray:
     """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
     chosen = X if columns is None else X[:, columns]
-    sums = np.asarray(chosen[partition.order], dtype=np.float64)
-    if not missing:
-        return np.asarray(_nested_sums(sums, partition, level) / _rows_per_bucket(partition, level)[:, np.newaxis])
-    there = ~np.isnan(sums)
-    counts = _nested_sums(there.astype(np.float64), partition, level)
+    *_, (sums, counts) = _levels(chosen, partition, level + 1, missing=missing)
     with np.errstate(invalid="ignore"):
-        return np.asarray(_nested_sums(np.where(there, sums, 0.0), partition, level) / counts)
+        return np.asarray(sums / counts)
 
 
-def _nested_sums(rows: FloatArray, partition: Partition, level: int) -> FloatArray:
-    for offsets in partition.levels[: level + 1]:
-        rows = _group_sums(rows, offsets)
-    return rows
+def _levels(
+    X: Array, partition: Partition, depth: int, *, missing: bool
+) -> Iterator[tuple[FloatArray, FloatArray | IntArray]]:
+    """Yield the bucket sums of every level below ``depth``, and how many values each has."""
+    sums = np.asarray(X[partition.order], dtype=np.float64)
+    counts = np.ones((sums.shape[0], 1))
+    if missing:
+        counts = (~np.isnan(sums)).astype(np.float64)
+        sums = np.where(counts > 0, sums, 0.0)
+    for offsets in partition.levels[:depth]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums, counts = _group_sums(sums, offsets), _group_sums(counts, offsets)
+        yield sums, counts
 
 
 def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Counts:
-    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero."""
-    means = [bucket_means(X, partition, level=level, missing=missing) for level in partition.wanted]
-    size = np.abs(means[-1])
+    """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    Raises ``NotFiniteError`` where a sum is not finite.
+    """
+    gaps = np.isnan(X) if missing and X.dtype.kind == "f" else np.zeros((1, X.shape[1]), dtype=bool)
+    levels = list(_levels(X, partition, partition.depth, missing=bool(gaps.any())))
+    sums, counts = levels[-1]
+    if not np.isfinite(sums).all():
+        raise NotFiniteError
+    size = np.abs(sums / np.maximum(counts, 1) if gaps.any() else sums * (1.0 / counts))
+    found = [levels[level] for level in partition.wanted]
+    shape = (1, X.shape[1])
     return Counts(
-        positive=np.stack([np.sum(m > 0, axis=0, dtype=np.int32) for m in means]),
-        negative=np.stack([np.sum(m < 0, axis=0, dtype=np.int32) for m in means]),
+        positive=np.stack([np.sum(sums > 0, axis=0, dtype=np.int32) for sums, _ in found]),
+        negative=np.stack([np.sum(sums < 0, axis=0, dtype=np.int32) for sums, _ in found]),
         nearest=np.where(size > 0, size, np.inf).min(axis=0),
         n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-        present=np.stack([np.sum(~np.isnan(m), axis=0, dtype=np.int32) for m in means]) if missing else None,
-        missing=np.sum(np.isnan(X), axis=0, dtype=np.int32) if missing else None,
-    ).settled()
+        present=np.concatenate([
+            np.sum(np.broadcast_to(counts > 0, sums.shape), axis=0, dtype=np.int32).reshape(shape)
+            for sums, counts in found
+        ]) if missing else None,
+        missing=np.sum(gaps, axis=0, dtype=np.int32) if missing else None,
+    ).settled()  # fmt: skip
+
+
+def sum_buckets(
+    memory: Array, start: int, step: int, across: int, order: IntArray, offsets: IntArray, columns: IntArray,
+    sums: FloatArray, counts: FloatArray | None = None,
+) -> None:  # fmt: skip
+    """Write the finest bucket sums of ``columns`` of an array in flat memory; with ``counts`` NaN is left out."""
+    values = np.asarray(memory[start + order[:, np.newaxis] * step + columns * across], dtype=np.float64)
+    if counts is not None:
+        there = ~np.isnan(values)
+        counts[:] = _group_sums(there.astype(np.float64), offsets)
+        values = np.where(there, values, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums[:] = _group_sums(values + 0.0, offsets)  # of zeros the sum is never −0.0
 
 
 def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:
@@ -124,28 +160,29 @@ def count_pairs(X: FloatArray, cells: IntArray, strata: IntArray, against: IntAr
     n_cells, d = strata.size, X.shape[1]
     own = np.zeros((3, n_cells, d), dtype=np.int64)
     pairs = np.zeros((against.shape[0], 6, n_cells, d), dtype=np.int64)
+    rows = [np.flatnonzero(cells == c) for c in range(n_cells)]
     for c, j in np.ndindex(n_cells, d):
-        mine = _values_of(X[:, j], cells == c)
+        mine = _values_of(X[rows[c], j])
         own[:, c, j] = mine.size, np.sum(mine > 0), np.sum(mine < 0)
         for p, other in enumerate(against[:, c]):
             if other == -2:
                 continue
-            rest = (strata == strata[c]) & (np.arange(n_cells) != c)
-            theirs = _values_of(X[:, j], np.isin(cells, np.flatnonzero(rest)) if other == -1 else cells == other)
+            rest = np.flatnonzero((strata == strata[c]) & (np.arange(n_cells) != c)) if other == -1 else [other]
+            theirs = _values_of(np.concatenate([X[rows[k], j] for k in rest])) if len(rest) else mine[:0]
             pairs[p, :3, c, j] = _compare(mine[mine > 0], theirs[theirs > 0])
             pairs[p, 3:, c, j] = _compare(mine[mine < 0], theirs[theirs < 0])
     return CellCounts(own, pairs)
 
 
-def _values_of(column: FloatArray, rows: npt.NDArray[np.bool_]) -> FloatArray:
-    return column[rows & ~np.isnan(column)]
+def _values_of(values: FloatArray) -> FloatArray:
+    return values[~np.isnan(values)]
 
 
 def _compare(mine: FloatArray, theirs: FloatArray) -> tuple[int, int, int]:
     """Return wins and ties over all pairs, and how many values of either are repeats."""
-    both = np.concatenate((mine, theirs))
-    wins = np.sum(mine[:, np.newaxis] > theirs)
-    return int(wins), int(np.sum(mine[:, np.newaxis] == theirs)), both.size - np.unique(both).size
+    ordered = np.sort(theirs)
+    below, through = (int(np.searchsorted(ordered, mine, side=side).sum()) for side in ("left", "right"))
+    return below, through - below, mine.size + theirs.size - np.unique(np.concatenate((mine, theirs))).size
 
 
 def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
@@ -208,3 +245,29 @@ def _nested(rows: FloatArray, partition: Partition, depth: int) -> list[FloatArr
                 rows = np.add.reduceat(rows, offsets[:-1], axis=0)
         out.append(rows)
     return out
+
+
+def split_differences(a: FloatArray, b: FloatArray, value: float) -> tuple[int, float, float]:
+    """Return how many differences a_i − b_j of sorted arrays are up to ``value``, and its neighbours among them.
+
+    Those are the largest that is not above it and the smallest above it. Where b is passed is looked for by
+    halving and then set right, as a_i − value may be rounded.
+    """
+    at = np.searchsorted(b, a - value)
+    while (wrong := np.flatnonzero(_differences(a, b, at) > value)).size:
+        at[wrong] += 1
+    while (wrong := np.flatnonzero(_differences(a, b, at - 1) <= value)).size:
+        at[wrong] -= 1
+    through, above = _differences(a, b, at), _differences(a, b, at - 1)
+    known = ~np.isnan(through)
+    return (
+        int(np.sum(b.size - at)),
+        float(through[known].max(initial=-np.inf)),
+        float(above[~np.isnan(above)].min(initial=np.inf)),
+    )
+
+
+def _differences(a: FloatArray, b: FloatArray, at: IntArray) -> FloatArray:
+    """Return a_i − b_j for one j of each i; NaN where there is no such j."""
+    inside = (at >= 0) & (at < b.size)
+    return np.where(inside, a - b[np.where(inside, at, 0)], np.nan)

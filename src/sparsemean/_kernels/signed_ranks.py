@@ -12,7 +12,7 @@ from sparsemean._kernels.compiling import compiled
 Arr = Any
 
 
-@compiled
+@compiled(plain="itself")
 def score_sum(rank: int, cap: int) -> int:
     """Return Σ min(i, C) over i up to a rank."""
     if rank <= cap:
@@ -20,7 +20,7 @@ def score_sum(rank: int, cap: int) -> int:
     return cap * (cap + 1) // 2 + cap * (rank - cap)
 
 
-@compiled
+@compiled(plain="plain_ranks")
 def add_scores(
     signs: Arr, all_sizes: Arr, gone: Arr, near: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr
 ) -> None:
@@ -80,8 +80,8 @@ def add_scores(
 
 # The saddlepoint formula of Lugannani and Rice with its correction for integers (Daniels 1987).
 
-NODES, WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(16))
-NODES = NODES + 0.5
+_ENDS, _SHARES = np.polynomial.legendre.leggauss(16)
+NODES, WEIGHTS = tuple((0.5 * _ENDS + 0.5).tolist()), tuple((0.5 * _SHARES).tolist())
 FLAT = 3.0
 """Where the largest half angle exceeds it, an integral has a closed form that loses no digits; nodes are for less."""
 ROUNDS = 60
@@ -89,66 +89,69 @@ PRECISE = 1e-9
 LOG_2 = math.log(2.0)
 
 
-@compiled
-def log_cosh(x: float) -> float:
-    """Return log cosh of a number that is not negative."""
-    return x + math.log1p(math.exp(-2 * x)) - LOG_2
-
-
-@compiled
+@compiled(plain="itself")
 def cumulants(s: float, capped: float, rest: float) -> tuple[float, float, float]:
     """Return the cumulant function Σ log cosh(s·score/2) of the centred sum and its first two derivatives.
+
+    Powers are written as products, which Python and numba take alike; log cosh x is x + log(1 + e^(−2x)) − log 2.
 
     Of scores 1 … C the sum is an integral and its ends (Euler and Maclaurin): terms beyond the first derivative vanish
     at 0, where the function is even, and are below 1e-6 at C.
     """
     half = s * capped / 2
-    tanh, log = math.tanh(half), log_cosh(half)
+    tanh, log = math.tanh(half), half + math.log1p(math.exp(-2 * half)) - LOG_2
     sech = 1 - tanh * tanh
     if half > FLAT:  # ∫ log cosh = H²/2 − H·log 2 + (π²/12 + Li₂(−e^(−2H)))/2, three terms leave 1e-11
         z = math.exp(-2 * half)
-        whole = half * half / 2 - half * LOG_2 + (math.pi**2 / 12 - z + z * z / 4 - z**3 / 9) / 2
-        value, first = 2 / s * whole, -2 * whole / s**2 + capped / s * log
-        second = 4 * whole / s**3 - 2 * capped / s**2 * log + capped**2 / (2 * s) * tanh
+        whole = half * half / 2 - half * LOG_2 + (math.pi**2 / 12 - z + z * z / 4 - z * z * z / 9) / 2
+        value, first = 2 / s * whole, -2 * whole / (s * s) + capped / s * log
+        second = 4 * whole / (s * s * s) - 2 * capped / (s * s) * log + capped * capped / (2 * s) * tanh
     else:
         value, first, second = 0.0, 0.0, 0.0
-        for k in range(NODES.size):
+        for k in range(len(NODES)):
             x = capped * NODES[k] / 2
-            t = math.tanh(s * x)
-            value += WEIGHTS[k] * log_cosh(s * x)
+            t, away = math.tanh(s * x), s * x
+            value += WEIGHTS[k] * (away + math.log1p(math.exp(-2 * away)) - LOG_2)
             first += WEIGHTS[k] * x * t
             second += WEIGHTS[k] * x * x * (1 - t * t)
         value, first, second = value * capped, first * capped, second * capped
     value += log / 2 + s * tanh / 24
     first += capped * tanh / 4 + (tanh / 2 + s * capped / 4 * sech) / 12
-    second += capped**2 * sech / 8 + (capped * sech / 2 - s * capped**2 / 4 * tanh * sech) / 12
-    return value + rest * log, first + rest * capped / 2 * tanh, second + rest * capped**2 / 4 * sech
+    square = capped * capped
+    second += square * sech / 8 + (capped * sech / 2 - s * square / 4 * tanh * sech) / 12
+    return value + rest * log, first + rest * capped / 2 * tanh, second + rest * square / 4 * sech
 
 
-@compiled
+@compiled(plain="plain_ranks", weight=20)
 def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
-    """Write log P(T ≥ sum) of sums above the mean, T = Σ Bᵢ·min(i, C) over so many values with fair coins Bᵢ."""
+    """Write `log_tail` of each number of values and sum."""
     for i in range(values.size):
-        capped = float(min(values[i], cap))
-        rest = values[i] - capped
-        y = sums[i] - 0.5 - score_sum(values[i], cap) / 2
-        s = 4 * y / (capped * (capped + 1) * (2 * capped + 1) / 6 + rest * capped**2)
-        for _ in range(ROUNDS):
-            _, first, second = cumulants(s, capped, rest)
-            moved = min(max(s + (y - first) / second, s / 2), 2 * s)
-            settled = abs(moved - s) <= PRECISE * s
-            s = moved
-            if settled:
-                break
-        value, _, second = cumulants(s, capped, rest)
-        w = math.sqrt(2 * max(s * y - value, 1e-300))
-        u = 2 * math.sinh(s / 2) * math.sqrt(second)
-        # Mills' ratio: erfc itself is 0 beyond 38 deviations, where its continued fraction has long settled
-        mills = math.sqrt(math.pi / 2) * math.exp(w * w / 2) * math.erfc(w / math.sqrt(2.0)) if w < 20 else far_mills(w)
-        out[i] = -0.5 * w * w - 0.5 * math.log(2 * math.pi) + math.log(mills + 1 / u - 1 / w)
+        out[i] = log_tail(values[i], cap, sums[i])
 
 
-@compiled
+@compiled(plain="itself")
+def log_tail(values: int, cap: int, least: int) -> float:
+    """Return log P(T ≥ least) of a sum above the mean, T = Σ Bᵢ·min(i, C) over so many values with fair coins Bᵢ."""
+    capped = float(min(values, cap))
+    rest = values - capped
+    y = least - 0.5 - score_sum(values, cap) / 2
+    s = 4 * y / (capped * (capped + 1) * (2 * capped + 1) / 6 + rest * (capped * capped))
+    for _ in range(ROUNDS):
+        _, first, second = cumulants(s, capped, rest)
+        moved = min(max(s + (y - first) / second, s / 2), 2 * s)
+        settled = abs(moved - s) <= PRECISE * s
+        s = moved
+        if settled:
+            break
+    value, _, second = cumulants(s, capped, rest)
+    w = math.sqrt(2 * max(s * y - value, 1e-300))
+    u = 2 * math.sinh(s / 2) * math.sqrt(second)
+    # Mills' ratio: erfc itself is 0 beyond 38 deviations, where its continued fraction has long settled
+    mills = math.sqrt(math.pi / 2) * math.exp(w * w / 2) * math.erfc(w / math.sqrt(2.0)) if w < 20 else far_mills(w)
+    return -0.5 * w * w - 0.5 * math.log(2 * math.pi) + math.log(mills + 1 / u - 1 / w)
+
+
+@compiled(plain="itself")
 def far_mills(w: float) -> float:
     """Return (1 − Φ(w))/φ(w) for a large w, by its continued fraction."""
     below = w
@@ -163,7 +166,7 @@ CLOSE = 1e-10
 """Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
 
 
-@compiled
+@compiled(plain="plain_ranks")
 def sum_above(x: Arr, theta: float, cap: int) -> int:
     """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
 
@@ -182,7 +185,7 @@ def sum_above(x: Arr, theta: float, cap: int) -> int:
     return total + cap * (n - up) if n > cap else total
 
 
-@compiled
+@compiled(plain="plain_ranks")
 def next_mean(x: Arr, above: float) -> float:
     """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
     n, best = x.size, math.inf
@@ -197,7 +200,7 @@ def next_mean(x: Arr, above: float) -> float:
     return best
 
 
-@compiled
+@compiled(plain="itself")
 def lower_ends(x: Arr, caps: Arr, needed: Arr, out: Arr) -> None:
     """Write for each cap where null values end that lie so low that the sum above them is ``needed``.
 
