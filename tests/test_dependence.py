@@ -10,7 +10,16 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, sparse_mean
-from sparsemean._stats.dependence import ALARM, MOST_COLUMNS, neighbour_z, neighbours_alike
+from sparsemean._stats.dependence import (
+    ALARM,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    STRETCH,
+    neighbour_z,
+    neighbours_alike,
+    some_columns,
+    some_neighbours,
+)
 
 from command import expect as run
 from conftest import Claims
@@ -94,9 +103,15 @@ def test_the_statistic_by_its_definition() -> None:
 def test_nothing_is_said_of_too_little() -> None:
     assert neighbour_z(np.empty((50, 0))) == neighbour_z(np.ones((2, 5))) == neighbour_z(np.ones((50, 5))) == 0.0
     assert neighbour_z(np.full((50, 5), np.nan)) == 0.0
-    many = np.random.default_rng(0).standard_normal((50, 3 * MOST_COLUMNS))
-    at = np.linspace(0, 3 * MOST_COLUMNS - 1, MOST_COLUMNS).astype(int)
-    assert neighbours_alike(many, known=True) == neighbour_z(many[:, at])
+
+
+def test_of_many_rows_and_columns_some_are_looked_at() -> None:
+    few = np.arange(7)
+    assert some_columns(few).tolist() == some_neighbours(few).tolist() == few.tolist()
+    assert some_columns(np.arange(3 * MOST_COLUMNS)).size == MOST_COLUMNS
+    rows = some_neighbours(np.arange(10 * MOST_ROWS))
+    assert rows.size == MOST_ROWS
+    assert np.count_nonzero(np.diff(rows) == 1) == MOST_ROWS - MOST_ROWS // STRETCH
 
 
 def alarms(found: Estimate) -> list[str]:

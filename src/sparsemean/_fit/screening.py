@@ -151,7 +151,8 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     columns = off if known else sampled
     if not columns.size:
         return 0.0
-    return dependence.neighbours_alike(data.values(columns)[screening.kept], known=known)
+    rows = dependence.some_neighbours(screening.kept)
+    return dependence.neighbours_alike(data.values(dependence.some_columns(columns))[rows], known=known)
 
 
 def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:

@@ -9,12 +9,27 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean._stats.arrays import medians
-from sparsemean._util.records import FloatArray
+from sparsemean._util.records import FloatArray, IntArray
 
 ALARM = 4.0
 """z from which neighbours are said to agree: independent rows reach it in about 1 of 30,000 fits."""
 MOST_COLUMNS = 256
 """Columns that are looked at, evenly spread: more tell little more."""
+MOST_ROWS, STRETCH = 20_000, 500
+"""Rows that are looked at, where there are more, in stretches of so many neighbours."""
+
+
+def some_columns(columns: IntArray) -> IntArray:
+    """Return those of some columns that are looked at."""
+    return columns[np.unique(np.linspace(0, columns.size - 1, min(columns.size, MOST_COLUMNS)).astype(np.intp))]
+
+
+def some_neighbours(rows: IntArray) -> IntArray:
+    """Return those of some rows that are looked at: all, or stretches that are evenly spread."""
+    if rows.size <= MOST_ROWS:
+        return rows
+    first = np.linspace(0, rows.size - STRETCH, MOST_ROWS // STRETCH).astype(np.intp)
+    return np.asarray(rows[(first[:, np.newaxis] + np.arange(STRETCH)).ravel()])
 
 
 def neighbours_alike(x: FloatArray, *, known: bool) -> float:
@@ -23,7 +38,6 @@ def neighbours_alike(x: FloatArray, *, known: bool) -> float:
     The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in
     rows whose scale is far below that of others, if such rows come together; those about 0 do not.
     """
-    x = x[:, np.unique(np.linspace(0, x.shape[1] - 1, min(x.shape[1], MOST_COLUMNS)).astype(np.intp))]
     about_null = neighbour_z(x) if known else np.inf
     return about_null if about_null <= ALARM else min(about_null, neighbour_z(x - medians(x)))
 
@@ -47,12 +61,26 @@ def neighbour_z(x: FloatArray) -> float:
     n, d = x.shape
     if n < 3 or not d:
         return 0.0
-    signs = np.sign(x)
-    present = ~np.isnan(signs)
-    signs[~present] = 0.0
-    signs -= np.where(present, signs.sum(axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
-    squares = np.sum(signs**2, axis=1)
-    S = np.einsum("ij,ij->i", signs[:-1], signs[1:]) + squares.sum() / (n * (n - 1))
-    of_all_pairs = (np.sum((signs.T @ signs) ** 2) - np.sum(squares**2)) / n
+    products, of_next, squares = _sums_about_means(x)
+    S = of_next + squares.sum() / (n * (n - 1))
+    of_all_pairs = (np.sum(products**2) - np.sum(squares**2)) / n
     length = float(np.sqrt(max(np.sum(S**2), of_all_pairs)))
     return float(S.sum()) / length if length else 0.0
+
+
+def _sums_about_means(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the products of columns, of rows with the next ones and with themselves, of signs less their means."""
+    signs = np.sign(x)
+    gaps = np.isnan(signs)
+    if gaps.any():
+        signs[gaps] = 0.0
+        signs -= np.where(gaps, 0.0, signs.sum(axis=0) / np.maximum(np.sum(~gaps, axis=0), 1))
+        of_next = np.einsum("ij,ij->i", signs[:-1], signs[1:])
+        return signs.T @ signs, of_next, np.einsum("ij,ij->i", signs, signs)
+    # Sums of products of whole numbers are exact in single precision; the means are taken out of them afterwards.
+    whole = signs.astype(np.float32)
+    mean = signs.mean(axis=0)
+    along, length = signs @ mean, float(mean @ mean)
+    of_next = np.einsum("ij,ij->i", whole[:-1], whole[1:]) - along[:-1] - along[1:] + length
+    squares = np.einsum("ij,ij->i", whole, whole) - 2 * along + length
+    return np.asarray(whole.T @ whole - x.shape[0] * np.outer(mean, mean)), of_next, squares

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import FOR_SCALE, dropna, fillna, medians, scales
+from sparsemean._stats.arrays import FOR_SCALE, dropna, scales
 from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.row_scores import CLIP, MOSTLY
-from sparsemean._util.records import FloatArray
+from sparsemean._stats.judged import CLIP, MOSTLY
+from sparsemean._util.records import FloatArray, IntArray
 
 LEAST_COLUMNS = 20
 """Columns below which a row's score would be mostly its own noise."""
@@ -28,6 +28,8 @@ BLOCK = 16
 """Directions that are iterated together: more than are wanted, so that those converge."""
 TURNS = 6
 """Steps of the block power method; factors that are worth it stand out after a few."""
+EARLY, NO_GAP = 3, 1.2
+"""Where no two neighbouring variances differ by that factor after so many steps, no later one will set any apart."""
 ROWS = 5000
 """Rows that tell directions and slopes, where there are more: every score is then computed from them."""
 SURELY = 4.0
@@ -72,12 +74,16 @@ def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator
     nothing = Factors(np.empty((n, 0)), 0)
     if n < LEAST_ROWS:
         return nothing
-    scaled, clipped, has = _scaled(values)
-    if scaled.shape[1] < LEAST_COLUMNS:
-        return nothing
     step = -(-n // ROWS)
-    directions, eigenvalues = _leading(clipped[::step], None if has is None else has[::step], rng)
+    columns = _units(values[::step])
+    if columns.used.size < LEAST_COLUMNS:
+        return nothing
+    _, clipped, has = _scaled(values[::step], columns)
+    directions, eigenvalues = _leading(clipped, has, rng)
     count = number_of_factors(eigenvalues, n)
+    if not count:
+        return nothing
+    scaled, clipped, has = _scaled(values, columns)
     places = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
     spread = GAUSSIAN * np.median(np.abs(places), axis=0)
     widened = GAUSSIAN * NormalDist().inv_cdf(0.5 + 0.25 / (1 - share))
@@ -105,30 +111,48 @@ def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
     return int(gaps[-1]) + 1 if gaps.size else 0
 
 
-def _scaled(values: FloatArray) -> tuple[Single, Single, Flags | None]:
-    """Return columns in units of their own, the same clipped, and where values are there; None: nowhere missing.
+class Columns(NamedTuple):
+    """Which columns are used, and the unit and the deviation of each."""
+
+    used: IntArray
+    size: FloatArray
+    deviation: Single
+
+
+def _units(values: FloatArray) -> Columns:
+    """Return the columns that are neither mostly zero, mostly missing nor constant, and what they are divided by.
 
     The unit is the deviation of what is clipped at `CLIP` median absolute values: with variances of one no column is a
-    direction by itself. Columns mostly zero, mostly missing or constant are left out. Unlike for the screening of rows
-    they stay about zero, their mean: how far scores are from it is what is wanted. What is missing lies there.
+    direction by itself.
     """
-    step = max(1, values.shape[0] // FOR_SCALE)
-    gaps = np.isnan(values)
-    has = ~gaps if gaps.any() else None
-    if has is None:
-        unit = scales(values, step)
-        used = unit > 0
-    else:
-        unit = medians(np.abs(values[::step]))
-        used = (unit > 0) & (has.mean(axis=0) >= MOSTLY)
-        values = fillna(values, 0.0)
-    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
-        scaled = np.clip(values[:, used] / unit[used], -WIDE, WIDE).astype(np.float32)
-    clipped = np.clip(scaled, -CLIP, CLIP)
+    size = scales(values, max(1, values.shape[0] // FOR_SCALE))
+    used = np.flatnonzero((size > 0) & (np.mean(~np.isnan(values), axis=0) >= MOSTLY))
+    _, clipped, has = _scaled(values, Columns(used, size[used], np.ones(used.size, dtype=np.float32)))
     deviation = clipped.std(axis=0)
     varied = deviation > TINY
-    scaled, clipped = scaled[:, varied] / deviation[varied], clipped[:, varied] / deviation[varied]
-    return scaled, clipped, None if has is None else has[:, used][:, varied]
+    return Columns(used[varied], size[used][varied], deviation[varied])
+
+
+def _scaled(values: FloatArray, columns: Columns) -> tuple[Single, Single, Flags | None]:
+    """Return columns in units of their own, the same clipped, and where values are there; None: nowhere missing.
+
+    Unlike for the screening of rows they stay about zero, their mean: how far scores are from it is what is wanted.
+    What is missing lies there.
+    """
+    if columns.used.size < values.shape[1]:
+        values = values[:, columns.used]
+    scaled = np.empty(values.shape, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
+        np.divide(values, columns.size, out=scaled, casting="same_kind")
+    has = None
+    if np.isnan(np.dot(scaled.ravel(), scaled.ravel())):
+        has = ~np.isnan(scaled)
+        scaled = np.where(has, scaled, np.float32(0))
+    np.clip(scaled, -WIDE, WIDE, out=scaled)
+    clipped = np.clip(scaled, -CLIP, CLIP)
+    scaled /= columns.deviation
+    clipped /= columns.deviation
+    return scaled, clipped, has
 
 
 def _leading(clipped: Single, has: Flags | None, rng: np.random.Generator) -> tuple[Single, FloatArray]:
@@ -139,13 +163,15 @@ def _leading(clipped: Single, has: Flags | None, rng: np.random.Generator) -> tu
         centred = np.where(has, clipped - clipped.sum(axis=0) / np.maximum(has.sum(axis=0), 1), 0).astype(np.float32)
     n, p = centred.shape
     directions = np.asarray(rng.standard_normal((p, min(BLOCK, p))), dtype=np.float32)
-    with np.errstate(invalid="ignore"):  # as in row_scores: some BLAS compute behind the end of single-precision rows
-        for _ in range(TURNS):
-            directions = np.linalg.qr(centred.T @ (centred @ directions))[0]
-        places = centred @ directions
-        variances, turn = np.linalg.eigh(np.asarray(places.T @ places, dtype=np.float64) / n)
-        directions = directions @ turn[:, ::-1].astype(np.float32)
-    return directions, variances[::-1]
+    with np.errstate(invalid="ignore"):  # as in judged: some BLAS compute behind the end of single-precision rows
+        for step in range(TURNS + 1):
+            places = centred @ directions
+            if step in (EARLY, TURNS):
+                variances, turned = np.linalg.eigh(np.asarray(places.T @ places, dtype=np.float64) / n)
+                if step == TURNS or not np.any(variances[:0:-1] > NO_GAP * variances[-2::-1]):
+                    break
+            directions = np.linalg.qr(centred.T @ places)[0]
+    return directions @ turned[:, ::-1].astype(np.float32), variances[::-1]
 
 
 def _scores(scaled: Single, has: Flags | None, directions: Single, *, start: FloatArray) -> FloatArray:

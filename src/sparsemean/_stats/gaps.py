@@ -13,13 +13,11 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._stats.judged import INNER, TINY, Entries, Flags, Single
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, IntArray
 
-Single = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
 BY_CHANCE = 0.1
 """Gaps expected where there are none, at most: along a direction, or in all columns of a table together."""
 TOGETHER_FROM = 3
@@ -34,8 +32,8 @@ BULK = 1.0
 """In deviations: what lies below belongs to the middle rather than to the tail."""
 ONE_GOOD = 0.25
 """Normal values expected beyond where a gap may be."""
-INNER, FAR = 3.0, 6.0
-"""In median sizes of a column: what lies between tells how its tail falls, what lies beyond may be far."""
+FAR = 6.0
+"""In median sizes of a column: what is beyond may be far, from `INNER` on to here it tells how the tail falls."""
 APART = 2.0
 """Ratio of neighbouring values that is a gap in the tail of a column, at least."""
 FURTHER = 100.0
@@ -54,7 +52,6 @@ LEANING = 6.0
 """Standard deviations of the agreement between rows beyond which they are said to lean to the same side."""
 ALIKE = 0.01
 """Share of their size by which rows differ that are copies, at most: heavy users are alike, but by no means so much."""
-TINY = 1e-12
 
 
 def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
@@ -63,12 +60,14 @@ def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
     `TOGETHER_FROM` of the rows ``kept`` have to lie beyond ``bound``, and the gap where at most `ONE_GOOD` normal value
     is expected.
     """
+    if np.count_nonzero(kept & (s > bound)) < TOGETHER_FROM:
+        return np.empty(0, dtype=np.intp)
     rows = np.flatnonzero(kept & (s > 0))
     rows = rows[np.argsort(-s[rows], kind="stable")]
-    s = s[rows]
+    s = s[rows].astype(np.float64)
     low = min(NormalDist().inv_cdf(1 - ONE_GOOD / kept.size), 0.8 * bound)
     above = np.arange(TOGETHER_FROM, int(np.sum(s > low)) + 1)
-    if not above.size or s[TOGETHER_FROM - 1] <= bound:
+    if not above.size:
         return rows[:0]
     # Many rows far off widen the deviation, so that little of the tail lies beyond one: some of it is needed still.
     s = s[: max(int(np.sum(s >= BULK)), int(above[-1]) + 2 * LEAST_BELOW)]
@@ -113,36 +112,34 @@ class FarValues(NamedTuple):
     """−log p of the gap of its column."""
 
 
-def far_values(sizes: Single) -> FarValues:
-    """Return the values beyond gaps in the tails of the columns, which are in units of their median.
+def far_values(tails: Entries, shape: tuple[int, int]) -> FarValues:
+    """Return the values beyond gaps in the tails of the columns: of those beyond `INNER`, in units of their median.
 
     A gap after the k largest values counts where the larger ones are twice as large, at least, and the tail does not
     explain it: the mean spacing is that of values between `INNER` and `FAR`, as if all beyond were censored.
     """
-    n, p = sizes.shape
-    tail = np.flatnonzero(sizes.ravel() > INNER)
-    outer = sizes.ravel()[tail]
-    place = tail[outer > FAR]
-    value = outer[outer > FAR].astype(np.float64)
-    if not place.size:
-        return FarValues(place, place, value, value)
+    n, p = shape
+    outer = np.abs(tails.value)
+    beyond = np.flatnonzero(outer > FAR)
+    row, column, value = tails.row[beyond], tails.column[beyond], outer[beyond].astype(np.float64)
+    if not row.size:
+        return FarValues(row, column, value, value)
+    counts = np.bincount(row, minlength=n)
     censored = np.log(np.minimum(outer, np.float32(FAR)) / np.float32(INNER))
-    exposure = np.bincount(tail % p, weights=censored, minlength=p)
-    column = place % p
+    exposure = np.bincount(tails.column, weights=censored, minlength=p)
     order = np.argsort(column * FURTHER - np.log(value), kind="stable")
-    row, column, value = place[order] // p, column[order], value[order]
+    row, column, value = row[order], column[order], value[order]
     last = np.flatnonzero(np.append(column[1:] != column[:-1], True))
     rank = np.arange(1, row.size + 1) - np.repeat(np.append(0, last[:-1] + 1), np.diff(last, prepend=-1))
     below = np.append(value[1:], FAR)
     below[last] = FAR
     spacing = np.log(value / below)
-    m = np.bincount(tail[outer <= FAR] % p, minlength=p)[column] + 1 + SHARED
+    m = np.bincount(tails.column[outer <= FAR], minlength=p)[column] + 1 + SHARED
     # What lies beyond the gap says nothing of the tail before it.
     before = np.maximum(exposure[column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST
     # Nor do rows with far values in many columns say anything of what the tails have in common.
-    counts = np.bincount(place // p, minlength=n)
     usual = float(np.median(counts))
-    spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tail // p]
+    spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tails.row]
     before += SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
     told = np.minimum(m, TELLING)
     evidence = told * np.log1p(rank * spacing * m / (before * told))

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import fillna, scales, some_rows
 from sparsemean._stats.directions import (
     REASONS,
-    Flags,
     Judgement,
-    Table,
+    Reasons,
     deviations,
     judge_directions,
     judge_tails,
     reasons_of_group,
 )
 from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
+from sparsemean._stats.judged import CLIP, Judged
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
 KINDS = (TOGETHER, FEW, LARGE, LABEL)
 """What a suspect shows; suspects are listed in this order."""
-CLIP = 3.0
-"""In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
 FOR_SIZE = 30
 """Columns it takes before the sum of squares of a row says something of the row rather than of a few entries."""
 STEP = 1.0
 """Deviations of size by which rows that are large together stand apart from all others, at least."""
+SHOWN = 4
+"""Decimals of a score."""
 THROUGHOUT = 2.0
 """Median size of a row's values, in those of their columns, beyond which it is large throughout."""
-MOSTLY = 0.5
-"""Share of its values that a column must have for rows to be judged by it."""
-NONZERO = 10
-"""Values other than zero that tell the scale of a column which is mostly zero, at least."""
-HUGE = 1e18
-"""In median sizes of a column: squares of more would not be finite in single precision."""
 
 
 def limit(n: int) -> float:
@@ -62,7 +56,9 @@ def row_scores(
 
     ``aligned`` is given where more than one row belong to what is off together.
     """
-    suspects = np.array(sorted(kinds, key=lambda i: (KINDS.index(kinds[i]), -scores[i], i)), dtype=np.intp)
+    # Rounded, as places of copies differ in the last digits of single precision.
+    order = sorted(kinds, key=lambda i: (KINDS.index(kinds[i]), -round(float(scores[i]), SHOWN), i))
+    suspects = np.array(order, dtype=np.intp)
     weights = np.ones(scores.size)
     weights[suspects] = 0.0
     of_suspects = tuple(kinds[i] for i in suspects.tolist())
@@ -93,7 +89,7 @@ def joined(first: RowScores, second: RowScores) -> RowScores:
     return row_scores(scores, kinds, reasons, aligned=first.aligned + second.aligned)
 
 
-def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -> RowScores:
+def screen(values: Any, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None) -> RowScores:
     """Score rows by features whose mean is known, taken from ``values``, and list those that contradict the rest.
 
     Columns are divided by their median absolute value. Suspects are of three kinds:
@@ -130,9 +126,13 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     >>> found.aligned, sorted(found.suspects.tolist()), set(found.kinds)
     (8, [0, 1, 2, 3, 4, 5, 6, 7], {'off together'})
     """
-    n = values.shape[0]
+    return judge(Judged(values, clip, n_jobs), most=most)
+
+
+def judge(table: Judged, *, most: int | None = None) -> RowScores:
+    """Score rows that are in units of their columns, see `screen`."""
+    n = table.ratios.shape[0]
     seen = Judgement(np.zeros(n), np.ones(n, dtype=bool), int(MOST_ALLOWED * n) if most is None else most)
-    table = _scaled(values, clip)
     # Rows off together come first, or they would go as large ones and not count as aligned.
     judge_directions(table, seen, kind=TOGETHER, bound=limit(n))
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
@@ -144,62 +144,15 @@ def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP) -
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 
-# Columns in units of their own.
-
-
-def _scaled(values: FloatArray, clip: float) -> Table:
-    """Return columns over their median absolute value, and those clipped about their mean that are not mostly zero.
-
-    Where most values are zero, or missing, the median is that of the others, and rows are judged by far values only.
-    """
-    gaps = np.isnan(values)
-    has = ~gaps if gaps.any() else None
-    unit = scales(values[some_rows(*values.shape)], 1)
-    judging = unit > 0
-    if has is not None:
-        judging &= has.mean(axis=0) >= MOSTLY
-        values = fillna(values, 0.0)
-    if not judging.all():
-        unit = np.where(judging, unit, _nonzero_scales(values, ~judging))
-    used = np.flatnonzero(unit > 0)
-    if used.size < unit.size:
-        values, unit = values[:, used], unit[used]
-    with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
-        ratios = np.empty(values.shape, dtype=np.float32)
-        np.divide(values, unit, out=ratios, casting="same_kind")
-        finite = np.isfinite(np.dot(ratios.ravel(), ratios.ravel()))
-    if not finite:
-        np.clip(ratios, -HUGE, HUGE, out=ratios)
-    clipped = np.flatnonzero(judging[used])
-    scaled = np.clip(ratios if clipped.size == used.size else ratios.take(clipped, axis=1), -clip, clip)
-    # About the mean only once it is clipped: now no bad row moves a column's mean by more than 2·clip/n.
-    if has is None:
-        scaled -= scaled.mean(axis=0)
-    else:
-        has = has[:, used[clipped]]
-        scaled = np.where(has, scaled - scaled.sum(axis=0) / has.sum(axis=0), 0.0).astype(np.float32)
-    return Table(ratios, used, scaled, clipped, has)
-
-
-def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
-    """Return the median size of what is not zero in some columns; 0 for the others and where that is too little."""
-    unit = np.zeros(values.shape[1])
-    columns = np.flatnonzero(which)
-    some = values[:, columns][some_rows(values.shape[0], columns.size)]
-    told = np.count_nonzero(some, axis=0) >= NONZERO
-    unit[columns[told]] = scales(np.where(some == 0, np.nan, some)[:, told], 1)
-    return unit
-
-
 # Rows that are far in some columns, or large.
 
 
-def _judge_columns(table: Table, seen: Judgement) -> None:
+def _judge_columns(table: Judged, seen: Judgement) -> None:
     """Reject rows with values beyond gaps in the tails of several columns; off together if in the same ones."""
     n, p = table.ratios.shape
     if p < 2:
         return
-    far = far_values(np.abs(table.ratios))
+    far = far_values(table.far, table.ratios.shape)
     # What is mostly zero, directions do not see: it is named for rows that they have found.
     for at in np.flatnonzero(~seen.kept[far.row] & ~np.isin(far.column, table.judging)).tolist():
         seen.reasons[far.row[at]] = (*seen.reasons[far.row[at]], int(table.columns[far.column[at]]))[:REASONS]
@@ -215,18 +168,19 @@ def _judge_columns(table: Table, seen: Judgement) -> None:
         if i in why:
             why[i].append(j)
     # Rows with scales of their own are as large in every column as its tail lets them be, and not beyond gaps in most.
-    large = (np.median(np.abs(table.ratios[rows]), axis=1) > THROUGHOUT) & (2 * counts[rows] < p)
+    large = (np.median(np.abs(table.ratios.take(rows)), axis=1) > THROUGHOUT) & (2 * counts[rows] < p)
     few = rows[~large]
     few = few[np.argsort(-scores[few], kind="stable")][: seen.room()]
     sides = np.zeros((few.size, p), dtype=np.float32)
+    signs = np.sign(table.ratios.take(few))
     for k, i in enumerate(few.tolist()):
-        sides[k, why[i]] = np.sign(table.ratios[i, why[i]])
+        sides[k, why[i]] = signs[k, why[i]]
     same = leaning(sides)
     for chosen, kind in ((few[same], TOGETHER), (few[~same], FEW), (rows[large], LARGE)):
-        seen.reject(chosen, kind, [table.features(np.array(why[i])) for i in chosen.tolist()])
+        seen.reject(chosen, kind, [table.features(np.array(why[i]), REASONS) for i in chosen.tolist()])
 
 
-def _judge_leaning(table: Table, seen: Judgement, away: FloatArray) -> None:
+def _judge_leaning(table: Judged, seen: Judgement, away: FloatArray) -> None:
     """Reject rows that stand apart by their size and lean to the same side."""
     rows = apart(away, seen.kept, limit(away.size))
     others = seen.kept.copy()
@@ -234,41 +188,45 @@ def _judge_leaning(table: Table, seen: Judgement, away: FloatArray) -> None:
     if not rows.size or away[rows].min() - away[others].max(initial=0.0) < STEP:
         return  # sizes of clipped rows crowd at their upper end: what lies there lies beyond no real gap
     rows = rows[: seen.room()]
-    if leaning(table.scaled[rows]).any():  # then the gap has set all of them apart, whatever the side of one of them
+    scaled = table.scaled.take(rows)
+    if leaning(scaled).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
-        seen.reject(rows, TOGETHER, reasons_of_group(table, rows, table.scaled[rows].sum(axis=0)))
+        seen.reject(rows, TOGETHER, reasons_of_group(table, table.scaled, rows, scaled.sum(axis=0)))
 
 
-def _judge_copies(table: Table, seen: Judgement, away: FloatArray) -> None:
+def _judge_copies(table: Judged, seen: Judgement, away: FloatArray) -> None:
     """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
-    rows = rows[copies(table.ratios[rows])][: seen.room()]
+    rows = rows[copies(table.ratios.take(rows))][: seen.room()]
     if rows.size >= TOGETHER_FROM:
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
-        order = np.argsort(-np.abs(table.ratios[rows]), axis=1, kind="stable")
-        seen.reject(rows, TOGETHER, map(table.features, order))
+        seen.reject(rows, TOGETHER, _largest(table, rows))
 
 
-def _judge_size(table: Table, seen: Judgement, away: FloatArray) -> None:
+def _judge_size(table: Judged, seen: Judgement, away: FloatArray) -> None:
     """Reject rows that are large as a whole."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
     seen.see(away)
-    order = np.argsort(-np.abs(table.ratios[rows]), axis=1, kind="stable")
-    seen.reject(rows, LARGE, map(table.features, order))
+    seen.reject(rows, LARGE, _largest(table, rows))
 
 
-def _sizes(table: Table) -> tuple[FloatArray, FloatArray | None]:
+def _largest(table: Judged, rows: IntArray) -> Reasons:
+    """Name the columns in which each of some rows is largest."""
+    order = np.argsort(-np.abs(table.ratios.take(rows)), axis=1, kind="stable")
+    return (table.features(best, REASONS) for best in order)
+
+
+def _sizes(table: Judged) -> tuple[FloatArray, FloatArray | None]:
     """Return the cube root of each row's sum of squares, 0 where columns are too few, and what it is worth.
 
     Where values are missing it is that of the mean square, of which rows with few values tell less.
     """
-    scaled, has = table.scaled, table.has
+    scaled = table.scaled
     if scaled.shape[1] < FOR_SIZE:
         return np.zeros(scaled.shape[0]), None
-    squares = np.einsum("ij,ij->i", scaled, scaled)
-    if has is None:
-        return np.cbrt(squares, dtype=np.float64), None
-    count = has.sum(axis=1)
+    if scaled.whole:
+        return np.cbrt(scaled.squares), None
+    count = scaled.counts
     # The mean of c squares deviates by about 1/√c: times √c all rows are judged in the same units.
     worth = np.sqrt(np.where(count < FOR_SIZE, 0, count) / max(1, count.max()))
-    return np.cbrt(squares / np.maximum(count, 1), dtype=np.float64), worth
+    return np.cbrt(scaled.squares / np.maximum(count, 1)), worth

@@ -1,0 +1,352 @@
+"""Columns in units of their own, by which rows are judged: in blocks of rows, each where it lies.
+
+What judges rows holds a few numbers a row, not the columns: it asks for places along directions, for sums over rows and
+for single rows. Each is done block by block, so that a block may as well lie on a device or with a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._kernels import compiling, judging
+from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._stats.arrays import fillna, namespace, on_host, scales, some_rows
+from sparsemean._util.records import FloatArray, IntArray
+
+Single: TypeAlias = npt.NDArray[np.float32]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+CLIP = 3.0
+"""In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
+MOSTLY = 0.5
+"""Share of its values that a column must have for rows to be judged by it."""
+NONZERO = 10
+"""Values other than zero that tell the scale of a column which is mostly zero, at least."""
+HUGE = 1e18
+"""In median sizes of a column: squares of more would not be finite in single precision."""
+BLOCK_VALUES = 1_000_000
+"""Values of a block, about: 4 MB, so that what is made of one stays near."""
+FOR_OWN = 128
+"""Columns that tell the size of a row, about."""
+INNER = 3.0
+"""In median sizes of a column: what lies beyond is in its tail."""
+TAIL, WIDE = 4.0, 12.0
+"""The same over the size of a row: what is beyond the first is its tail; the second is where rows are then clipped."""
+THREADED = 8_000_000
+"""Values from which on blocks are shared out to threads."""
+TINY = 1e-12
+
+
+class Units(NamedTuple):
+    """The unit of each column, and which are used: by far values all, by directions those that are not mostly zero."""
+
+    size: FloatArray
+    """Median absolute value of the columns that are used."""
+    used: IntArray
+    judging: IntArray
+    """Places among those used."""
+
+
+def units_of(values: FloatArray) -> Units:
+    """Return the units that some rows tell: the median absolute value of each column.
+
+    Where most values are zero, or missing, it is that of the others, and rows are judged by far values only.
+    """
+    size = scales(values, 1)
+    judging = size > 0
+    if np.isnan(size).any() or np.isnan(values).any():
+        judging &= np.mean(~np.isnan(values), axis=0) >= MOSTLY
+    if not judging.all():
+        size = np.where(judging, size, _nonzero_scales(values, ~judging))
+    used = np.flatnonzero(size > 0)
+    return Units(size[used], used, np.flatnonzero(judging[used]))
+
+
+def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
+    """Return the median size of what is not zero in some columns; 0 for the others and where that is too little."""
+    size = np.zeros(values.shape[1])
+    columns = np.flatnonzero(which)
+    some = fillna(values[:, columns], 0.0)
+    told = np.count_nonzero(some, axis=0) >= NONZERO
+    size[columns[told]] = scales(np.where(some == 0, np.nan, some)[:, told], 1)
+    return size
+
+
+# Rows of numbers in blocks: what is asked of all of them is asked of each block.
+
+Part: TypeAlias = tuple[Any, Any]
+"""Rows of a block in single precision, and where they are not missing: None where nothing is."""
+
+
+class Rows:
+    """Finite rows in blocks, each over a length of its own where lengths are given.
+
+    Some builds of OpenBLAS compute with what lies behind the end of a single-precision row too, throw it away and leave
+    the processor's flag for invalid operations set, of which NumPy then warns; the entries here are finite and small.
+    """
+
+    def __init__(self, parts: Sequence[Part], n_jobs: int | None = None, lengths: FloatArray | None = None) -> None:
+        self.parts, self.n_jobs, self.lengths = parts, n_jobs, lengths
+        self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
+        self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
+        self.whole = all(part[1] is None for part in parts)
+
+    def over(self, lengths: FloatArray) -> Rows:
+        """Return the same rows, each divided by its length."""
+        return Rows(self.parts, self.n_jobs, lengths)
+
+    def each(self, rule: Callable[..., Any], *of_rows: Any) -> list[Any]:
+        """Return what ``rule`` makes of every block, with its share of what is given for each row."""
+
+        def work(k: int) -> Any:
+            mine = slice(self.ends[k], self.ends[k + 1])
+            with np.errstate(invalid="ignore"):
+                return rule(*self.parts[k], *(values[mine] for values in of_rows))
+
+        return list(each(work, range(len(self.parts)), threads_for(self.shape, self.n_jobs)))
+
+    def places(self, directions: Single) -> Single:
+        """Return the place of each row along each direction, of length one; a row of the answer for each direction.
+
+        A sum of fewer terms is smaller by chance alone: where values are missing, it is in units of its own deviation.
+        """
+        found = np.concatenate(self.each(lambda x, _: on_host(near(x, directions).T @ x.T)), axis=1)
+        if self.lengths is not None:
+            found /= self.lengths.astype(np.float32)
+        if not self.whole:
+            found /= np.sqrt(np.maximum(self.present(directions**2), TINY))
+        return np.asarray(found)
+
+    def present(self, weights: Single) -> Single:
+        """Return for each row the sum of weights of the columns that it has."""
+
+        def rule(x: Any, has: Any) -> Any:
+            if has is None:
+                return np.repeat(weights.sum(axis=0)[:, np.newaxis], x.shape[0], axis=1)
+            return on_host(near(x, weights).T @ has.T.astype(np.float32))
+
+        return np.concatenate(self.each(rule), axis=1)
+
+    def pull(self, weights: Any) -> Single:
+        """Return the sum of rows with these weights."""
+        weights = np.asarray(weights if self.lengths is None else weights / self.lengths, dtype=np.float32)
+        return np.asarray(sum(self.each(lambda x, _, w: on_host(near(x, w) @ x), weights)))
+
+    def product(self, weights: Single, v: Single, centre: Single) -> Single:
+        """Return Xᵀ(w∘(X − c)v), in one pass over the blocks."""
+        if self.lengths is not None:
+            lengths = self.lengths.astype(np.float32)
+            return self._product(weights / lengths**2, weights / lengths * (centre @ v), v)
+        return self._product(weights, weights * (centre @ v), v)
+
+    def _product(self, slope: Single, level: Single, v: Single) -> Single:
+        def rule(x: Any, _: Any, slope: Any, level: Any) -> Any:
+            slope, level = near(x, slope), near(x, level)
+            return on_host((slope * (x @ near(x, v)) - level) @ x)
+
+        return np.asarray(sum(self.each(rule, slope, level)))
+
+    def gram(self) -> Single:
+        """Return the products of all columns."""
+        if self.lengths is None:
+            return np.asarray(sum(self.each(lambda x, _: on_host(x.T @ x))))
+
+        def rule(x: Any, _: Any, lengths: Any) -> Any:
+            x = x / near(x, lengths)[:, np.newaxis]
+            return on_host(x.T @ x)
+
+        return np.asarray(sum(self.each(rule, self.lengths.astype(np.float32))))
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """The sum of squares of each row."""
+        found = np.concatenate(self.each(lambda x, _: on_host(namespace(x).einsum("ij,ij->i", x, x))))
+        squares = found.astype(np.float64)
+        return squares if self.lengths is None else squares / self.lengths**2
+
+    @cached_property
+    def variance_of_squares(self) -> float:
+        """The variances of the squares of all columns, summed."""
+
+        def rule(x: Any, _: Any) -> Any:
+            xp = namespace(x)
+            squares = x * x
+            ones = xp.ones(x.shape[0], dtype=np.float32)
+            return on_host(xp.stack((ones @ squares, xp.einsum("ij,ij->j", squares, squares))))
+
+        n = self.shape[0]
+        second, fourth = np.asarray(sum(part.astype(np.float64) for part in self.each(rule))) / n
+        return float(np.sum(np.maximum(fourth - second**2, 0.0)))
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """The number of values of each row."""
+        p = float(self.shape[1])
+        found = self.each(lambda x, has: np.full(x.shape[0], p) if has is None else on_host(has.sum(axis=1)))
+        return np.concatenate(found).astype(np.float64)
+
+    @property
+    def per_column(self) -> FloatArray:
+        """The number of values of each column."""
+        p = self.shape[1]
+        return np.asarray(
+            sum(self.each(lambda x, has: np.full(p, x.shape[0]) if has is None else on_host(has.sum(axis=0))))
+        )
+
+    def take(self, rows: IntArray, columns: IntArray | None = None) -> Single:
+        """Return some rows, of some columns."""
+        block = np.searchsorted(self.ends, rows, side="right") - 1
+        out = np.empty((rows.size, self.shape[1] if columns is None else columns.size), dtype=np.float32)
+        for k in np.unique(block):
+            at = np.flatnonzero(block == k)
+            x = self.parts[k][0]
+            x = x[near(x, rows[at] - self.ends[k])]
+            out[at] = on_host(x if columns is None else x[:, near(x, columns)])
+        if self.lengths is not None:
+            out /= self.lengths[rows, np.newaxis].astype(np.float32)
+        return out
+
+    def total(self, rows: IntArray) -> Single:
+        """Return the sum of some rows."""
+        if 4 * rows.size < self.shape[0]:
+            return np.asarray(self.take(rows).sum(axis=0))
+        weights = np.zeros(self.shape[0], dtype=np.float32)
+        weights[rows] = 1.0
+        return self.pull(weights)
+
+
+def threads_for(shape: tuple[int, int], n_jobs: int | None) -> int:
+    """Return how many threads a pass over so many values is worth: to start them costs as much as a small one."""
+    return count_threads(n_jobs) if shape[0] * shape[1] > THREADED else 1
+
+
+def near(x: Any, small: Any) -> Any:
+    """Return a small array where the rows ``x`` lie."""
+    return namespace(x).asarray(small)
+
+
+class Entries(NamedTuple):
+    """Some values of a table, row by row."""
+
+    row: IntArray
+    column: IntArray
+    value: Single
+
+
+class Judged:
+    """Rows in units of their columns: as they are, and clipped about the mean of each column.
+
+    Parameters
+    ----------
+    values : array of shape (n, d), or what gives rows like one
+        What is missing is NaN. It is asked for some rows first, then for blocks of them.
+    clip : float
+        In units of a column.
+    n_jobs : int, optional
+        Threads over blocks.
+    """
+
+    def __init__(self, values: Any, clip: float = CLIP, n_jobs: int | None = None) -> None:
+        n, d = values.shape
+        self.units = units_of(on_host(values[some_rows(n, d)]))
+        self.columns, self.judging = self.units.used, self.units.judging
+        rows = max(1, BLOCK_VALUES // max(1, d))
+        blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
+        parts = list(each(lambda at: _ratios(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
+        self.ratios = Rows(parts, n_jobs)
+        if self.judging.size < self.columns.size:
+            parts = [(x[:, near(x, self.judging)], None if has is None else has[:, self.judging]) for x, has in parts]
+        self.scaled = Rows([(namespace(x).clip(x, -clip, clip), has) for x, has in parts], n_jobs)
+        self._centre()
+
+    def _centre(self) -> None:
+        """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
+        scaled = self.scaled
+        sums = scaled.pull(np.ones(scaled.shape[0]))
+        if scaled.whole:
+            mean = np.asarray(sums / scaled.shape[0], dtype=np.float32)
+            scaled.each(lambda x, _: np.subtract(x, near(x, mean), out=x))
+            return
+        mean = np.asarray(sums / np.maximum(scaled.per_column, 1), dtype=np.float32)
+
+        def rule(x: Any, has: Any) -> None:
+            x -= near(x, mean) if has is None else near(x, mean) * has
+
+        scaled.each(rule)
+
+    @cached_property
+    def far(self) -> Entries:
+        """The values beyond `INNER`, row by row."""
+
+        def rule(x: Any, _: Any) -> Any:
+            at = namespace(x).flatnonzero((x > INNER) | (x < -INNER))
+            return on_host(at), on_host(x.ravel()[at])
+
+        p = self.ratios.shape[1]
+        found = self.ratios.each(rule)
+        at = np.concatenate([at + p * first for (at, _), first in zip(found, self.ratios.ends, strict=False)])
+        return Entries(at // p, at % p, np.concatenate([value for _, value in found]))
+
+    @cached_property
+    def own(self) -> Single:
+        """The median size of each row, at least one: of about `FOR_OWN` of its columns."""
+        step = -(-self.judging.size // FOR_OWN)
+        some = self.judging[::step]
+
+        def rule(x: Any, _: Any) -> Any:
+            if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
+                out = np.empty(x.shape[0], dtype=np.float32)
+                judging.row_medians(x, some, out)
+                return out
+            xp = namespace(x)
+            sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)
+            return on_host(xp.maximum(sizes[:, some.size // 2], xp.float32(1)))
+
+        return np.concatenate(self.ratios.each(rule))
+
+    def wide(self) -> Rows:
+        """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
+        judging, all_used = self.judging, self.judging.size == self.columns.size
+
+        def rule(x: Any, has: Any, own: Any) -> Part:
+            xp = namespace(x)
+            x = (x if all_used else x[:, near(x, judging)]) / near(x, own)[:, np.newaxis]
+            return xp.clip(x, -WIDE, WIDE, out=x), has if has is None or all_used else has[:, near(x, judging)]
+
+        return Rows(self.ratios.each(rule, self.own), self.ratios.n_jobs)
+
+    def tails(self) -> Entries:
+        """Return the values of `wide` that are beyond `TAIL`."""
+        place = np.full(self.columns.size, -1)
+        place[self.judging] = np.arange(self.judging.size)
+        row, column, value = self.far
+        value = value / self.own[row]
+        at = np.flatnonzero((np.abs(value) > TAIL) & (place[column] >= 0))
+        return Entries(row[at], place[column[at]], np.clip(value[at], -WIDE, WIDE))
+
+    def features(self, best: IntArray, most: int) -> tuple[int, ...]:
+        """Return which columns of the data the best of those used are."""
+        return tuple(self.columns[best[:most]].tolist())
+
+
+def _ratios(values: Any, units: Units) -> Part:
+    """Return a block of rows in units of its columns, what is missing as zero, and where it is not missing."""
+    xp = namespace(values)
+    if units.used.size < values.shape[1]:
+        values = values[:, near(values, units.used)]
+    ratios = xp.empty(values.shape, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
+        xp.divide(values, near(values, units.size), out=ratios, casting="same_kind")
+        largest = xp.dot(ratios.ravel(), ratios.ravel())
+    has = None
+    if not bool(xp.isfinite(largest)):
+        gaps = xp.isnan(ratios)
+        if bool(gaps.any()):
+            has = ~gaps
+            ratios[gaps] = 0.0
+        xp.clip(ratios, -HUGE, HUGE, out=ratios)
+    return ratios, has
