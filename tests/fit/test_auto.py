@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from sparsemean._fit.refinement import DEGREES, auto, candidates, choose
-from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian
+from sparsemean._fit.refinement import auto, choose
+from sparsemean._stats.location import DEGREES, candidates, hodges_lehmann, pseudomedian
 from sparsemean._util.records import FloatArray
 
 HL, T1, T3 = "Hodges–Lehmann", "Student t, 1 d.f.", "Student t, 3 d.f."
@@ -74,17 +74,14 @@ def test_a_gap_at_the_centre_does_not_send_it_to_one_side(n: int) -> None:
 
 
 def test_choose_goes_together_unless_one_is_clearly_better() -> None:
-    def offer(*errors: float) -> list[Centre]:
-        return [Centre(float(i), error, "abc"[i]) for i, error in enumerate(errors)]
+    def kinds(*errors: tuple[float, float, float]) -> list[int]:
+        return choose(np.array(errors)).tolist()  # type: ignore[no-any-return]
 
-    nearly = choose([offer(1.0, 1.05, 2.0), offer(1.05, 1.0, 2.0), offer(1.0, 1.02, 2.0)])
-    assert nearly == [0, 0, 0]
-    apart = choose([offer(1.0, 2.0, 2.0), offer(1.0, 2.0, 2.0), offer(1.5, 1.0, 2.0)])
-    assert apart == [0, 0, 1]
-    never = choose([offer(math.inf, 2.0, 1.9), offer(1.0, 1.2, 1.9)])
-    assert never[0] > 0
-    assert choose([offer(0.0, 0.0, math.inf)]) == [0]
-    assert choose([offer(math.inf, math.inf, 3.0)]) == [2]
+    assert kinds((1.0, 1.05, 2.0), (1.05, 1.0, 2.0), (1.0, 1.02, 2.0)) == [0, 0, 0]
+    assert kinds((1.0, 2.0, 2.0), (1.0, 2.0, 2.0), (1.5, 1.0, 2.0)) == [0, 0, 1]
+    assert kinds((math.inf, 2.0, 1.9), (1.0, 1.2, 1.9))[0] > 0
+    assert kinds((0.0, 0.0, math.inf)) == [0]
+    assert kinds((math.inf, math.inf, 3.0)) == [2]
 
 
 def test_of_many_rows_some_tell_which_kind_to_take(monkeypatch: pytest.MonkeyPatch) -> None:

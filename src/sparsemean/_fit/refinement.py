@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import dropna, fillna, medians
+from sparsemean._stats.arrays import fillna, medians
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.descent import largest_weight, spectral_descent
-from sparsemean._stats.location import Centre, hodges_lehmann, pseudomedian, student_t
-from sparsemean._util.records import FloatArray, LocationEstimate
+from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
 
 Refinement: TypeAlias = str | Callable[[FloatArray, float], Any] | None
@@ -52,13 +52,14 @@ def refined(
     random_state: Any,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
+    n_jobs: int | None = None,
 ) -> LocationEstimate:
     """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong.
 
     "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
     """
     if refine == "auto":
-        return auto(X, contamination, progress, centre)
+        return auto(X, contamination, progress, centre, n_jobs)
     if callable(refine):
         return _called(refine, X, contamination)
     assert isinstance(refine, str)
@@ -118,22 +119,12 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
 
 # The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error.
 
-FAR = 10.0
-"""Values farther than this many robust deviations are left out of the Hodges–Lehmann estimate, on both sides."""
-DEGREES = (1.0, 3.0)
-"""Degrees of freedom tried: close to the best for tails from Cauchy's to nearly Gaussian ones."""
-KINDS = tuple(range(1 + len(DEGREES)))
 COMPARED = 5000
 """Rows that tell which kind of centre to take, where there are more."""
-NEAR = 0.3
-"""A Student-t centre farther than this many robust deviations from the Hodges–Lehmann estimate is not used: where the
-noise has two humps, as with a gap at its centre, likelihood has climbed one, and its error there looks small."""
 WORTH = 1.1
 """A feature goes its own way where its own best centre has an error smaller by this factor."""
 MANY = 0.25
 """Share of wrong rows beyond which the start is the median: 1 − 1/√2 = 0.29 of them carry a pseudomedian anywhere."""
-FEWEST = 8
-"""With fewer rows no standard error is worth comparing: the Hodges–Lehmann estimate is taken."""
 
 
 def auto(
@@ -141,6 +132,7 @@ def auto(
     contamination: float,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
+    n_jobs: int | None = None,
 ) -> LocationEstimate:
     """Estimate the mean of a few features of which a share ``contamination`` of the rows may still be wrong.
 
@@ -152,80 +144,58 @@ def auto(
     Values that are missing (NaN) speak neither for nor against a row and are in no centre. Where none is there, the
     feature keeps its ``centre``.
     """
-    if contamination <= MANY:
-        start = np.array([pseudomedian(x) if (x := dropna(column)).size else np.nan for column in X.T])
-    else:
-        start = medians(X)
+    from sparsemean._kernels import centres
+
+    start = centres.starts(X, by_median=contamination > MANY, n_jobs=n_jobs)
     start = start if centre is None else np.where(np.isnan(start), centre, start)
     kept = agreeing(X, start, contamination)
-    centres = _centres(X if kept.all() else X[kept], start, progress)
-    how = ", ".join(f"{name} for {count}" for name, count in Counter(c.name for c in centres).most_common())
+    mean, names = _centres(X, start, kept, n_jobs=n_jobs, progress=progress)
+    how = ", ".join(f"{name} for {count}" for name, count in Counter(names).most_common())
     dropped = X.shape[0] - int(kept.sum())
     left_out = f"{dropped} of {X.shape[0]} rows left out that disagree most; " if dropped else ""
     return LocationEstimate(
-        np.array([c.value for c in centres]),
+        mean,
         weights=kept / kept.sum(),
         how=f"{left_out}centre with the smallest standard error: {how} feature(s)",
     )
 
 
-def _centres(X: FloatArray, start: FloatArray, progress: Callable[[float], None] | None) -> list[Centre]:
-    """Return the centre of every feature; of many rows some tell which kind to take, and all then make it."""
-    step = -(-X.shape[0] // COMPARED)
-    offered = []
-    for column, about in zip(X[::step].T, start, strict=True):
-        offered.append(candidates(dropna(column), about))
-        if progress is not None:
-            progress(len(offered) / (2 * X.shape[1]))
-    kinds = choose(offered)
-    if step == 1:
-        return [of_feature[kind] for of_feature, kind in zip(offered, kinds, strict=True)]
-    centres = []
-    for column, about, kind in zip(X.T, start, kinds, strict=True):
-        best, pseudo = candidates(dropna(column), about, (kind, 0))
-        centres.append(best if best.error < np.inf else pseudo)
-        if progress is not None:
-            progress(0.5 + len(centres) / (2 * X.shape[1]))
-    return centres
+def _centres(
+    X: FloatArray,
+    start: FloatArray,
+    kept: npt.NDArray[np.bool_],
+    *,
+    n_jobs: int | None,
+    progress: Callable[[float], None] | None,
+) -> tuple[FloatArray, list[str]]:
+    """Return the centre of every feature and its name; of many rows some tell which kind to take, and all make it."""
+    from sparsemean._kernels import centres
+
+    rule = centres.Rule(degrees=DEGREES, gaussian=GAUSSIAN, far=FAR, near=NEAR, fewest=FEWEST)
+    rows = slice(None) if kept.all() else np.flatnonzero(kept)
+    step = -(-int(kept.sum()) // COMPARED)
+    some = rows if step == 1 else np.flatnonzero(kept)[::step]
+    found = centres.locate(X, start, rule, rows=some, n_jobs=n_jobs, progress=progress)
+    kinds, features = choose(found.errors), np.arange(X.shape[1])
+    if step > 1:
+        found = centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=progress)
+        kinds = np.where(found.errors[features, kinds] < np.inf, kinds, 0)
+    names = [
+        NAMES[kind] if known >= 0 else NOTHING
+        for kind, known in zip(kinds * found.compared, found.compared, strict=True)
+    ]
+    return found.values[features, kinds], names
 
 
-def candidates(x: FloatArray, start: float, kinds: tuple[int, ...] = KINDS) -> list[Centre]:
-    """Return the centres of one column that are compared; ``start`` is one that is good enough to see what is far.
-
-    Kind 0 is Hodges–Lehmann, the others are the Student-t centres of ``DEGREES``.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).standard_cauchy(500)
-    >>> [round(c.error, 3) for c in candidates(noise, 0.0)]
-    [0.082, 0.068, 0.078]
-    """
-    if not x.size:
-        return [Centre(start, np.inf, "nothing left but the start")] * len(kinds)
-    away = np.abs(x - start)
-    spread = GAUSSIAN * float(np.median(away))
-    if x.size < FEWEST or spread == 0:
-        return [hodges_lehmann(x)] * len(kinds)
-    inner = hodges_lehmann(x[away <= FAR * spread])
-    return [inner if kind == 0 else _near(x, inner, spread, DEGREES[kind - 1]) for kind in kinds]
-
-
-def _near(x: FloatArray, inner: Centre, spread: float, dof: float) -> Centre:
-    """Return the Student-t centre, with an infinite error where it is too far from the Hodges–Lehmann estimate."""
-    centre = student_t(x, dof=dof, start=inner.value, scale=spread)
-    return centre if abs(centre.value - inner.value) <= NEAR * spread else centre._replace(error=np.inf)
-
-
-def choose(offered: list[list[Centre]]) -> list[int]:
+def choose(errors: FloatArray) -> IntArray:
     """Return for every feature the kind of centre that is best for all of them together, or clearly best for itself.
 
-    Standard errors are estimates: where features have the same kind of noise, choosing for each apart would often take
-    the second best.
+    Standard errors, a row for each feature, are estimates: where features have the same kind of noise, choosing for
+    each apart would often take the second best.
     """
-    errors = np.array([[centre.error for centre in centres] for centres in offered])
     least = errors.min(axis=1, keepdims=True)
     ratio = np.divide(errors, least, out=np.ones_like(errors), where=(least > 0) & (errors < np.inf))
     ratio[errors == np.inf] = np.inf
     # Ten stands for infinity: a kind that fails for one feature is bad there, but not out of the question for the rest.
     common = int(np.argmin(np.log(np.minimum(ratio, 10.0)).mean(axis=0)))
-    return [int(kind) for kind in np.where(ratio[:, common] > WORTH, errors.argmin(axis=1), common)]
+    return np.where(ratio[:, common] > WORTH, errors.argmin(axis=1), common)

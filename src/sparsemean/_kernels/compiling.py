@@ -36,6 +36,8 @@ SMALL = 200_000
 """Values up to which a problem is small."""
 PATIENCE = 1.0
 """Seconds in partners after which a process compiles: about what starting numba takes where all is compiled."""
+ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
+"""What lets several terms of a sum be added at once: numbers may be rounded otherwise, and no sign of zero is kept."""
 SEAL = hashlib.sha256().digest_size
 
 
@@ -70,9 +72,9 @@ class Kernel:
     The first argument is what is worked on: its size decides, times ``weight`` values for each of its elements.
     """
 
-    def __init__(self, function: Callable[..., Any], plain: str | None, weight: float) -> None:
+    def __init__(self, function: Callable[..., Any], plain: str | None, weight: float, *, any_order: bool) -> None:
         update_wrapper(self, function)
-        self.function, self.home, self.weight = function, plain, weight
+        self.function, self.home, self.weight, self.any_order = function, plain, weight, any_order
 
     def __call__(self, *arguments: Any) -> Any:
         if self.home is not None and _plainness.inside:
@@ -107,7 +109,8 @@ class Kernel:
         """What numba makes of the function; the GIL is released."""
         import numba
 
-        kernel = numba.njit(nogil=True, error_model="numpy")(self.function)
+        relaxed = ANY_ORDER if self.any_order else False
+        kernel = numba.njit(nogil=True, error_model="numpy", fastmath=relaxed)(self.function)
         kernel._cache = Kept(f"{self.function.__module__.rpartition('.')[2]}.{self.function.__qualname__}")
         return kernel
 
@@ -117,11 +120,20 @@ class Kernel:
         return self.machine._numba_type_
 
 
-def compiled(function: Callable[..., Any] | None = None, *, plain: str | None = None, weight: float = 1.0) -> Any:
-    """Compile a kernel when it is first called; a later process finds it compiled. ``plain``: where its partner is."""
+def compiled(
+    function: Callable[..., Any] | None = None,
+    *,
+    plain: str | None = None,
+    weight: float = 1.0,
+    any_order: bool = False,
+) -> Any:
+    """Compile a kernel when it is first called; a later process finds it compiled. ``plain``: where its partner is.
+
+    Where ``any_order`` is as good, sums are added up in the one that is fastest.
+    """
     if function is None:
-        return lambda kernel: Kernel(kernel, plain, weight)
-    return Kernel(function, plain, weight)
+        return lambda kernel: Kernel(kernel, plain, weight, any_order=any_order)
+    return Kernel(function, plain, weight, any_order=any_order)
 
 
 class Kept:

@@ -1,0 +1,385 @@
+"""Centres of many columns: of each one sort serves the start, the spread, Hodges–Lehmann and Student-t centres.
+
+The specification is `_stats/location.py`. The Hodges–Lehmann estimate and its error are the same to the last bit, as
+both are sums of two values found by their rank. Student-t centres solve the same equations by Newton's method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._util.records import FloatArray, IntArray
+
+Arr = Any
+LARGEST = np.finfo(np.float64).max
+NORMAL = 1 / math.sqrt(4 * math.pi)
+"""Density at its centre of the sum of two normal values with a deviation of one: a first guess."""
+TRUSTED = 8
+"""Looks at sums where a straight line puts them; each leaves about the root of what was left. Then some halve."""
+LEAST = 64
+"""Sums between two looks that tell a density."""
+BOUNDS = np.array([-np.inf, np.inf])
+ROUNDS = 100
+"""Newton's steps, and where they lead nowhere those of the likelihood: five to ten are enough but for two humps."""
+PRECISE = 1e-7
+"""In units of the scale: no standard error, 1/√n of it, is as small as that."""
+COLLAPSED = 1e-9
+"""In units of the first scale: one that falls below this falls to zero, as half of the values are equal."""
+BEYOND = 1e50
+"""In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
+
+
+# Sums of two sorted values, by rank. None is written down: those up to a value are counted by a walk along the border.
+
+
+@compiled
+def step(y: Arr, value: float, i: int, gap: int, count: int, largest: float, smallest: float) -> Any:
+    """Compare y_i with its partner ``gap`` places on; if small, count the pairs of y_i with all up to there, both ways.
+
+    Without a branch: which way a step goes is a coin toss that no processor foresees.
+    """
+    pair = y[np.uintp(i)] + y[np.uintp(i + gap)]
+    below = np.int64(pair <= value)
+    bound = BOUNDS[np.uintp(below)]
+    return i + below, count + (2 * gap + 1) * below, max(largest, min(pair, bound)), min(smallest, max(pair, bound))
+
+
+@compiled
+def border(y: Arr, value: float, steps: int) -> Any:
+    """Return how many of the first ``steps`` of the walk find a sum up to ``value``."""
+    low, high, last = 0, steps, y.size - steps
+    while low < high:
+        middle = (low + high) >> 1
+        if y[np.uintp(middle)] + y[np.uintp(last + middle)] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def count_sums(y: Arr, value: float) -> Any:
+    """Return how many sums y_i + y_j of ordered pairs are up to ``value``, the largest of those, the smallest above.
+
+    A walk of n steps from the widest pair: on to the next y_i where the sum is small, back to the last y_j where it is
+    large. A step has to wait for the one before, so four quarters of the walk are taken at once.
+    """
+    quarter, gap = y.size >> 2, y.size - 1
+    i0, i1, i2, i3 = 0, border(y, value, quarter), border(y, value, 2 * quarter), border(y, value, 3 * quarter)
+    c0 = c1 = c2 = c3 = 0
+    l0 = l1 = l2 = l3 = -np.inf
+    s0 = s1 = s2 = s3 = np.inf
+    for _ in range(quarter):
+        i0, c0, l0, s0 = step(y, value, i0, gap, c0, l0, s0)
+        i1, c1, l1, s1 = step(y, value, i1, gap - quarter, c1, l1, s1)
+        i2, c2, l2, s2 = step(y, value, i2, gap - 2 * quarter, c2, l2, s2)
+        i3, c3, l3, s3 = step(y, value, i3, gap - 3 * quarter, c3, l3, s3)
+        gap -= 1
+    for rest in range(y.size - 4 * quarter):
+        i3, c3, l3, s3 = step(y, value, i3, gap - 3 * quarter - rest, c3, l3, s3)
+    return c0 + c1 + c2 + c3, max(l0, l1, l2, l3), min(s0, s1, s2, s3)
+
+
+@compiled
+def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
+    """Return the k-th smallest sum of ordered pairs, how many are up to it, and the next larger one.
+
+    Both ends of the range it may lie in are sums themselves, so the answer is exact. The next look is where a straight
+    line through the last two puts it, or one through both ends.
+    """
+    low, high = y[0] + y[0], y[y.size - 1] + y[y.size - 1]
+    before, through, after = 0, y.size * y.size, np.inf
+    value, looks = guess, 0
+    seen, seen_count = np.nan, 0
+    while low < high:
+        if not low <= value < high or (looks > TRUSTED and looks % 2 == 0):
+            share = 0.5 if looks % 4 == 0 else (k - before - 0.5) / (through - before)
+            value = (1.0 - share) * max(low, -LARGEST) + share * min(high, LARGEST)
+            if not low <= value < high:
+                value = low
+        count, largest, smallest = count_sums(y, value)
+        if count >= k:
+            high, through, after = largest, count, smallest
+        else:
+            low, before = smallest, count
+        if abs(count - seen_count) >= LEAST and value != seen:
+            density = (count - seen_count) / (value - seen)
+        seen, seen_count = value, count
+        value += (k - 0.5 - count) / density
+        looks += 1
+    return high, through, after
+
+
+@compiled
+def median_sum(y: Arr, guess: float, spread: float) -> Any:
+    """Return the median of the sums of all ordered pairs, a value with itself among them."""
+    total = y.size * y.size
+    lower, through, above = ordered_sum(y, (total + 1) // 2, guess, total * NORMAL / spread)
+    return lower if total % 2 == 1 or through > total // 2 else 0.5 * lower + 0.5 * above
+
+
+@compiled
+def hodges_lehmann_error(y: Arr, value: float, spread: float) -> Any:
+    """Return half the distance of the averages one deviation of Wilcoxon's statistic to either side of ``value``."""
+    n = y.size
+    total, density = n * n, n * n * NORMAL / spread
+    reach = np.int64(math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)))
+    away = reach / density
+    low, _, _ = ordered_sum(y, max((total + 1) // 2 - reach, 1), 2.0 * value - away, density)
+    high, _, _ = ordered_sum(y, min(total // 2 + 1 + reach, total), 2.0 * value + away, density)
+    return 0.5 * (0.5 * high) - 0.5 * (0.5 * low)
+
+
+# The spread about a centre: distances to either side of it are sorted already.
+
+
+@compiled
+def ordered_distance(y: Arr, about: float, k: int) -> Any:
+    """Return the k-th smallest (from 0) of all |y_i − about|: those of k + 1 neighbours of each other.
+
+    They begin where the next one to the right is no nearer than the first of them.
+    """
+    low, high = 0, y.size - 1 - k
+    while low < high:
+        middle = (low + high) >> 1
+        if about - y[middle] > y[middle + k + 1] - about:
+            low = middle + 1
+        else:
+            high = middle
+    return max(about - y[low], y[low + k] - about)
+
+
+@compiled
+def between(low: float, high: float) -> float:
+    """Return the middle of two numbers; their sum may be too large for one."""
+    middle = 0.5 * (low + high)
+    return middle if abs(middle) <= LARGEST else 0.5 * low + 0.5 * high
+
+
+@compiled
+def median(y: Arr) -> Any:
+    """Return the median of sorted values."""
+    return between(y[(y.size - 1) // 2], y[y.size // 2])
+
+
+@compiled
+def median_distance(y: Arr, about: float) -> Any:
+    """Return the median of all |y_i − about|."""
+    return between(ordered_distance(y, about, (y.size - 1) // 2), ordered_distance(y, about, y.size // 2))
+
+
+# Student-t centres: both equations of the likelihood at once, from four sums a step.
+
+
+@compiled(any_order=True)
+def score_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any:
+    """Return Σq, Σq², Σqr and Σq²r of q = 1/(ν + r²), r the distance from the centre in units of the scale."""
+    inverse = 1.0 / scale
+    q_sum = q2_sum = qr_sum = q2r_sum = 0.0
+    for i in range(n):
+        r = (z[i] - centre) * inverse
+        q = 1.0 / (dof + r * r)
+        q_sum += q
+        q2_sum += q * q
+        qr_sum += q * r
+        q2r_sum += q * q * r
+    return q_sum, q2_sum, qr_sum, q2r_sum
+
+
+@compiled
+def student_t(z: Arr, n: int, dof: float) -> Any:
+    """Return the likeliest centre, from 0 and a scale of 1, and its standard error, infinite where it is of no use.
+
+    With u = r²/(ν + r²) = 1 − νq the likelihood is largest where Σqr = 0 and Σu = n/(ν + 1). Newton's method solves
+    both for the centre and the logarithm of the scale where the likelihood is concave in them and the step is short.
+    Elsewhere a step of its EM algorithm is taken, as the specification does; its scale that of Kent, Tyler and Vardi
+    (1994, Commun. Stat. Simul. 23), Σqr²/Σq, which gets there sooner. Values of q alone give Σqr² = n − νΣq, and
+    Σψ² and Σψ′ of the sandwich, so that four sums are enough.
+    """
+    centre, scale = 0.0, 1.0
+    for _ in range(ROUNDS):
+        q, q2, qr, q2r = score_sums(z, n, centre, scale, dof)
+        em = qr / q
+        slope, spread = 2.0 * dof * q2 - q, 2.0 * dof * (q - dof * q2)
+        skew, mixed = 2.0 * dof * q2r, qr - 2.0 * dof * q2r
+        excess = n - dof * q - n / (dof + 1.0)
+        determinant = slope * spread + skew * mixed
+        concave = slope > 0.0 and spread > 0.0 and determinant > 0.0
+        move = (qr * spread + excess * mixed) / determinant if concave else np.inf
+        growth = (excess * slope - skew * qr) / determinant if concave else np.inf
+        if abs(move) <= 0.5 and abs(growth) <= 1.0:
+            factor = math.exp(growth)
+        else:
+            move, factor = em, math.sqrt(max((n - dof * q) / q - em * em, 0.0))
+        centre += move * scale
+        settled = abs(move) <= PRECISE and abs(factor - 1.0) <= 1e-3
+        if scale * factor < COLLAPSED:
+            return centre, np.inf
+        if settled:
+            error = scale * math.sqrt(q - dof * q2) / slope if slope > 0.0 else np.inf
+            return centre, error
+        scale *= factor
+    return centre, np.inf
+
+
+# One column after the other of a block, sorted along its rows; NaN comes last there.
+
+
+@compiled
+def present(y: Arr) -> Any:
+    """Return what is there of a sorted row."""
+    n = y.size
+    while n > 0 and np.isnan(y[n - 1]):
+        n -= 1
+    return y[:n]
+
+
+@compiled
+def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
+    """Find the median or the pseudomedian of every row; NaN where there is nothing."""
+    for f in range(block.shape[0]):
+        y = present(block[f])
+        if y.size == 0:
+            start[f] = np.nan
+            continue
+        start[f] = median(y)
+        if not by_median:
+            start[f] = 0.5 * median_sum(y, 2.0 * start[f], median_distance(y, start[f]))
+
+
+@compiled
+def locate_rows(
+    block: Arr, start: Arr, kinds: Arr, degrees: Arr, limits: Arr, fewest: int, values: Arr, errors: Arr, compared: Arr
+) -> None:
+    """Find the centres of every row about its start: the Hodges–Lehmann estimate, then one for each of ``degrees``.
+
+    A kind that is not negative is the only one wanted beside the Hodges–Lehmann estimate, whose error is left out.
+    """
+    gaussian, far, near = limits[0], limits[1], limits[2]
+    z = np.empty(block.shape[1])
+    for f in range(block.shape[0]):
+        y = present(block[f])
+        if y.size == 0:
+            compared[f] = -1
+            for kind in range(values.shape[1]):
+                values[f, kind], errors[f, kind] = start[f], np.inf
+            continue
+        spread = gaussian * median_distance(y, start[f])
+        compared[f] = y.size >= fewest and spread > 0.0
+        first, last = 0, y.size
+        if compared[f]:
+            while start[f] - y[first] > far * spread:
+                first += 1
+            while y[last - 1] - start[f] > far * spread:
+                last -= 1
+        inner = y[first:last]
+        centre = 0.5 * median_sum(inner, 2.0 * start[f], spread)
+        error = hodges_lehmann_error(inner, centre, spread) if kinds[f] < 0 else 0.0
+        for kind in range(values.shape[1]):
+            values[f, kind], errors[f, kind] = centre, error
+        if compared[f] and kinds[f] != 0:
+            for i in range(y.size):
+                z[i] = min(max((y[i] - centre) / spread, -BEYOND), BEYOND)
+            for kind in range(1, values.shape[1]):
+                if kinds[f] < 0 or kinds[f] == kind:
+                    away, error = student_t(z, y.size, degrees[kind - 1])
+                    values[f, kind] = centre + spread * away
+                    errors[f, kind] = spread * error if abs(away) <= near else np.inf
+
+
+# Blocks of columns for threads.
+
+AT_ONCE = 8
+"""Neighbouring columns that are read together: a cache line of a row."""
+BLOCK_VALUES = 1 << 17
+"""Values that a thread holds: 1 MB, or one column where that is longer."""
+SMALL = 20_000
+"""Values below which starting threads costs more than they save."""
+Rows = IntArray | slice
+Progress = Callable[[float], None]
+
+
+class Rule(NamedTuple):
+    """What is compared: see the constants of these names in `_stats/location.py`."""
+
+    degrees: tuple[float, ...]
+    gaussian: float
+    far: float
+    near: float
+    fewest: int
+
+
+class Centres(NamedTuple):
+    """Centres of every column, Hodges–Lehmann first, and their errors; infinite where one is not to be used."""
+
+    values: FloatArray
+    errors: FloatArray
+    compared: npt.NDArray[np.int8]
+    """Of each column: 0 where the Hodges–Lehmann estimate stands for all kinds, −1 where nothing but the start does."""
+
+
+def starts(X: FloatArray, *, by_median: bool, n_jobs: int | None = None) -> FloatArray:
+    """Return the pseudomedian, or the median, of what is there in each column; NaN where there is nothing.
+
+    Examples
+    --------
+    >>> starts(np.array([[0.0], [1.0], [2.0], [3.0], [100.0]]), by_median=False)
+    array([2.])
+    """
+    start = np.empty(X.shape[1])
+    _each_block(X, slice(None), lambda block, at: start_rows(block, by_median, start[at]), n_jobs)
+    return start
+
+
+def locate(
+    X: FloatArray,
+    start: FloatArray,
+    rule: Rule,
+    *,
+    rows: Rows = slice(None),
+    kinds: IntArray | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Centres:
+    """Return the centres of some rows of each column; of one of ``kinds`` each, its errors are not all found."""
+    k, degrees = X.shape[1], np.array(rule.degrees)
+    wanted = np.full(k, -1) if kinds is None else kinds
+    found = Centres(np.empty((k, 1 + degrees.size)), np.empty((k, 1 + degrees.size)), np.empty(k, dtype=np.int8))
+    limits = np.array([rule.gaussian, rule.far, rule.near])
+
+    def work(block: FloatArray, at: slice) -> None:
+        locate_rows(block, start[at], wanted[at], degrees, limits, rule.fewest, *(part[at] for part in found))
+
+    _each_block(X, rows, work, n_jobs, progress)
+    return found
+
+
+def _each_block(
+    X: FloatArray,
+    rows: Rows,
+    work: Callable[[FloatArray, slice], None],
+    n_jobs: int | None,
+    progress: Progress | None = None,
+) -> None:
+    """Sort the columns, some at a time, and hand them to ``work``, on as many threads as are wanted."""
+    n, k = X.shape
+    n_threads = count_threads(n_jobs) if X.size > SMALL else 1
+    width = max(1, min(AT_ONCE, BLOCK_VALUES // n, -(-k // n_threads)))
+
+    def run(first: int) -> None:
+        at = slice(first, min(first + width, k))
+        block = np.array(X[rows, at].T, dtype=np.float64, order="C")
+        block.sort(axis=1)
+        work(block, at)
+
+    for done, _ in enumerate(each(run, range(0, k, width), n_threads), start=1):
+        if progress is not None:
+            progress(min(1.0, done * width / k))
