@@ -175,15 +175,17 @@ def _centres(
     rows = slice(None) if kept.all() else np.flatnonzero(kept)
     step = -(-int(kept.sum()) // COMPARED)
     some = rows if step == 1 else np.flatnonzero(kept)[::step]
-    found = centres.locate(X, start, rule, rows=some, n_jobs=n_jobs, progress=progress)
+
+    def part(number: int) -> Callable[[float], None] | None:
+        return None if progress is None else lambda done: progress((number + done) / min(step, 2))
+
+    found = centres.locate(X, start, rule, rows=some, n_jobs=n_jobs, progress=part(0))
     kinds, features = choose(found.errors), np.arange(X.shape[1])
     if step > 1:
-        found = centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=progress)
+        found = centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=part(1))
         kinds = np.where(found.errors[features, kinds] < np.inf, kinds, 0)
-    names = [
-        NAMES[kind] if known >= 0 else NOTHING
-        for kind, known in zip(kinds * found.compared, found.compared, strict=True)
-    ]
+    named = np.where(found.compared > 0, kinds, 0)
+    names = [NAMES[kind] if present >= 0 else NOTHING for kind, present in zip(named, found.compared, strict=True)]
     return found.values[features, kinds], names
 
 

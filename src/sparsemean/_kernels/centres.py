@@ -31,8 +31,9 @@ ROUNDS = 100
 """Newton's steps, and where they lead nowhere those of the likelihood: five to ten are enough but for two humps."""
 PRECISE = 1e-7
 """In units of the scale: no standard error, 1/√n of it, is as small as that."""
-COLLAPSED = 1e-9
-"""In units of the first scale: one that falls below this falls to zero, as half of the values are equal."""
+COLLAPSED = 1e-6
+"""In units of the first scale: one that falls below this falls to zero, as half of the values are equal. Its square is
+what the sums still have to tell from zero."""
 BEYOND = 1e50
 """In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
 

@@ -64,12 +64,12 @@ def hodges_lehmann(x: FloatArray) -> Centre:
 
 # Location and scale by the score of Student's t: the farther out a value, the less it counts.
 
-TOLERANCE = 1e-7
-"""In units of the scale: no standard error, 1/√n of it, is as small as that."""
-LIMIT = 300
+TOLERANCE = 1e-9
+"""In units of the scale: what is left after a step as small as this is far below any standard error."""
+LIMIT = 3000
 """Iterations: each closes a share of the distance, and what has not settled then has a likelihood so flat, or with two
 humps, that its centre is not to be used."""
-COLLAPSED = 1e-9
+COLLAPSED = 1e-6
 """In units of the first scale: a scale that falls below this falls to zero, as half of the values are equal."""
 BEYOND = 1e50
 """In units of the first scale: values farther out count as lying there, where their weight is nothing already."""
