@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._util.records import FloatArray, IntArray
 
 Arr = Any
@@ -133,29 +133,16 @@ def hodges_lehmann_error(y: Arr, value: float, spread: float) -> Any:
     n = y.size
     total, density = n * n, n * n * NORMAL / spread
     reach = np.int64(math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)))
-    away = reach / density
-    low, _, _ = ordered_sum(y, max((total + 1) // 2 - reach, 1), 2.0 * value - away, density)
-    high, _, _ = ordered_sum(y, min(total // 2 + 1 + reach, total), 2.0 * value + away, density)
+    middle, away = 2.0 * value, reach / density
+    low = high = 0.0
+    for side in range(2):  # one call, compiled once
+        k = max((total + 1) // 2 - reach, 1) if side == 0 else min(total // 2 + 1 + reach, total)
+        low = high
+        high, _, _ = ordered_sum(y, k, middle - away if side == 0 else middle + away, density)
     return 0.5 * (0.5 * high) - 0.5 * (0.5 * low)
 
 
 # The spread about a centre: distances to either side of it are sorted already.
-
-
-@compiled
-def ordered_distance(y: Arr, about: float, k: int) -> Any:
-    """Return the k-th smallest (from 0) of all |y_i − about|: those of k + 1 neighbours of each other.
-
-    They begin where the next one to the right is no nearer than the first of them.
-    """
-    low, high = 0, y.size - 1 - k
-    while low < high:
-        middle = (low + high) >> 1
-        if about - y[middle] > y[middle + k + 1] - about:
-            low = middle + 1
-        else:
-            high = middle
-    return max(about - y[low], y[low + k] - about)
 
 
 @compiled
@@ -166,15 +153,23 @@ def between(low: float, high: float) -> float:
 
 
 @compiled
-def median(y: Arr) -> Any:
-    """Return the median of sorted values."""
-    return between(y[(y.size - 1) // 2], y[y.size // 2])
-
-
-@compiled
 def median_distance(y: Arr, about: float) -> Any:
-    """Return the median of all |y_i − about|."""
-    return between(ordered_distance(y, about, (y.size - 1) // 2), ordered_distance(y, about, y.size // 2))
+    """Return the median of all |y_i − about|, one or the middle of two.
+
+    The k + 1 smallest distances are those of neighbours; these begin where the next one to the right is no nearer than
+    the first of them.
+    """
+    lower = upper = 0.0
+    for k in ((y.size - 1) // 2, y.size // 2):
+        low, high = 0, y.size - 1 - k
+        while low < high:
+            middle = (low + high) >> 1
+            if about - y[middle] > y[middle + k + 1] - about:
+                low = middle + 1
+            else:
+                high = middle
+        lower, upper = upper, max(about - y[low], y[low + k] - about)
+    return between(lower, upper)
 
 
 # Student-t centres: both equations of the likelihood at once, from four sums a step.
@@ -251,7 +246,7 @@ def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
         if y.size == 0:
             start[f] = np.nan
             continue
-        start[f] = median(y)
+        start[f] = between(y[(y.size - 1) // 2], y[y.size // 2])
         if not by_median:
             start[f] = 0.5 * median_sum(y, 2.0 * start[f], median_distance(y, start[f]))
 
@@ -327,7 +322,7 @@ class Centres(NamedTuple):
     """Of each column: 0 where the Hodges–Lehmann estimate stands for all kinds, −1 where nothing but the start does."""
 
 
-def starts(X: FloatArray, *, by_median: bool, n_jobs: int | None = None) -> FloatArray:
+def starts(X: Array, *, by_median: bool, n_jobs: int | None = None) -> FloatArray:
     """Return the pseudomedian, or the median, of what is there in each column; NaN where there is nothing.
 
     Examples
@@ -341,7 +336,7 @@ def starts(X: FloatArray, *, by_median: bool, n_jobs: int | None = None) -> Floa
 
 
 def locate(
-    X: FloatArray,
+    X: Array,
     start: FloatArray,
     rule: Rule,
     *,
@@ -364,7 +359,7 @@ def locate(
 
 
 def _each_block(
-    X: FloatArray,
+    X: Array,
     rows: Rows,
     work: Callable[[FloatArray, slice], None],
     n_jobs: int | None,
