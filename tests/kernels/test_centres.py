@@ -41,6 +41,7 @@ def columns(n: int, seed: int) -> FloatArray:
             rng.choice([-1.7e308, 1.0, 2.0, 1.7e308], n),
             rng.choice([1.0, 1e300], n, p=[0.9, 0.1]),
             normal.astype(np.float32),
+            rng.choice([-1.0, 1.0], n) * 10 ** rng.uniform(-300, 300, n),
         )
     )
 

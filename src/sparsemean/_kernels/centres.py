@@ -102,8 +102,11 @@ def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
     seen, seen_count = np.nan, 0
     while low < high:
         if not low <= value < high or (looks > TRUSTED and looks % 2 == 0):
-            share = 0.5 if looks % 4 == 0 else (k - before - 0.5) / (through - before)
-            value = (1.0 - share) * max(low, -LARGEST) + share * min(high, LARGEST)
+            floor, ceiling, share = max(low, -LARGEST), min(high, LARGEST), (k - before - 0.5) / (through - before)
+            value = (1.0 - share) * floor + share * ceiling
+            if looks % 4 == 0:  # halve the range of exponents: sums may span them all
+                value = math.sqrt(abs(floor)) * math.sqrt(abs(ceiling))
+                value = 0.0 if floor < 0.0 < ceiling else math.copysign(value, floor + ceiling)
             if not low <= value < high:
                 value = low
         count, largest, smallest = count_sums(y, value)
