@@ -11,7 +11,8 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians
+from sparsemean._stats.arrays import fillna, medians, spread_over
+from sparsemean._stats.judged import Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
@@ -48,6 +49,8 @@ class ScreeningResult:
     how: str = ""
     columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """The features off the support that rows were judged by."""
+    judged: Judged | None = None
+    """Rows in units of the features that they were judged by first."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -95,13 +98,14 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     values = data.values(columns) if about is None else data.values(columns) - about[columns]
-    of_units = row_scores.screen(values, most=most_listed(plan.n_units))
+    table = Judged(values, n_jobs=data.n_jobs)
+    of_units = row_scores.judge(table, most=most_listed(plan.n_units))
     kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
-    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns)
+    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
@@ -123,15 +127,20 @@ def screen_on_support(
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.screen_rows or not support.size:
         return before
+    support = spread_over(support, MOST_COLUMNS)
     residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip)
+    of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip, n_jobs=data.n_jobs)
     rows = _of_rows(data, of_kept, units=before.kept, features=support)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
     kept = np.delete(before.kept, of_kept.suspects)
-    return ScreeningResult(
-        row_scores.joined(before.rows, rows), kept, max(0, before.left - of_kept.aligned), how, before.columns
+    return replace(
+        before,
+        rows=row_scores.joined(before.rows, rows),
+        kept=kept,
+        left=max(0, before.left - of_kept.aligned),
+        how=how,
     )
 
 
@@ -152,7 +161,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     if not columns.size:
         return 0.0
     rows = dependence.some_neighbours(screening.kept)
-    return dependence.neighbours_alike(data.values(dependence.some_columns(columns))[rows], known=known)
+    return dependence.neighbours_alike(data.values(spread_over(columns, dependence.MOST_COLUMNS))[rows], known=known)
 
 
 def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:
@@ -241,7 +250,9 @@ def locate_features(
     if gaps and how != "auto":
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
-    located = refined(how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre)
+    located = refined(
+        how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre, n_jobs=data.n_jobs
+    )
     if gaps and data.buckets.skip_missing:
         located = located.said(f"{located.how}; {_gaps(gaps, X.size, how)}")
     return located.said(f"{without}: {located.how}") if without else located
@@ -252,9 +263,10 @@ def _without_factors(
 ) -> tuple[FloatArray, str]:
     """Take out of the columns ``X`` of some features what they share with those off the support, and say so."""
     others = np.setdiff1d(screening.columns, features)
-    if others.size < factors.LEAST_COLUMNS:
+    judged = screening.judged
+    if others.size < factors.LEAST_COLUMNS or not (judged is None or factors.may_have_factors(judged.variances)):
         return X, ""
-    off = data.values(others)[screening.kept]
+    off = _off_support(data, screening, others)
     common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
     if not (count := common.scores.shape[1]):
         return X, ""
@@ -263,6 +275,15 @@ def _without_factors(
         return X, ""
     kinds = "factor" if count == 1 else "factors"
     return X, f"after taking out {count} common {kinds} of {common.n_columns:,} other features"
+
+
+def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) -> FloatArray | Selected:
+    """Return features off the support of the rows that are left, as they were judged by unless values are missing."""
+    table = screening.judged
+    if table is None or not table.ratios.whole:
+        return data.values(others)[screening.kept]
+    columns = np.searchsorted(screening_columns(data), others)
+    return Selected(table.ratios, screening.kept, np.flatnonzero(np.isin(table.columns, columns)))
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:

@@ -113,7 +113,18 @@ def some_rows(n: int, p: int) -> IntArray | slice:
     return np.unique((np.arange(count) * ((math.sqrt(5) - 1) / 2) % 1 * n).astype(np.intp))
 
 
-def scales(values: FloatArray, step: int) -> FloatArray:
+def spread_over(numbers: IntArray, most: int) -> IntArray:
+    """Return so many of some numbers, at most, evenly spread.
+
+    Examples
+    --------
+    >>> spread_over(np.array([2, 3, 5, 7, 11]), 3)
+    array([ 2,  5, 11])
+    """
+    return np.asarray(numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, most)).astype(np.intp))])
+
+
+def scales(values: npt.NDArray[np.floating[Any]], step: int) -> FloatArray:
     """Return the median absolute value of each column, the upper of two, by every ``step``-th row.
 
     It is that of the values that are there, NaN where there are none.
@@ -127,13 +138,13 @@ def scales(values: FloatArray, step: int) -> FloatArray:
     return np.asarray(sizes[:, middle])
 
 
-def _turned_sizes(values: FloatArray) -> FloatArray:
+def _turned_sizes(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """Return the absolute values of each column in a row."""
     from sparsemean._kernels import compiling, judging
 
     if compiling.plainly(values.size):
-        return np.abs(values.T, order="C")
-    out = np.empty(values.shape[::-1], dtype=values.dtype)
+        return np.asarray(np.abs(values.T, order="C"))
+    out: npt.NDArray[np.floating[Any]] = np.empty(values.shape[::-1], dtype=values.dtype)
     judging.turned_sizes(values, out)
     return out
 

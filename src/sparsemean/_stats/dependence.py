@@ -19,11 +19,6 @@ MOST_ROWS, STRETCH = 20_000, 500
 """Rows that are looked at, where there are more, in stretches of so many neighbours."""
 
 
-def some_columns(columns: IntArray) -> IntArray:
-    """Return those of some columns that are looked at."""
-    return columns[np.unique(np.linspace(0, columns.size - 1, min(columns.size, MOST_COLUMNS)).astype(np.intp))]
-
-
 def some_neighbours(rows: IntArray) -> IntArray:
     """Return those of some rows that are looked at: all, or stretches that are evenly spread."""
     if rows.size <= MOST_ROWS:

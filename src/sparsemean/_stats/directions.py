@@ -99,8 +99,10 @@ def judge_directions(table: Judged, seen: Judgement, *, kind: str, bound: float)
     rows, far = _alike_in_length(table.scaled, bound)
     gram = rows.gram() if p <= EXACT or n >= TALL * p else None
     for _ in range(ROUNDS):
-        group, common = _first_group(rows, far, _leading(rows, seen.kept, gram), seen=seen)
+        directions, variances = _leading(rows, seen.kept, gram)
+        group, common = _first_group(rows, far, directions, seen=seen)
         if not group.size:
+            table.variances = variances if rows is table.scaled else None
             break
         seen.reject(group, kind, reasons_of_group(table, table.scaled, group, common))
         if gram is not None:
@@ -123,8 +125,8 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
         if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
             break
         wide = wide or table.wide()
-        common_to_most = leading(met, sums, float(np.sum(seen.kept)))
-        group, common = _first_group(wide, bound, common_to_most, seen=seen)
+        directions, _ = leading(met, sums, float(np.sum(seen.kept)))
+        group, common = _first_group(wide, bound, directions, seen=seen)
         group = _without_one_column(wide, group, common, bound)
         if group.size < TOGETHER_FROM:
             break
@@ -226,8 +228,8 @@ def reasons_of_group(table: Judged, seen_in: Rows, rows: IntArray, common: Singl
     return (table.features(columns[order], REASONS) for order in np.argsort(-more, axis=1, kind="stable"))
 
 
-def _leading(rows: Rows, kept: Flags, gram: Single | None) -> Single:
-    """Return the directions in which the kept rows vary most about their mean; ``gram`` is that of these rows."""
+def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray]:
+    """Return the directions in which the kept rows vary most, and how much; ``gram`` is that of these rows."""
     weight = kept.astype(np.float32)
     sums = rows.pull(weight)
     if gram is not None:
@@ -236,18 +238,21 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> Single:
     return _lanczos(lambda v: rows.product(weight, v, centre), rows.shape[1])
 
 
-def leading(gram: Single, sums: Single, count: float) -> Single:
-    """Return the leading eigenvectors of products of columns, less those of their means."""
+def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray]:
+    """Return the leading eigenvectors of products of columns, less those of their means, and eigenvalues."""
     total = np.float32(max(count, 1))
     centre = sums / total
     with np.errstate(invalid="ignore"):
         if centre.size <= EXACT:
-            return np.linalg.eigh(gram - total * np.outer(centre, centre))[1][:, : -DIRECTIONS - 1 : -1]
+            values, vectors = np.linalg.eigh(gram - total * np.outer(centre, centre))
+            return vectors[:, : -DIRECTIONS - 1 : -1], values[::-1]
         return _lanczos(lambda v: gram @ v - (total * (centre @ v)) * centre, centre.size)
 
 
-def _lanczos(vary: Callable[[Single], Single], p: int) -> Single:
+def _lanczos(vary: Callable[[Single], Single], p: int) -> tuple[Single, FloatArray]:
     """Return the leading eigenvectors of a product with a symmetric matrix, by Lanczos' method with all vectors kept.
+
+    Of the eigenvalues, which fall, those after the first few are somewhat too small.
 
     The start is any vector that is the same each time: that nothing shows in it is as unlikely as for a random one.
     """
@@ -275,5 +280,5 @@ def _lanczos(vary: Callable[[Single], Single], p: int) -> Single:
             if now - last <= SETTLED * now:
                 break
             last = now
-    turn = np.linalg.eigh(np.asarray(basis[:size] @ images[:size].T, dtype=np.float64))[1]
-    return np.asarray(basis[:size].T @ turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32))
+    values, turn = np.linalg.eigh(np.asarray(basis[:size] @ images[:size].T, dtype=np.float64))
+    return np.asarray(basis[:size].T @ turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)), values[::-1]

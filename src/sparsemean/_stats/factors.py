@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import FOR_SCALE, dropna, scales
 from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.judged import CLIP, MOSTLY
+from sparsemean._stats.judged import CLIP, MOSTLY, Selected
 from sparsemean._util.records import FloatArray, IntArray
 
 LEAST_COLUMNS = 20
@@ -60,7 +60,7 @@ class Factors(NamedTuple):
     n_columns: int
 
 
-def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator) -> Factors:
+def common_factors(values: FloatArray | Selected, *, share: float, rng: np.random.Generator) -> Factors:
     """Return the scores of the factors that columns with known mean 0 have in common; none where there is no factor.
 
     Columns are divided by their median absolute value and clipped, so that neither tails nor rows that are large as a
@@ -83,7 +83,7 @@ def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator
     count = number_of_factors(eigenvalues, n)
     if not count:
         return nothing
-    scaled, clipped, has = _scaled(values, columns)
+    scaled, clipped, has = _scaled(values[:], columns)
     places = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
     spread = GAUSSIAN * np.median(np.abs(places), axis=0)
     widened = GAUSSIAN * NormalDist().inv_cdf(0.5 + 0.25 / (1 - share))
@@ -94,6 +94,13 @@ def common_factors(values: FloatArray, *, share: float, rng: np.random.Generator
         return nothing
     scores = _scores(scaled, has, directions[:, :count][:, real], start=places[:, real])
     return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), scaled.shape[1])
+
+
+def may_have_factors(variances: FloatArray | None) -> bool:
+    """Whether variances along leading directions, in falling order, leave room for a gap that sets factors apart."""
+    if variances is None or variances.size <= MOST_FACTORS:
+        return True
+    return bool(np.any(variances[:MOST_FACTORS] > NO_GAP * variances[1 : MOST_FACTORS + 1]))
 
 
 def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
@@ -119,7 +126,7 @@ class Columns(NamedTuple):
     deviation: Single
 
 
-def _units(values: FloatArray) -> Columns:
+def _units(values: Sizes) -> Columns:
     """Return the columns that are neither mostly zero, mostly missing nor constant, and what they are divided by.
 
     The unit is the deviation of what is clipped at `CLIP` median absolute values: with variances of one no column is a
@@ -133,7 +140,7 @@ def _units(values: FloatArray) -> Columns:
     return Columns(used[varied], size[used][varied], deviation[varied])
 
 
-def _scaled(values: FloatArray, columns: Columns) -> tuple[Single, Single, Flags | None]:
+def _scaled(values: Sizes, columns: Columns) -> tuple[Single, Single, Flags | None]:
     """Return columns in units of their own, the same clipped, and where values are there; None: nowhere missing.
 
     Unlike for the screening of rows they stay about zero, their mean: how far scores are from it is what is wanted.
@@ -168,7 +175,7 @@ def _leading(clipped: Single, has: Flags | None, rng: np.random.Generator) -> tu
             places = centred @ directions
             if step in (EARLY, TURNS):
                 variances, turned = np.linalg.eigh(np.asarray(places.T @ places, dtype=np.float64) / n)
-                if step == TURNS or not np.any(variances[:0:-1] > NO_GAP * variances[-2::-1]):
+                if step == TURNS or not may_have_factors(variances[::-1]):
                     break
             directions = np.linalg.qr(centred.T @ places)[0]
     return directions @ turned[:, ::-1].astype(np.float32), variances[::-1]

@@ -219,6 +219,17 @@ class Rows:
         return self.pull(weights)
 
 
+class Selected:
+    """Some of the rows and columns, given like an array gives its rows."""
+
+    def __init__(self, rows: Rows, kept: IntArray, columns: IntArray) -> None:
+        self.rows, self.kept, self.columns = rows, kept, columns
+        self.shape = (int(kept.size), int(columns.size))
+
+    def __getitem__(self, at: slice) -> Single:
+        return self.rows.take(self.kept[at], self.columns)
+
+
 def threads_for(shape: tuple[int, int], n_jobs: int | None) -> int:
     """Return how many threads a pass over so many values is worth: to start them costs as much as a small one."""
     return count_threads(n_jobs) if shape[0] * shape[1] > THREADED else 1
@@ -262,6 +273,8 @@ class Judged:
             parts = [(x[:, near(x, self.judging)], None if has is None else has[:, self.judging]) for x, has in parts]
         self.scaled = Rows([(namespace(x).clip(x, -clip, clip), has) for x, has in parts], n_jobs)
         self._centre()
+        self.variances: FloatArray | None = None
+        """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
 
     def _centre(self) -> None:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
