@@ -12,12 +12,19 @@ import numpy as np
 from sparsemean._stats.covariance import Matrix, TopEigenpair, WeightedCovariance
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
+LOADED = 1000
+"""Entries from which on the compiled pass pays, also in a process that must load it first."""
+LOOKS = 100
+"""Newton's method takes two to six; halving, where it is lost, no more than the digits of a number."""
+FAR = 16.0
+"""A shift θ of so many caps costs no digits worth having."""
+
 
 def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
-    """Return the point of {0 ≤ w ≤ cap, Σw = 1} nearest to ``v``, exactly and in O(n log n).
+    """Return the point of {0 ≤ w ≤ cap, Σw = 1} nearest to ``v``, to rounding and in O(n).
 
-    It is w = clip(v − θ, 0, cap). Along the sorted kinks, v − cap where a weight leaves the cap and v where it
-    reaches zero, Σw falls by (number of weights in between) × (distance), so θ lies in the segment that passes 1.
+    It is w = clip(v − θ, 0, cap). Σw falls with θ along straight pieces, the slope of each the number of weights
+    between: Newton's method ends where a step leaves those as they are.
 
     Parameters
     ----------
@@ -34,24 +41,47 @@ def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
     n = v.size
     if n * cap <= 1:
         return np.full(n, 1 / n)
-    # With K = ⌈1/cap⌉, θ lies between v_(K) − cap and v_(K): entries farther off are at the cap or zero, however far.
-    rank = min(math.ceil(1 / cap), n)
-    near = np.clip(v - np.partition(v, n - rank)[n - rank], -cap, cap)
-    ascending = np.sort(near)
-    kinks = np.concatenate([ascending - cap, ascending])
-    order = np.argsort(kinks, kind="stable")
-    kinks = kinks[order]
-    freed = np.cumsum(order < n)
-    at_zero = np.arange(1, 2 * n + 1) - freed
-    lost = np.cumsum((freed - at_zero)[:-1] * np.diff(kinks))
-    segment = min(int(np.searchsorted(lost, n * cap - 1)), 2 * n - 2)
-    capped, zero = n - int(freed[segment]), int(at_zero[segment])
-    free = ascending[zero : n - capped]
-    if not free.size:
-        return np.where(near >= kinks[segment + 1], cap, 0.0)
-    # θ is taken from the mean of the free entries, not from the running sums, which have lost a digit or two.
-    share = (1 - capped * cap) / free.size
-    return np.asarray(np.clip(near - free.mean() + share, 0.0, cap))
+    theta = _shift(v, cap)
+    if theta is None:
+        # With K = ⌈1/cap⌉, θ lies between v_(K) − cap and v_(K): what lies beyond is zero or at the cap, however far.
+        rank = min(math.ceil(1 / cap), n)
+        v = np.clip(v - np.partition(v, n - rank)[n - rank], -cap, cap)
+        theta = _shift(v, cap, low=-2 * cap, high=cap)
+        assert theta is not None
+    return np.asarray(np.clip(v - theta, 0.0, cap))
+
+
+def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = math.inf) -> float | None:
+    """Return the θ between low and high with Σ clip(v − θ, 0, cap) = 1; None if it is far from zero."""
+    look = _look if v.size < LOADED else _compiled_look()
+    theta, same = 0.0, (math.nan, math.nan)
+    for _ in range(LOOKS):
+        total, free, capped = look(v, theta, cap)
+        excess = total + capped * cap - 1
+        newton = theta + excess / free if free else math.nan
+        if excess == 0 or newton == theta or (free, capped) == same:
+            break
+        low, high = (theta, high) if excess > 0 else (low, theta)
+        if low < newton < high:
+            theta, same = newton, (free, capped)
+        else:
+            theta, same = (low + high) / 2, (math.nan, math.nan)
+        if not abs(theta) <= FAR * cap:
+            return None
+    return theta
+
+
+def _look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
+    """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
+    x = v - theta
+    free = x[(x > 0) & (x < cap)]
+    return float(free.sum()), free.size, int(np.count_nonzero(x >= cap))
+
+
+def _compiled_look() -> Callable[[FloatArray, float, float], tuple[float, int, int]]:
+    from sparsemean._kernels.simplex import look
+
+    return look  # type: ignore[no-any-return]
 
 
 # The k×k part of a covariance that departs most from the identity.
