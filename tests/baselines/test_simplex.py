@@ -129,7 +129,9 @@ def test_agrees_with_sorting(kind: str, n: int, share: float) -> None:
     np.testing.assert_allclose(found.sum(), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 15, 16, 17, 1000])
-def test_the_compiled_look_is_the_readable_one(n: int) -> None:
-    v = np.random.default_rng(n).integers(-8, 24, n) / 16
-    assert simplex.look(v, 0.25, 0.5) == descent._look(v, 0.25, 0.5)
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 600, 1000])
+def test_the_compiled_look_has_the_bits_of_the_readable_one(n: int) -> None:
+    v = np.random.default_rng(n).standard_normal(n)
+    assert simplex.LANES == descent.LANES
+    for cap in (0.5, 1 / n, 3.0):
+        assert simplex.look(v, -0.25, cap) == descent._look(v, -0.25, cap)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import fillna, medians
-from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.descent import largest_weight, spectral_descent
+from sparsemean._stats.arrays import medians, scales, some_rows
+from sparsemean._stats.covariance import GAUSSIAN, RoughEigenpair
+from sparsemean._stats.descent import descend, follow, largest_weight
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
@@ -92,6 +92,16 @@ FEW = 0.25
 """Times √n: no more wrong rows than this move a robust centre by less than half its standard error; all rows stay."""
 MOST_COLUMNS = 256
 """Columns that the descent looks at, evenly spread over the support: its cost grows with their square."""
+MOST_VALUES = 2**19
+"""Values that the descent looks at: of more rows some lead it, and all follow."""
+FEWEST_COLUMNS = 20
+"""As many values as so many columns have are taken of a row at least: of 26,000 rows every direction is plain."""
+BLOCK = 2**16
+"""Values of rows that follow at a time, so that what is made of them stays in the processor's memory."""
+MOVES = 100
+PATIENCE = 4
+STALLED = 1e-3
+"""The descent ends where so many moves lowered the variance by less than this share: later ones change hardly a row."""
 
 
 def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
@@ -104,17 +114,38 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     twice round(share·n) of them. What is missing (NaN) counts as lying at the centre.
     """
     n, k = X.shape
-    seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
-    away = X[:, seen] - centre[seen]
-    unit = medians(np.abs(away))
-    varied = unit > 0
-    if not varied.any() or round(share * n) <= FEW * math.sqrt(n):
+    allowed = round(share * n)
+    if allowed <= FEW * math.sqrt(n):
         return np.ones(n, dtype=bool)
+    seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
+    rows = some_rows(n, max(seen.size, FEWEST_COLUMNS), values=MOST_VALUES)
+    unit = scales(X[rows][:, seen] - centre[seen], 1)
+    seen, unit = seen[unit > 0], unit[unit > 0]
+    if not seen.size:
+        return np.ones(n, dtype=bool)
+    columns = slice(None) if seen.size == k else seen
+    some = _clipped(X[rows][:, columns], centre[columns], unit)
+    cap = largest_weight(some.shape[0], share)
+    objective = RoughEigenpair(some)
+    descent = descend(objective, some.shape[0], cap, n_iter=MOVES, least_fall=STALLED, patience=PATIENCE)
+    if isinstance(rows, slice):
+        return np.asarray(descent.weights >= cap / 2)
+    height = max(1, BLOCK // seen.size)
+    blocks = (_clipped(X[at : at + height][:, columns], centre[columns], unit) for at in range(0, n, height))
+    weights = np.concatenate([follow(descent, objective.directions, block, cap=cap) for block in blocks])
+    dropped = 2 * allowed
+    return np.asarray(weights >= min(0.5, np.partition(weights, dropped)[dropped]))
+
+
+def _clipped(X: FloatArray, centre: FloatArray, unit: FloatArray) -> npt.NDArray[np.float32]:
+    """Return values from the centre in units, clipped; at the centre where they are missing."""
+    away = X.T - centre[:, np.newaxis]
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
-        clipped = fillna(np.clip(away[:, varied] / unit[varied], -CLIP, CLIP), 0.0)
-    weights = spectral_descent(clipped, share).weights
-    assert weights is not None
-    return np.asarray(weights >= largest_weight(n, share) / 2)
+        away /= unit[:, np.newaxis]
+    near = np.empty(away.shape, dtype=np.float32)
+    np.minimum(np.maximum(away, -CLIP, out=away), CLIP, out=near, casting="same_kind")
+    near[np.isnan(near)] = 0
+    return near.T
 
 
 # The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error.

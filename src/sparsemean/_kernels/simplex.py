@@ -1,4 +1,4 @@
-"""One look of the projection onto the capped simplex, in one pass over the entries."""
+"""Weights in the capped simplex: one look of the projection, and many moves of rows that follow others, in one pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,20 @@ def look(v: Arr, theta: float, cap: float) -> Any:
     for i in range(whole, v.size):
         x = v[i] - theta
         between = (x > 0.0) & (x < cap)
-        total[0] += x if between else 0.0
+        total[i - whole] += x if between else 0.0
         free[0] += 1.0 if between else 0.0
         capped[0] += 1.0 if x >= cap else 0.0
     return total.sum(), free.sum(), capped.sum()
+
+
+@compiled
+def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
+    """Move weights by w ← clip(w − rate·a(a − 2·centre) − shift, 0, 1) for each row a of ``along``."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    for t in range(rates.size):
+        twice, rate, shift = centres[t] + centres[t], rates[t], shifts[t]
+        for i in range(weights.size):
+            a = along[t, i]
+            w = weights[i] - rate * (a * (a - twice)) - shift
+            w = w if w > zero else zero
+            weights[i] = w if w < one else one

@@ -102,15 +102,16 @@ def medians(x: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=4)
-def some_rows(n: int, p: int) -> IntArray | slice:
-    """Return all rows of a table, so that their order is no matter, or those that have `ALL_VALUES` in ``p`` columns.
+def some_rows(n: int, p: int, *, values: int = ALL_VALUES) -> IntArray | slice:
+    """Return all rows of a table, so that their order is no matter, or those that have so many values in ``p`` columns.
 
     These are taken by multiples of the golden ratio: they agree with no period in the order of rows.
     """
-    count = max(FOR_SCALE, ALL_VALUES // max(1, p))
+    count = max(FOR_SCALE, values // max(1, p))
     if n <= count:
         return slice(None)
-    return np.unique((np.arange(count) * ((math.sqrt(5) - 1) / 2) % 1 * n).astype(np.intp))
+    rows = np.sort((np.arange(count) * ((math.sqrt(5) - 1) / 2) % 1 * n).astype(np.intp))
+    return rows[np.diff(rows, prepend=-1) > 0]
 
 
 def spread_over(numbers: IntArray, most: int) -> IntArray:

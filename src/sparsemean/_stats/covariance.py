@@ -182,6 +182,56 @@ class TopEigenpair:
         return decompose(self.X, w) if top is None else top
 
 
+TURNS = 4
+"""Products with the covariance after which a random subspace lies along its leading directions."""
+
+
+class RoughEigenpair:
+    """What `TopEigenpair` does, in single precision and in the `SMALL` leading directions of rows of moderate entries.
+
+    Where some rows agree on being off they make a direction lead, and what is left once they are gone matters little.
+
+    Attributes
+    ----------
+    directions : list of (array of shape (d,), float)
+        u and wᵀXu of every evaluation that was below.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        n, d = X.shape
+        self.basis = leading(X) if d > SMALL else np.eye(d, dtype=np.float32)
+        # A row of ones, so that the means come with the second moments.
+        self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
+        self.rows[:-1] = self.basis.T @ X.T if d > SMALL else X.T
+        self.along: FloatArray = np.empty(0)
+        self.directions: list[tuple[Matrix, float]] = []
+
+    def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
+        """Return λ and g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), or None if λ is not below ``below``."""
+        if self.along.size and w @ self.along**2 - (w @ self.along) ** 2 >= below:
+            return None
+        moments = (self.rows * w.astype(np.float32)) @ self.rows.T
+        mean = moments[:-1, -1]
+        values, vectors = np.linalg.eigh(moments[:-1, :-1] - mean[:, None] * mean)
+        if not values[-1] < below:
+            return None
+        self.along = (vectors[:, -1] @ self.rows[:-1]).astype(np.float64)
+        centre = float(w @ self.along)
+        self.directions.append((self.basis @ vectors[:, -1], centre))
+        return float(values[-1]), self.along * (self.along - 2 * centre)
+
+
+def leading(X: Matrix) -> Matrix:
+    """Return `SMALL` orthogonal directions in which rows vary most, about."""
+    centred = X - X.mean(axis=0)
+    moments = centred.T @ centred
+    # Always the same start: weights must not depend on anyone's random state.
+    basis = np.random.default_rng(0).standard_normal((X.shape[1], SMALL), dtype=np.float32)
+    for _ in range(TURNS):
+        basis = np.linalg.qr(moments @ basis)[0]
+    return basis
+
+
 def weighted_gram(Y: FloatArray, w: FloatArray) -> FloatArray:
     """Return the w-weighted covariance of the columns of ``Y``."""
     centred = Y - w @ Y
@@ -198,7 +248,7 @@ def decompose(X: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
     return float(values[-1]), block if d <= n else np.linalg.qr(Y.T @ block)[0]
 
 
-def iterate(product: Product, block: FloatArray) -> tuple[float, FloatArray] | None:
+def iterate(product: Product, block: FloatArray, tolerance: float = TOLERANCE) -> tuple[float, FloatArray] | None:
     """Return the top eigenvalue and the block, top vector first, once it has converged; None if it does not.
 
     Rounds of Rayleigh–Ritz; in between Chebyshev polynomials of the matrix lower everything in [0, b], b the smallest
@@ -214,18 +264,18 @@ def iterate(product: Product, block: FloatArray) -> tuple[float, FloatArray] | N
             return None
         block, image = basis @ vectors, image @ vectors
         residual = float(np.linalg.norm(image[:, 0] - top * block[:, 0])) / top
-        if residual <= TOLERANCE:
+        if residual <= tolerance:
             return top, block
         # Away from both ends: at b = λ no degree parts the two, and near zero the first one would overflow.
         bottom = min(max(bottom, 1e-3 * top), 0.999 * top)
-        block = chebyshev(product, block, image, bottom=bottom, degree=_degree(top / bottom, residual))
+        block = chebyshev(product, block, image, bottom=bottom, degree=_degree(top / bottom, residual / tolerance))
     return None
 
 
-def _degree(ratio: float, residual: float) -> int:
+def _degree(ratio: float, excess: float) -> int:
     sigma = 2 * ratio - 1
     rate = math.log(sigma + math.sqrt(sigma * sigma - 1))
-    wanted = math.log(min(2 * residual / TOLERANCE, GROWTH))
+    wanted = math.log(min(2 * excess, GROWTH))
     return max(2, math.ceil(wanted / rate))
 
 

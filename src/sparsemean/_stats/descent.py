@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,9 +14,11 @@ from sparsemean._stats.covariance import Matrix, TopEigenpair, WeightedCovarianc
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
 LOADED = 1000
-"""Entries from which on the compiled pass pays, also in a process that must load it first."""
+"""Entries from which on the compiled pass pays also in a process that must load numba first; it has the same bits."""
 LOOKS = 100
 """Newton's method takes two to six; halving, where it is lost, no more than the digits of a number."""
+LANES = 16
+"""Entries that are added up beside each other: vector instructions, and the same order everywhere."""
 FAR = 16.0
 """A shift θ of so many caps costs no digits worth having."""
 
@@ -38,22 +41,28 @@ def project_capped_simplex(v: FloatArray, cap: float) -> FloatArray:
     >>> project_capped_simplex(np.array([0.9, 0.3, 0.0, -5.0]), 0.5)
     array([0.5, 0.4, 0.1, 0. ])
     """
-    n = v.size
+    return _project(v, cap)[0]
+
+
+def _project(v: FloatArray, cap: float) -> tuple[FloatArray, float]:
+    """Return the nearest point and θ."""
+    n, base = v.size, 0.0
     if n * cap <= 1:
-        return np.full(n, 1 / n)
+        return np.full(n, 1 / n), math.nan
     theta = _shift(v, cap)
     if theta is None:
         # With K = ⌈1/cap⌉, θ lies between v_(K) − cap and v_(K): what lies beyond is zero or at the cap, however far.
         rank = min(math.ceil(1 / cap), n)
-        v = np.clip(v - np.partition(v, n - rank)[n - rank], -cap, cap)
+        base = float(np.partition(v, n - rank)[n - rank])
+        v = np.clip(v - base, -cap, cap)
         theta = _shift(v, cap, low=-2 * cap, high=cap)
         assert theta is not None
-    return np.asarray(np.clip(v - theta, 0.0, cap))
+    return np.asarray(np.clip(v - theta, 0.0, cap)), base + theta
 
 
 def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = math.inf) -> float | None:
     """Return the θ between low and high with Σ clip(v − θ, 0, cap) = 1; None if it is far from zero."""
-    look = _look if v.size < LOADED else _compiled_look()
+    look = _compiled_look() if v.size >= LOADED or "numba" in sys.modules else _look
     theta, same = 0.0, (math.nan, math.nan)
     for _ in range(LOOKS):
         total, free, capped = look(v, theta, cap)
@@ -74,8 +83,10 @@ def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = m
 def _look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
     """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
     x = v - theta
-    free = x[(x > 0) & (x < cap)]
-    return float(free.sum()), free.size, int(np.count_nonzero(x >= cap))
+    free = (x > 0) & (x < cap)
+    lanes = np.zeros((-(-v.size // LANES), LANES))
+    lanes.ravel()[: v.size][free] = x[free]
+    return sum(lanes.sum(axis=0).tolist()), int(np.count_nonzero(free)), int(np.count_nonzero(x >= cap))
 
 
 def _compiled_look() -> Callable[[FloatArray, float, float], tuple[float, int, int]]:
@@ -204,14 +215,21 @@ STILL = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Descent:
-    """Weights at the end of a descent; ``converged`` says that it ended before the last iteration."""
+    """Weights at the end of a descent; ``converged`` says that it ended before the last iteration.
+
+    ``moves`` has a and θ of every move w ← clip(w − a·g − θ, 0, cap) that was accepted: with the gradients they give
+    the weight of any other row.
+    """
 
     weights: FloatArray
     iterations: int
     converged: bool
+    moves: list[tuple[float, float]]
 
 
-def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: float = 0.0) -> Descent:
+def descend(
+    evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: float = 0.0, patience: int = 0
+) -> Descent:
     """Minimise over {0 ≤ w ≤ cap, Σw = 1} from w = 1/n, with first step 1/n.
 
     A move is step·g/‖g‖ and a projection. It is accepted, and the step doubled, if the value fell; else the weights
@@ -229,30 +247,53 @@ def descend(evaluate: Evaluate, n: int, cap: float, *, n_iter: int, least_fall: 
         Most moves.
     least_fall : float
         Stop after an accepted move that lowers the value by less than this share of it; 0 never does.
+    patience : int
+        If positive, stop instead where so many moves, refused ones among them, lowered it by less together.
     """
     w, step = np.full(n, 1 / n), 1 / n
+    moves: list[tuple[float, float]] = []
     evaluation = evaluate(w, math.inf)
     if evaluation is None or n * cap <= 1:  # at cap = 1/n equal weights are all there is
-        return Descent(w, 0, True)
+        return Descent(w, 0, True, moves)
     value, gradient = evaluation
+    values = [math.inf] * patience + [value]
     for iteration in range(1, n_iter + 1):
         length = float(np.linalg.norm(gradient))
         if length == 0 or step < STILL * cap:
-            return Descent(w, iteration - 1, True)
-        moved = project_capped_simplex(w - (step / length) * gradient, cap)
+            return Descent(w, iteration - 1, True, moves)
+        moved, theta = _project(w - (step / length) * gradient, cap)
         if np.array_equal(moved, w):
-            return Descent(w, iteration - 1, True)
+            return Descent(w, iteration - 1, True, moves)
         # The value to be beaten goes along: most moves that fail are refused by a bound, without a full evaluation.
         evaluation = evaluate(moved, value)
         if evaluation is None or not evaluation[0] < value:
             step /= 4
-            continue
-        fall = value - evaluation[0]
-        enough = fall >= least_fall * value
-        w, step, (value, gradient) = moved, 2 * step, evaluation
-        if not enough:
-            return Descent(w, iteration, True)
-    return Descent(w, n_iter, False)
+            stalls = patience > 0
+        else:
+            moves.append((step / length, theta))
+            w, step, (value, gradient) = moved, 2 * step, evaluation
+            stalls = True
+        values.append(value)
+        before = values[-1 - max(patience, 1)]
+        if stalls and before - value < least_fall * before:
+            return Descent(w, iteration, True, moves)
+    return Descent(w, n_iter, False, moves)
+
+
+def follow(descent: Descent, directions: list[tuple[Matrix, float]], rows: Matrix, *, cap: float) -> Matrix:
+    """Return the weights, in units of ``cap``, that other rows have at the end of a descent on the top eigenvalue.
+
+    ``directions`` are u and wᵀXu at each of its evaluations: a weight depends on nothing else but its own row.
+    """
+    from sparsemean._kernels import simplex
+
+    weights = np.full(rows.shape[0], np.float32(1 / (descent.weights.size * cap)))
+    if descent.moves:
+        rates, shifts = (np.array(descent.moves) / cap).astype(np.float32).T
+        vectors, centres = zip(*directions[: rates.size], strict=True)
+        along = np.array(vectors) @ rows.T
+        simplex.follow(along, np.array(centres, dtype=np.float32), rates.copy(), shifts.copy(), weights)
+    return weights
 
 
 def largest_weight(n: int, contamination: float) -> float:
