@@ -100,7 +100,7 @@ BLOCK = 2**16
 """Values of rows that follow at a time, so that what is made of them stays in the processor's memory."""
 MOVES = 100
 PATIENCE = 4
-STALLED = 1e-3
+STALLED = 3e-3
 """The descent ends where so many moves lowered the variance by less than this share: later ones change hardly a row."""
 
 

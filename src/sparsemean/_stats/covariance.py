@@ -182,12 +182,14 @@ class TopEigenpair:
         return decompose(self.X, w) if top is None else top
 
 
+LEADING = 16
+"""Directions that rough answers are looked for in."""
 TURNS = 4
 """Products with the covariance after which a random subspace lies along its leading directions."""
 
 
 class RoughEigenpair:
-    """What `TopEigenpair` does, in single precision and in the `SMALL` leading directions of rows of moderate entries.
+    """What `TopEigenpair` does, in single precision and in the `LEADING` directions of rows with moderate entries.
 
     Where some rows agree on being off they make a direction lead, and what is left once they are gone matters little.
 
@@ -199,10 +201,10 @@ class RoughEigenpair:
 
     def __init__(self, X: Matrix) -> None:
         n, d = X.shape
-        self.basis = leading(X) if d > SMALL else np.eye(d, dtype=np.float32)
+        self.basis = leading(X) if d > LEADING else np.eye(d, dtype=np.float32)
         # A row of ones, so that the means come with the second moments.
         self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
-        self.rows[:-1] = self.basis.T @ X.T if d > SMALL else X.T
+        self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
         self.along: FloatArray = np.empty(0)
         self.directions: list[tuple[Matrix, float]] = []
 
@@ -222,11 +224,11 @@ class RoughEigenpair:
 
 
 def leading(X: Matrix) -> Matrix:
-    """Return `SMALL` orthogonal directions in which rows vary most, about."""
+    """Return `LEADING` orthogonal directions in which rows vary most, about."""
     centred = X - X.mean(axis=0)
     moments = centred.T @ centred
     # Always the same start: weights must not depend on anyone's random state.
-    basis = np.random.default_rng(0).standard_normal((X.shape[1], SMALL), dtype=np.float32)
+    basis = np.random.default_rng(0).standard_normal((X.shape[1], LEADING), dtype=np.float32)
     for _ in range(TURNS):
         basis = np.linalg.qr(moments @ basis)[0]
     return basis
