@@ -97,8 +97,8 @@ def _compiled_look() -> Callable[[FloatArray, float, float], tuple[float, int, i
 
 # The k×k part of a covariance that departs most from the identity.
 
-SMALL = 64
-"""Up to this many features the whole matrix is made in double: there is nothing to save."""
+SMALL = 128
+"""Up to this many features the whole matrix is kept in double: there is nothing to save."""
 LARGEST_ROUGH = 1e15
 """Rows up to this size have squares and sums that single precision holds."""
 
@@ -122,7 +122,8 @@ class LargestBlock:
     def __init__(self, X: FloatArray, k: int, *, unit: float = 1.0) -> None:
         self.X, self.k, self.unit = X, k, unit
         largest = max(float(X.max()), -float(X.min()))
-        self.rough = WeightedCovariance(X, np.float32 if largest < LARGEST_ROUGH else np.float64)
+        rough = X.shape[1] > SMALL and largest < LARGEST_ROUGH
+        self.covariance = WeightedCovariance(X, np.float32 if rough else np.float64)
 
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return the norm and g_i = (x_iᵀZx_i − x_i·Z(Xᵀw) − x_i·Zᵀ(Xᵀw)) / ‖Z‖_F, or None if it is not below."""
@@ -134,16 +135,17 @@ class LargestBlock:
             return None
         if value == 0:
             return value, np.zeros(w.size)
+        best.sort()
         return value, self._gradient(w, rows[best], columns, M[best]) / math.sqrt(value)
 
     def _in_the_running(self, w: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Return rows and columns of Σ_w − I that hold whatever may be among the k×k entries, and those in double."""
         k, d = self.k, self.X.shape[1]
         if d <= SMALL:
-            return np.arange(d), np.arange(d), self._exact(w, np.arange(d), np.arange(d))
-        M = self.rough.at(w)
-        root = np.sqrt(self.rough.peak.astype(np.float64))
-        error = self.rough.share * root * root.max()
+            return np.arange(d), np.arange(d), self._less_identity(self.covariance.at(w), np.arange(d))
+        M = self.covariance.at(w)
+        root = np.sqrt(self.covariance.peak.astype(np.float64))
+        error = self.covariance.share * root * root.max()
         bounds = self._bounds(M, error)
         likely = np.argpartition(bounds, -k)[-k:]
         least = self._norms(M, likely) - math.sqrt(k) * error[likely]
@@ -183,17 +185,21 @@ class LargestBlock:
         return columns, self._exact(w, rows, columns)
 
     def _exact(self, w: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-        left, right = self.X[:, rows], self.X[:, columns]
+        left, right = self._columns(rows), self._columns(columns)
         exact = (w[:, None] * (left - w @ left)).T @ (right - w @ right)
         exact[rows[:, None] == columns] -= self.unit
         return np.asarray(exact)
+
+    def _columns(self, places: IntArray) -> FloatArray:
+        """Return some columns, given in ascending order; all of them without a copy."""
+        return self.X if places.size == self.X.shape[1] else self.X[:, places]
 
     def _gradient(self, w: FloatArray, rows: IntArray, columns: IntArray, M: FloatArray) -> FloatArray:
         """Return Σ_r (x_ir y_ir − x_ir (Zx̄)_r − x̄_r y_ir) with y = XZᵀ, from the columns that Z uses."""
         entries = np.argsort(-M, axis=1, kind="stable")[:, : self.k]
         Z = np.zeros_like(M)
         np.put_along_axis(Z, entries, np.take_along_axis(M, entries, axis=1), axis=1)
-        x, y = self.X[:, rows], self.X[:, columns] @ Z.T
+        x, y = self._columns(rows), self._columns(columns) @ Z.T
         return np.asarray(np.einsum("ir,ir->i", x, y) - x @ (w @ y) - y @ (w @ x))
 
 
