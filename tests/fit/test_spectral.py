@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsemean._fit.refinement import MOST_COLUMNS, agreeing
+from sparsemean._fit import refinement
+from sparsemean._fit.refinement import FEWEST_COLUMNS, MOST_COLUMNS, agreeing
+from sparsemean._stats.covariance import LEADING, RoughEigenpair, TopEigenpair
+from sparsemean._stats.descent import descend, follow, largest_weight
 
 
 def kept(X: np.ndarray, share: float) -> np.ndarray:
@@ -68,3 +71,62 @@ def test_the_input_is_not_touched() -> None:
     before = X.copy()
     kept(X, 0.2)
     np.testing.assert_array_equal(X, before)
+
+
+def test_gaps_speak_neither_for_nor_against_a_row() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 6))
+    X[:30] += 5
+    X[::7, 2] = np.nan
+    agree = agreeing(X, np.nanmedian(X, axis=0), 0.1)
+    assert agree[:30].sum() <= 1
+    assert agree[30:].sum() >= 255
+
+
+@pytest.mark.parametrize(("n", "k"), [(60_000, 3), (30_000, 40)])
+def test_of_many_rows_some_lead_and_all_follow(n: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(n)
+    X = np.asfortranarray(rng.standard_t(3, (n, k)))
+    bad = rng.permutation(n)[: n // 20]
+    X[bad] += 4
+    X[5, 0] = np.nan
+    centre = np.nanmedian(X, axis=0)
+    agree = agreeing(X, centre, 0.06)
+    assert n - agree.sum() <= 2 * round(0.06 * n)
+    monkeypatch.setattr(refinement, "MOST_VALUES", n * k * FEWEST_COLUMNS)
+    alone = agreeing(X, centre, 0.06)
+    assert np.mean(agree != alone) < 0.005
+    assert agree[bad].mean() < 0.1
+
+
+def test_followers_end_where_the_leaders_do() -> None:
+    rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
+    rows[:30] += 3
+    cap = largest_weight(400, 0.1)
+    objective = RoughEigenpair(rows)
+    descent = descend(objective, 400, cap, n_iter=100, least_fall=3e-3, patience=4)
+    assert len(descent.moves) > 3
+    np.testing.assert_allclose(follow(descent, objective.directions, rows, cap=cap), descent.weights / cap, atol=1e-4)
+
+
+@pytest.mark.parametrize("d", [1, 4, LEADING, 40])
+def test_the_rough_eigenpair_is_the_exact_one(d: int) -> None:
+    rng = np.random.default_rng(d)
+    rows = rng.standard_normal((300, d))
+    rows[:40] += 2
+    w = rng.dirichlet(np.full(300, 5.0))
+    rough, exact = RoughEigenpair(rows.astype(np.float32))(w, np.inf), TopEigenpair(rows)(w, np.inf)
+    assert rough is not None
+    assert exact is not None
+    np.testing.assert_allclose(rough[0], exact[0], rtol=1e-5 if d <= LEADING else 1e-3)
+    away = np.linalg.norm(rough[1] - exact[1]) / np.linalg.norm(exact[1])
+    assert away < (1e-4 if d <= LEADING else 0.05)
+
+
+def test_a_patient_descent_stops_where_several_moves_lower_nothing() -> None:
+    def level(w: np.ndarray, below: float) -> tuple[float, np.ndarray] | None:
+        value = 1 + 1e-6 * float(w @ np.arange(10.0))
+        return (value, np.arange(10.0)) if value < below else None
+
+    assert descend(level, 10, 0.2, n_iter=100, least_fall=1e-3, patience=4).iterations == 4
+    assert descend(level, 10, 0.2, n_iter=100, least_fall=1e-3).iterations == 1
+    assert descend(level, 10, 0.2, n_iter=3, least_fall=1e-3, patience=4).iterations == 3
