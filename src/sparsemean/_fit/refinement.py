@@ -112,6 +112,8 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
     median deviation, clipped, only rows that are off in several columns at once, or far off together in one, are worth
     its while. Rows that lose more than half of the largest weight are left out: as the weights add up to one, at most
     twice round(share·n) of them. What is missing (NaN) counts as lying at the centre.
+
+    Of many rows some, `MOST_VALUES` in all, make the descent; the others get the weight that its moves give them.
     """
     n, k = X.shape
     allowed = round(share * n)
