@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import medians, scales, some_rows
+from sparsemean._stats.arrays import scales, some_rows
 from sparsemean._stats.covariance import GAUSSIAN, RoughEigenpair
 from sparsemean._stats.descent import descend, follow, largest_weight
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
