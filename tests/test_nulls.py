@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sparsemean._kernels import rank_tails
-from sparsemean._stats.nulls import SignTestNull
+from sparsemean._stats.nulls import SignTestNull, least_majorities, times, two_sided
 from sparsemean._stats.rank_evidence import critical_rank, log_tails
 
 
@@ -35,6 +35,40 @@ def test_sign_test_with_different_numbers_of_signs() -> None:
 
 def test_sign_test_is_exact_at_its_smallest() -> None:
     assert sign_test(np.array([60]), np.array([60]))[0] == pytest.approx(2.0**-59, rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 1599, 1600, 1700, 20_001, 100_000])
+def test_a_window_of_the_table_has_the_bits_of_the_whole(n: int) -> None:
+    k = np.arange(n + 2)
+    whole = two_sided(k, np.full(n + 2, n))
+    null = SignTestNull(np.full(n + 2, n))
+    np.testing.assert_array_equal(null.p_values(k[:, np.newaxis], slice(None))[:, 0], whole)
+    errors = np.append(
+        whole[np.linspace(n // 2, n + 1, 7).astype(int)], [0.0, 5e-324, 1e-300, 1e-9, 0.03, 0.99, 1.0, 2.0]
+    )
+    for factor in (0.5, 1.0, 3.0):
+        rising = np.maximum.accumulate(times(whole[::-1], factor))
+        for error in errors:
+            passing = int(np.searchsorted(rising, error, side="right"))
+            least, larger = least_majorities(np.array([n]), float(error), factor)
+            assert least[0] == n + 2 - passing
+            assert larger == (rising[passing] if passing < n + 2 else np.inf)
+
+
+def test_majorities_beyond_the_window_have_no_p_value() -> None:
+    """For many numbers of signs nothing beyond the window is above zero."""
+    for n in (1601, 5000, 123_457, 10_000_000, 1_000_000_000):
+        k = n // 2 + np.unique(np.geomspace(20 * np.sqrt(n), n - n // 2, 2000).astype(int)) + 1
+        assert not two_sided(k, np.full(k.size, n)).any()
+
+
+def test_thresholds_of_few_and_of_many_numbers_agree() -> None:
+    numbers = np.array([0, 1, 2, 3, 10, 64, 500, 501, 1999, 2500, 10_000, 100_000])
+    for error in (1e-12, 1e-6, 0.02, 0.6):
+        one_by_one = [least_majorities(numbers[k : k + 1], error, 1.5) for k in range(numbers.size)]
+        least, larger = least_majorities(np.tile(numbers, 2), error, 1.5)
+        np.testing.assert_array_equal(least, np.tile([one[0][0] for one in one_by_one], 2))
+        assert larger == min(one[1] for one in one_by_one)
 
 
 SIZES = [(1, 1), (2, 5), (5, 4), (6, 6)]

@@ -79,7 +79,7 @@ def test_p_values_are_the_largest_for_so_many_bad_rows_or_fewer(alternative: str
     for column, slack in enumerate(slacks.tolist()):
         np.testing.assert_array_equal(selection.combined(evidence, [slack])[:, 0], p[:, column])
     for goal in (error, 1e-6, 0.3):
-        search = selection.SlackSearch(evidence, -131, 60)
+        search = selection.SlackSearch(evidence, -131)
         larger = search.raise_to(goal, 60)
         np.testing.assert_array_equal(search.slack, slacks[0] - 1 + (p <= goal).sum(axis=1))
         assert larger > goal

@@ -76,7 +76,7 @@ def _passing(plan: Plan, signs: Evidence) -> tuple[IntArray, IntArray]:
     most, largest = plan.n_units // 2, filter_of(plan)
     if largest >= 1:
         return np.arange(plan.n_features), np.full(plan.n_features, most)
-    search = SlackSearch(signs, -1, most)
+    search = SlackSearch(signs, -1)
     search.raise_to(largest, most)
     slack = on_host(search.slack)
     features = np.flatnonzero(slack >= 0)

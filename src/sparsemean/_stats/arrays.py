@@ -71,14 +71,21 @@ def map_unique(rule: Callable[[Any], FloatArray], values: Any, *, most: int | No
     """
     xp = namespace(values)
     if most is None or most > MANY * values.size:
-        distinct, back = xp.unique(values, return_inverse=True)
-        return xp.asarray(rule(on_host(distinct)))[back].reshape(values.shape)
+        found, back = xp.unique(values, return_inverse=True)
+        return xp.asarray(rule(on_host(found)))[back].reshape(values.shape)
+    found, table = distinct(values, most), xp.empty(most + 1)
+    table[found] = xp.asarray(rule(on_host(found)))
+    return table[values]
+
+
+def distinct(values: Any, most: int) -> Any:
+    """Return which of the whole numbers 0 … ``most`` occur, rising; they are sorted only where that takes less room."""
+    xp = namespace(values)
+    if most > MANY * values.size:
+        return xp.unique(values)
     occurs = xp.zeros(most + 1, dtype=bool)
     occurs[values] = True
-    distinct = xp.flatnonzero(occurs)
-    table = xp.empty(most + 1)
-    table[distinct] = xp.asarray(rule(on_host(distinct)))
-    return table[values]
+    return xp.flatnonzero(occurs)
 
 
 # Columns with gaps: what can be said of the values that are there.

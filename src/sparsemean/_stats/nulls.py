@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import map_unique, namespace, on_host, place, to_device
+from sparsemean._stats.arrays import distinct, map_unique, namespace, on_host, place, to_device
 from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Threshold
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
+WINDOW = 20
+"""Times √n: a majority that is more above half of n signs has p ≤ 2·exp(−2·20²), less than the smallest double."""
 FEW_VALUES = 100_000
 """Up to so many are moved to the host rather than looked at in many steps on a device."""
 
@@ -55,9 +57,9 @@ class SignTestNull:
     def numbers(self) -> IntArray:
         """The numbers of signs that occur, rising."""
         if self._ragged:
-            return np.asarray(np.flatnonzero(on_host(namespace(self.nonzero).bincount(self.nonzero))))
+            return on_host(distinct(self.nonzero, self.most))
         most = () if self.fewer.size == self.nonzero.size else (self.most,)
-        return np.append(np.flatnonzero(np.bincount(self._numbers_of_fewer)), most).astype(np.intp)
+        return np.append(distinct(self._numbers_of_fewer, self.most), most).astype(np.intp)
 
     @property
     def _ragged(self) -> bool:
@@ -69,26 +71,31 @@ class SignTestNull:
         """Lie on the host, as they are few."""
         return on_host(self.nonzero[self.fewer])
 
+    @cached_property
+    def _places(self) -> IntArray:
+        """Where the number of every feature stands among those that occur."""
+        xp = namespace(self.nonzero)
+        return xp.searchsorted(xp.asarray(self.numbers), self.nonzero)  # type: ignore[no-any-return]
+
     def threshold(self, error: float, factor: float = 1.0) -> Threshold:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
         least, larger = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():
             return Threshold(most, larger)
-        of_number = np.zeros(self.most + 1, dtype=np.int32)
-        of_number[self.numbers] = least
-        xp = namespace(self.nonzero)
+        xp, least = namespace(self.nonzero), least.astype(np.int32)
         if self._ragged:
-            return Threshold(xp.asarray(of_number)[self.nonzero], larger)
+            return Threshold(xp.asarray(least)[self._places], larger)
         asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
-        asked[self.fewer] = xp.asarray(of_number[self._numbers_of_fewer])
+        asked[self.fewer] = xp.asarray(least[np.searchsorted(self.numbers, self._numbers_of_fewer)])
         return Threshold(asked, larger)
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return min(1, 2·P(Bin(N, ½) ≥ statistic)), and 1 where the statistic is not above N/2."""
         xp = namespace(statistic)
         k = xp.clip(xp.ceil(statistic), 0, self.most + 1).astype(np.intp)
-        p = _table_at(self.most, place(k))[k]
+        table, first = _table_at(self.most, place(k)), self.most // 2
+        p = table[xp.clip(k - first, 0, table.size - 1)]
         if self.fewer.size:
             n = self.nonzero[features]
             rows = xp.flatnonzero(n < self.most)
@@ -121,8 +128,11 @@ def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[In
     if numbers.size <= FEW:
         rising = [_rising(int(n), factor) for n in numbers]
         passing = [int(np.searchsorted(table, error, side="right")) for table in rising]
-        larger = (float(table[k]) for table, k in zip(rising, passing, strict=True) if k < table.size)
-        return numbers + 2 - passing, min(larger, default=np.inf)
+        larger = [float(table[k]) for table, k in zip(rising, passing, strict=True) if k < table.size]
+        if not larger:  # an error of 1 or more, which even no sign at all has
+            return np.zeros_like(numbers), np.inf
+        sizes = np.array([table.size for table in rising])
+        return numbers // 2 + sizes - passing, min(larger)
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -135,8 +145,14 @@ def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[In
 
 @lru_cache(maxsize=64)
 def _table(n: int) -> FloatArray:
-    """Return the p-values of majorities 0 … n + 1 among n signs."""
-    return two_sided(np.arange(n + 2), np.full(n + 2, n))
+    """Return the p-values of the majorities from ⌊n/2⌋ on among n signs.
+
+    Smaller ones have p = 1 as the first does, larger ones p = 0 as the last does: it is n + 1, which no signs reach,
+    or p is below the smallest double.
+    """
+    first = n // 2
+    k = np.arange(first, min(n + 1, first + int(WINDOW * np.sqrt(n)) + 2) + 1)
+    return two_sided(k, np.full(k.size, n))
 
 
 @lru_cache(maxsize=64)

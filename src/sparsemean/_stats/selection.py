@@ -209,10 +209,8 @@ def _step_down(looks: SlackSearch, rule: Holm, high: int, sure: int = 0) -> IntA
         settled = _fewer_than(looks.raise_to(rule.level / (d - rejected), high), rule.level, d)
         if settled >= d:
             return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
-        at_least = np.cumsum(looks.counted()[::-1])[::-1]
-        last = int(np.flatnonzero(at_least > settled)[-1])
-        high, rejected = looks.low + last, int(at_least[last])
-        if last == 0 or rejected == d:
+        high, rejected = looks.reached_by_more(settled)
+        if high == looks.low or rejected == d:
             return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
     xp = namespace(looks.slack)
     rest = xp.flatnonzero(looks.slack < high)
@@ -225,14 +223,14 @@ def _looks(evidence: Evidence, low: int, high: int) -> SlackSearch:
     signs = all(isinstance(null, SignTestNull) for null in evidence.nulls)
     if on_device(evidence.statistic) and signs:
         return DeviceSlackSearch(evidence, low, high)
-    return SlackSearch(evidence, low, high)
+    return SlackSearch(evidence, low)
 
 
 class SlackSearch:
     """The largest slack at which each feature's p-value has been small enough in any look so far."""
 
-    def __init__(self, evidence: Evidence, low: int, high: int) -> None:
-        self.evidence, self.low, self.bins = evidence, low, high - low + 1
+    def __init__(self, evidence: Evidence, low: int) -> None:
+        self.evidence, self.low = evidence, low
         self.slack: Any = namespace(evidence.statistic).full(evidence.n_features, low, dtype=np.int32)
 
     def reaching(self, error: float, slack: int) -> IntArray:
@@ -272,9 +270,11 @@ class SlackSearch:
                 most, larger = room if most is None else xp.maximum(most, room), min(larger, asked.larger)
             yield most, larger
 
-    def counted(self) -> IntArray:
-        """Return how many features have each slack, from the lowest on."""
-        return on_host(namespace(self.slack).bincount(self.slack - self.low, minlength=self.bins))
+    def reached_by_more(self, than: int) -> tuple[int, int]:
+        """Return the largest slack that more ``than`` so many features have reached, and how many have."""
+        xp = namespace(self.slack)
+        slack = int(xp.partition(self.slack, self.slack.size - 1 - than)[-1 - than])
+        return slack, int(xp.count_nonzero(self.slack >= slack))
 
 
 class DeviceSlackSearch(SlackSearch):
@@ -312,9 +312,11 @@ class DeviceSlackSearch(SlackSearch):
             asked.append(of_places)
         return asked, larger
 
-    def counted(self) -> IntArray:
-        """Return how many features have each slack, from the lowest on."""
-        return self.there.counted()
+    def reached_by_more(self, than: int) -> tuple[int, int]:
+        """Return the largest slack that more ``than`` so many features have reached, and how many have."""
+        at_least = np.cumsum(self.there.counted()[::-1])[::-1]
+        last = int(np.flatnonzero(at_least > than)[-1])
+        return self.low + last, int(at_least[last])
 
 
 def _fewer_than(error: float, level: float, d: int) -> int:
@@ -335,7 +337,7 @@ def _searched(
         found = _searched(on_host(evidence), rule, low, high, on_host(features), sure)
         return namespace(evidence.statistic).asarray(found)  # type: ignore[no-any-return]
     if features is None:
-        features = SlackSearch(evidence, low - 1, low).reaching(rule.level, low)
+        features = SlackSearch(evidence, low - 1).reaching(rule.level, low)
     answer = np.full(evidence.n_features, low - 1, dtype=np.intp)
     answer[features] = halved(
         lambda slacks, group: combined(evidence, slacks, features[group]),

@@ -367,7 +367,7 @@ def radius_of(evidence: Evidence | SignedRankEvidence, chosen: Selection, plan: 
         bounded = np.where(selected, np.maximum(sure, bad_rows), np.minimum(possible, bad_rows - 1))
         slack[xp.asarray(at)] = xp.asarray(bounded)
     if (largest := filter_of(plan)) < 1 and (slack < 0).any():
-        search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1, -1)
+        search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1)
         search.raise_to(largest, -1)
         slack = xp.where(slack < 0, search.slack, slack)
     return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
