@@ -20,6 +20,7 @@ from sparsemean import Estimate, simulate, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats import intervals
+from sparsemean._stats.arrays import medians, medians_sorted, present_sorted, sort_columns
 
 N, D = 611, 40
 X = simulate.make_contaminated(N, D, [3, -2, 1.5], distribution="t", shape=2.5, random_state=4).X
@@ -157,3 +158,23 @@ def test_ends_between_groups_are_ordered_differences_second_less_first(epsilon: 
         _, *ends = expected(feature, 0.2)
         np.testing.assert_allclose(result.interval(feature, level=0.8)[0], ends, rtol=1e-12)
     assert (result.mean[:3] * (1, -1, 1) > 3).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 65])
+@pytest.mark.parametrize("layout", ["C", "F", "apart"])
+def test_sorted_columns_have_the_medians_and_ends_of_others(n: int, layout: str) -> None:
+    """Ties, zeros of both signs, gaps and sizes at either end of what a double holds; bit for bit."""
+    rng = np.random.default_rng(n)
+    x = rng.choice([0.0, -0.0, 5e-324, -1.5, 2.0, 1.7e308, -1.7e308], size=(n, 40)) * rng.choice([1.0, -1.0], 40)
+    gaps = np.where(rng.random(x.shape) < 0.3, np.nan, x)
+    for values in (x, gaps, np.full_like(x, np.nan)):
+        given = np.repeat(values, 2, axis=1)[:, ::2] if layout == "apart" else np.asarray(values, order=layout)  # type: ignore[call-overload]
+        before = given.copy()
+        ordered = sort_columns(given)
+        np.testing.assert_array_equal(given, before)
+        np.testing.assert_array_equal(ordered, np.sort(values, axis=0))
+        np.testing.assert_array_equal(present_sorted(ordered), np.sum(~np.isnan(values), axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.testing.assert_array_equal(medians_sorted(ordered), medians(values))
+            if not np.isnan(values).any():
+                np.testing.assert_array_equal(medians_sorted(ordered), np.median(values, axis=0))

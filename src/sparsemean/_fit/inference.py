@@ -10,7 +10,7 @@ import numpy as np
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
 from sparsemean._stats import intervals, path
-from sparsemean._stats.arrays import medians, namespace, on_host
+from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.rank_evidence import RankTest
@@ -191,8 +191,8 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        used = [levels[level] for level in intervals.levels_used(plan)]
-        value = _value(used, selection.best[columns], plan)
+        levels = intervals.sorted_levels(levels, plan)
+        value = _value([levels[level] for level in intervals.levels_used(plan)], selection.best[columns], plan)
         (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
         if plan.dealing == "blocks":
             (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
@@ -220,12 +220,12 @@ def constant_columns(data: FitData, candidates: IntArray, counts: Counts) -> Int
 
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
-    """Return the walk's limit, the median of the bucket means of the best size, or the walk after a given time."""
+    """Return the walk's limit, the median of the sorted means of the best size, or the walk after a given time."""
     out = np.empty(best.size)
     for size, means in enumerate(sizes):
         at = np.flatnonzero(best == size)
         if at.size and plan.estimate_at is None:
-            out[at] = medians(means[:, at])
+            out[at] = medians_sorted(means.T[at].T)
         elif at.size and plan.estimate_at is not None:
             unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
             walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))

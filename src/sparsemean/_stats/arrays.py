@@ -99,11 +99,36 @@ def medians(x: FloatArray) -> FloatArray:
     >>> medians(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]]))
     array([2.5, nan])
     """
-    gaps = np.isnan(x)
-    if not gaps.any():
-        return np.asarray(np.median(x, axis=0))
-    ordered, count = np.sort(x, axis=0), np.sum(~gaps, axis=0)[np.newaxis]  # NaN goes to the end
-    middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, x.shape[0] - 1))
+    return medians_sorted(sort_columns(x)) if np.isnan(x).any() else np.asarray(np.median(x, axis=0))
+
+
+def sort_columns(x: FloatArray) -> FloatArray:
+    """Return ``x`` with the values of each column rising, NaN last; columns lie along memory, which sorts much faster.
+
+    Examples
+    --------
+    >>> sort_columns(np.array([[3.0, np.nan], [1.0, 2.0]]))
+    array([[ 1.,  2.],
+           [ 3., nan]])
+    """
+    rows = x.T.copy(order="C")
+    rows.sort(axis=1)
+    return rows.T
+
+
+def present_sorted(ordered: FloatArray) -> IntArray:
+    """Return the number of values that are there in each sorted column."""
+    if np.isnan(ordered[-1:]).any():
+        return np.asarray(np.sum(~np.isnan(ordered), axis=0))
+    return np.full(ordered.shape[1], ordered.shape[0])
+
+
+def medians_sorted(ordered: FloatArray) -> FloatArray:
+    """Return what `medians` does, of sorted columns."""
+    n, count = ordered.shape[0], present_sorted(ordered)[np.newaxis]
+    if n and (count == n).all():
+        return np.asarray(np.median(ordered[(n - 1) // 2 : n // 2 + 1], axis=0))
+    middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, n - 1))
     low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
     return np.asarray(0.5 * low + 0.5 * high)
 

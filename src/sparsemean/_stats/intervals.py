@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import group_indices
+from sparsemean._stats.arrays import group_indices, present_sorted, sort_columns
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_rank_null import critical_sum
 from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, rank_eras, shares_of, slack_of
@@ -20,6 +20,12 @@ COMMON = 0.5
 def levels_used(plan: Plan) -> list[int]:
     """Return the levels of buckets that intervals rest on: all sizes that are counted."""
     return [0] if plan.dealing == "paper" else [size.bit_length() - 1 for size in plan.bucket_sizes]
+
+
+def sorted_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
+    """Return bucket means with each column of those levels sorted that values and intervals rest on."""
+    used = levels_used(plan)
+    return [sort_columns(means) if level in used else means for level, means in enumerate(levels)]
 
 
 def error_after_selection(plan: Plan, n_selected: int) -> float:
@@ -41,17 +47,16 @@ def order_statistic(n_buckets: int, error: float) -> int:
     return int(np.sum(bdtr(np.arange(n_buckets + 1), n_buckets, 0.5) <= error / 2))
 
 
-def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
-    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) bucket means as two rows; infinite where l − m < 1.
+def one_size(ordered: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
+    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) sorted bucket means as two rows; infinite where l − m < 1.
 
     J is the number of means that are there, NaN is none. A bad row may also have emptied a bucket or filled an empty
     one; that is allowed for: with b emptied and c filled the clean data had J + b − c means and their rank l(J + b − c)
     is counted among b fewer of them, and l grows by 0 or 1 with each mean more, so that no such change takes the
     interval of the clean data out of this one.
     """
-    ordered = np.sort(means, axis=0)  # NaN goes to the end
-    ends = np.stack((np.full(means.shape[1], -np.inf), np.full(means.shape[1], np.inf)))
-    for J, at in group_indices(np.sum(~np.isnan(means), axis=0)):
+    ends = np.stack((np.full(ordered.shape[1], -np.inf), np.full(ordered.shape[1], np.inf)))
+    for J, at in group_indices(present_sorted(ordered)):
         # A replaced row moves one bucket mean past others, and so an order statistic by one rank at most.
         rank = order_statistic(J, error) - bad_rows
         if rank >= 1:
@@ -60,7 +65,7 @@ def one_size(means: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
 
 
 def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArray:
-    """Return the null values that the test of a plan does not reject, of bucket means of all levels, as two rows.
+    """Return the null values that the test of a plan does not reject, of `sorted_levels` of bucket means, as two rows.
 
     Of one side the other end is infinite.
     """
@@ -133,8 +138,8 @@ def by_ranks(
     caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
     log_errors = np.log(error / (2 if alternative == "two-sided" else 1) * shares / shares.sum())
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
-    ordered = np.sort(values, axis=0)  # NaN goes to the end
-    there = np.sum(~np.isnan(values), axis=0)
+    ordered = sort_columns(values)
+    there = present_sorted(ordered)
     found = np.empty(caps.size)
     for column, number in enumerate(there.tolist()):
         x, slack = np.ascontiguousarray(ordered[:number, column]), np.array([number])
@@ -180,11 +185,11 @@ def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:
-    """Return the intersection of the intervals of all sizes, each at ``error`` divided by their number.
+    """Return the intersection of the intervals of sorted means of all sizes, each at ``error`` over their number.
 
     Where sizes contradict each other the noise cannot be symmetric; then the hull of all intervals is returned.
     """
-    each = np.stack([one_size(means, error=error / len(levels), bad_rows=bad_rows) for means in levels])
+    each = np.stack([one_size(ordered, error=error / len(levels), bad_rows=bad_rows) for ordered in levels])
     low, high = each[:, 0].max(axis=0), each[:, 1].min(axis=0)
     apart = low > high
     low[apart], high[apart] = each[:, 0].min(axis=0)[apart], each[:, 1].max(axis=0)[apart]
