@@ -68,6 +68,28 @@ def test_threads_and_stripes_add_up(layout: str, dtype: str, n_jobs: int) -> Non
             assert_same_counts(cpu.count_signs(X, partition, n_jobs=n_jobs), reference.count_signs(X, partition))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_zeros_of_both_signs_and_numbers_at_the_ends_of_the_range(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    ends = np.finfo(dtype)
+    numbers = [0.0, -0.0, ends.smallest_subnormal, -ends.smallest_subnormal, ends.tiny, 1e-30, -1e-30, 1.0, -1.0, 1e30]
+    for n in (*range(4, 21), 63, 64, 65, 71, 129):
+        X = rng.choice(np.array([*numbers, ends.max / 256], dtype=dtype), size=(n, 37))
+        partition = assign_block_buckets(n, (1, 2, 4), n)
+        for view in (X, X[:, ::-1]):
+            assert_same_counts(cpu.count_signs(view, partition), reference.count_signs(view, partition))
+
+
+def test_counters_hold_more_rows_than_their_fields() -> None:
+    n = (1 << 21) + 100
+    X = np.full((n, 2), -1.0, dtype=np.float32)
+    X[::7, 1] = 2.0
+    counts = cpu.count_signs(X, assign_block_buckets(n, (1, 2, 4), 0), n_jobs=1)
+    singles = -(-n // 7)
+    np.testing.assert_array_equal(counts.negative[:, 0], counts.n_buckets)
+    np.testing.assert_array_equal([counts.positive[0, 1], counts.negative[0, 1]], [singles, n - singles])
+
+
 @pytest.fixture
 def wide() -> tuple[np.ndarray, Partition]:
     X = np.random.default_rng(0).standard_normal((200, 3000))

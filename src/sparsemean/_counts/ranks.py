@@ -12,7 +12,7 @@ import numpy as np
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu, loops
+from sparsemean._kernels import cpu, loops_sorted
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import dropna
@@ -197,7 +197,7 @@ def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
     low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
     while low < high:
         middle = 0.5 * low + 0.5 * high
-        parts = [loops.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
+        parts = [loops_sorted.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
         if sum(part[0] for part in parts) >= k:
             high = max(part[1] for part in parts)
         else:

@@ -9,15 +9,12 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError, loops, loops_missing, reference
+from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
 from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
 from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
-
-Codes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +30,9 @@ class Tally:
     """Buckets without any value, a row for each wanted size, and missing values of each column; None for none."""
 
 
-def decoded(code: Codes) -> FloatArray:
-    """Return distances from their codes, which are their bits less one."""
-    return (code + np.uint64(1)).view(np.float64)
+def decoded(code: FloatArray) -> FloatArray:
+    """Return distances from their codes, whose bits are theirs less one."""
+    return (code.view(np.uint64) + np.uint64(1)).view(np.float64)
 
 
 # Tasks of the pass over data with missing values: the same cuts as in ``cpu``, other loops.
@@ -270,7 +267,8 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
     negative, zero, nearest = _blank_tally(depth, width)
     bad = loops.count_places(
         view.memory, view.start + columns.start, view.row_step, partition.places[places],
-        _blank_row(view, width), np.empty((depth - 2, width)), negative, zero, nearest,
+        _blank_row(view, width), np.empty((depth - 2, width)), np.zeros(width, dtype=np.uint64),
+        negative, zero, nearest,
     )  # fmt: skip
     n_buckets = [(places.stop - places.start) // size for size in partition.sizes[:depth]]
     tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
@@ -293,7 +291,7 @@ def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
     return _tally(partition, columns, [partition.n_buckets(h) for h in range(depth)], negative, zero, nearest[0], bad)
 
 
-def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, Codes]:
+def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, FloatArray]:
     zeros = np.zeros((2, depth, width), dtype=np.int32)
     return zeros[0], zeros[1], np.full((3, width), loops.BEYOND)
 
@@ -304,7 +302,7 @@ def _tally(
     n_buckets: list[int],
     negative: CountArray,
     zero: CountArray,
-    code: Codes,
+    code: FloatArray,
     bad: bool,
 ) -> Tally:
     """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
@@ -361,7 +359,7 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
     """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
     at = np.fromiter(times, dtype=np.intp)
     out = np.empty((at.size, means.shape[1]))
-    loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    loops_sorted.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
     return out
 
 
@@ -373,7 +371,7 @@ def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
     >>> ordered_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]), 4)
     2.0
     """
-    return float(loops.ordered_difference(a, b, k))
+    return float(loops_sorted.ordered_difference(a, b, k))
 
 
 def median_difference(a: FloatArray, b: FloatArray) -> float:
@@ -385,8 +383,8 @@ def median_difference(a: FloatArray, b: FloatArray) -> float:
     1.5
     """
     total = a.size * b.size
-    lower = float(loops.ordered_difference(a, b, (total + 1) // 2))
+    lower = float(loops_sorted.ordered_difference(a, b, (total + 1) // 2))
     if total % 2:
         return lower
-    count, _, above = loops.split_differences(a, b, lower)
+    count, _, above = loops_sorted.split_differences(a, b, lower)
     return lower if count > total // 2 else 0.5 * lower + 0.5 * float(above)

@@ -14,10 +14,12 @@ from sparsemean._kernels.compiling import compiled
 
 Arr = Any
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-NEAR = 16
-"""Values that a step of a walk passes one by one before it looks for its place by halving."""
-BEYOND = np.uint64(0x7FF0_0000_0000_0000 - 1)
+BEYOND = float(np.finfo(np.float64).max)
 """``nearest`` before any value was seen: the code of infinity."""
+FIELD = np.uint64(21)
+"""Bits of each of the three counters that are packed into one word."""
+PACKED = 1 << 20
+"""Places after which packed counters are emptied: no field is full by then."""
 
 
 @compiled
@@ -27,15 +29,30 @@ def bits(x: float) -> Any:
 
 
 @compiled
+def of_bits(x: int) -> Any:
+    """Return the float that has the bits of an integer."""
+    return np.int64(x).view(np.float64)
+
+
+@compiled
 def minus(x: float) -> Any:
     """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
     return bits(x) >> 63
 
 
 @compiled
-def nearer(x: float, nearest: Any) -> Any:
-    """Return the smaller of ``nearest`` and the code of |x|, which is its bits less one: zero becomes the largest."""
-    code = np.uint64((bits(x) & MAGNITUDE) - 1)
+def below(x: float) -> Any:
+    """Return 1 for a number below zero, and for −0.0, else 0, as a word: processors shift unsigned ones faster."""
+    return np.uint64(bits(x)) >> np.uint64(63)
+
+
+@compiled
+def nearer(x: float, nearest: float) -> float:
+    """Return the smaller of ``nearest`` and the code of |x|.
+
+    The code is the number whose bits are those of |x| less one: for zero NaN, which is smaller than nothing.
+    """
+    code = of_bits((bits(x) & MAGNITUDE) - 1)
     return code if code < nearest else nearest
 
 
@@ -120,43 +137,96 @@ def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
 
 @compiled
 def count_places(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
+    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
 ) -> bool:
     """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
 
-    ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero. Each
-    pass of the inner loop takes four places and settles the three smallest sizes; larger sizes pair up the sums of
-    four that wait on ``stack``. ``near[0]`` codes the nearest mean of four places times four, ``near[1]`` the nearest
-    mean of the largest size; ``near[2]`` takes those of the sizes between, which nobody asked for.
+    ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero.
+    ``packed``, a word for each column, is all zeros before and after. ``near[0]`` codes the nearest mean of four places
+    times four, ``near[1]`` the nearest mean of the largest size; ``near[2]`` takes those of the sizes between, which
+    nobody asked for.
+    """
+    field = (np.uint64(1) << FIELD) - np.uint64(1)
+    bad = False
+    for first in range(0, places.size, PACKED):
+        bad |= count_eights(memory, start, step, places[first : first + PACKED], blank, stack, packed, neg, zero, near)
+        for i in range(packed.size):
+            neg[0, i] += np.int32(packed[i] & field)
+            neg[1, i] += np.int32(packed[i] >> FIELD & field)
+            neg[2, i] += np.int32(packed[i] >> (FIELD + FIELD))
+            packed[i] = 0
+    return bad
+
+
+@compiled
+def count_eights(
+    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
+) -> bool:
+    """Count as `count_places` does, negative sums of one, two and four places in the fields of ``packed``.
+
+    Each pass of the inner loop takes eight places, so that counters are fetched half as often as for four; larger sizes
+    pair up the sums of four that wait on ``stack``. What is zero, or not finite, is looked for where there is any.
     """
     depth, width = neg.shape
-    n1, n2, n4, nearest = neg[0], neg[1], neg[2], near[0]
+    nearest = near[0]
     bad = False
-    for quad in range(places.size // 4):
-        rows = places[4 * quad : 4 * quad + 4]
-        missing = 4.0 / max(1, present(rows))
+    for eight in range(places.size // 8):
+        rows = places[8 * eight : 8 * eight + 8]
         ra = row(memory, start, step, rows[0], blank)
         rb = row(memory, start, step, rows[1], blank)
         rc = row(memory, start, step, rows[2], blank)
         rd = row(memory, start, step, rows[3], blank)
-        odd = 0
-        for i in range(width):
-            xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
-            s, t = xa + xb, xc + xd
-            q = s + t
-            n1[i] -= np.int32(minus(xa) + minus(xb) + minus(xc) + minus(xd))
-            n2[i] -= np.int32(minus(s) + minus(t))
-            n4[i] -= np.int32(minus(q))
-            nearest[i] = nearer(q * missing, nearest[i])
-            odd |= is_odd((xa * xb) * (xc * xd) * ((s * t) * q))
+        re = row(memory, start, step, rows[4], blank)
+        rf = row(memory, start, step, rows[5], blank)
+        rg = row(memory, start, step, rows[6], blank)
+        rh = row(memory, start, step, rows[7], blank)
+        if present(rows) == 8:
+            odd = 0
+            for i in range(width):
+                xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+                xe, xf, xg, xh = np.float64(re[i]), np.float64(rf[i]), np.float64(rg[i]), np.float64(rh[i])
+                s, t, u, v = xa + xb, xc + xd, xe + xf, xg + xh
+                q, r = s + t, u + v
+                n1 = below(xa) + below(xb) + below(xc) + below(xd) + below(xe) + below(xf) + below(xg) + below(xh)
+                n2 = below(s) + below(t) + below(u) + below(v)
+                packed[i] += n1 + (n2 << FIELD) + ((below(q) + below(r)) << (FIELD + FIELD))
+                nearest[i] = nearer(r, nearer(q, nearest[i]))
+                odd |= is_odd((xa * xb) * (xc * xd) * ((s * t) * q)) | is_odd((xe * xf) * (xg * xh) * ((u * v) * r))
+        else:
+            odd = 1
+            count_four(ra, rb, rc, rd, present(rows[:4]), packed, nearest)
+            count_four(re, rf, rg, rh, present(rows[4:]), packed, nearest)
         if odd:
             bad |= count_zeros(ra, rb, rc, rd, neg, zero)
+            bad |= count_zeros(re, rf, rg, rh, neg, zero)
         if depth > 3:
-            quad_sum = stack[0]
-            for i in range(width):
-                quad_sum[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(rd[i]))
-            bad |= pair_up(quad, places, stack, neg, zero, near)
+            bad |= count_larger(2 * eight, ra, rb, rc, rd, places, stack, neg, zero, near)
+            bad |= count_larger(2 * eight + 1, re, rf, rg, rh, places, stack, neg, zero, near)
     return bad
+
+
+@compiled
+def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, nearest: Arr) -> None:
+    """Count the negative ones among four places, of which some ``held`` a row, and their sums."""
+    fill = 4.0 / max(1, held)
+    for i in range(packed.size):
+        xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+        s, t = xa + xb, xc + xd
+        q = s + t
+        n1 = below(xa) + below(xb) + below(xc) + below(xd)
+        packed[i] += n1 + ((below(s) + below(t)) << FIELD) + (below(q) << (FIELD + FIELD))
+        nearest[i] = nearer(q * fill, nearest[i])
+
+
+@compiled
+def count_larger(
+    quad: int, ra: Arr, rb: Arr, rc: Arr, rd: Arr, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
+) -> bool:
+    """Add four rows up and pair the sum with those that wait for it."""
+    total = stack[0]
+    for i in range(total.size):
+        total[i] = (np.float64(ra[i]) + np.float64(rb[i])) + (np.float64(rc[i]) + np.float64(rd[i]))
+    return pair_up(quad, places, stack, neg, zero, near)
 
 
 @compiled
@@ -312,120 +382,3 @@ def sum_buckets(
             for j in range(offsets.size - 1):
                 for k in range(offsets[j], offsets[j + 1]):
                     out[j, i] += np.float64(memory[np.uintp(at + order[k] * step)])
-
-
-@compiled
-def count_below(x: Arr, J: int, mu: float) -> int:
-    """Return #{x < μ} of J sorted values, by halving."""
-    low, high = 0, J
-    while low < high:
-        middle = (low + high) // 2
-        if x[middle] < mu:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
-def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
-    """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
-
-    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
-    stands for a bucket without a value and is sorted to the end, does not count.
-    """
-    for f in range(ordered.shape[0]):
-        x = ordered[f]
-        J = values_in(x)
-        u = v = alpha
-        below = through = 0
-        t = 0
-        for k in range(times.size):
-            while True:
-                mu = u * u - v * v
-                # A step passes a few values. Where many are equal, as zeros are, it may pass all of them, and the next
-                # one all of them back: those are not counted one by one.
-                left = NEAR
-                while left and below < J and x[below] < mu:
-                    below, left = below + 1, left - 1
-                while left and below > 0 and x[below - 1] >= mu:
-                    below, left = below - 1, left - 1
-                if left == 0:
-                    below = count_below(x, J, mu)
-                left = NEAR
-                while left and through < J and x[through] <= mu:
-                    through, left = through + 1, left - 1
-                while left and through > 0 and x[through - 1] > mu:
-                    through, left = through - 1, left - 1
-                if left == 0:
-                    through = count_below(x, J, np.nextafter(mu, np.inf))
-                if t >= times[k]:
-                    break
-                beta = (J - through - below) / max(1, J)
-                u *= 1.0 + eta * beta
-                v *= 1.0 - eta * beta
-                t += 1
-            out[k, f] = mu
-
-
-@compiled
-def values_in(x: Arr) -> Any:
-    """Return how many of sorted values come before the NaN at their end."""
-    count = x.size
-    while count > 0 and x[count - 1] != x[count - 1]:
-        count -= 1
-    return count
-
-
-@compiled(plain="itself")
-def ordered_difference(a: Arr, b: Arr, k: int) -> Any:
-    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
-
-    Both ends of the range are differences themselves, never roundings, so the answer is exact. Two steps of three look
-    where the counts at the ends put it, the third halves. A step costs O(n).
-    """
-    total = a.size * b.size
-    i, j = corner(a.size, b.size, (total - k + 1) / total)
-    low = a[a.size - i] - b[j - 1]
-    i, j = corner(a.size, b.size, k / total)
-    high = a[i - 1] - b[b.size - j]
-    before, through_high, step = 0, total, 0
-    while low < high:
-        share = 0.5 if step % 3 == 0 else (k - before - 0.5) / (through_high - before)
-        middle = (1.0 - share) * low + share * high
-        if not low <= middle < high:
-            middle = low
-        count, through, above = split_differences(a, b, middle)
-        if count >= k:
-            high, through_high = through, count
-        else:
-            low, before = above, count
-        step += 1
-    return high
-
-
-@compiled(plain="itself")
-def corner(n: int, m: int, share: float) -> Any:
-    """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
-
-    All those differences lie on one side of the one in the corner, which so bounds the wanted one: heavy tails then do
-    not widen the range to be halved.
-    """
-    side = np.sqrt(share)
-    return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
-
-
-@compiled(plain="reference")
-def split_differences(a: Arr, b: Arr, value: float) -> Any:
-    """Return how many differences a_i − b_j are up to ``value``, the largest of those and the smallest above it."""
-    through, above = -np.inf, np.inf
-    count = at = 0
-    for i in range(a.size):
-        while at < b.size and a[i] - b[at] > value:
-            at += 1
-        count += b.size - at
-        if at < b.size:
-            through = max(through, a[i] - b[at])
-        if at > 0:
-            above = min(above, a[i] - b[at - 1])
-    return count, through, above
