@@ -13,8 +13,9 @@ from sparsemean._counts.engines import host
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
-from sparsemean._fit.one_sample import fit
+from sparsemean._fit.one_sample import fit, prepare
 from sparsemean._fit.two_sample import compare
+from sparsemean._kernels import reference
 from sparsemean._stats import signed_ranks
 from sparsemean.result import Estimate
 
@@ -133,6 +134,42 @@ def test_every_way_of_reading_gives_the_same_answer(along: Along, grain: int, op
     assert_same(found, expected)
     np.testing.assert_array_equal(found.rows.suspects, expected.rows.suspects)
     assert (found.uncertified is None) == (expected.uncertified is None)
+
+
+SUBSETS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "null": {"null": 0.5},
+    "sizes": {"bucket_sizes": (2, 8)},
+    "subjects": {"groups": np.arange(1030) // 3},
+    "gaps": {"missing": "omit"},
+    "float32": {},
+}
+
+
+@pytest.mark.parametrize("name", SUBSETS)
+@pytest.mark.parametrize("share", [0.002, 0.03, 0.3])
+@pytest.mark.parametrize(("along", "grain"), [("rows", 1), ("rows", 50), ("rows", 77), ("columns", 1)])
+def test_counts_of_the_rows_left_are_those_of_their_buckets(along: Along, grain: int, share: float, name: str) -> None:
+    """Whether broken buckets are counted alone, of memory, or everything, of a source that is read in pieces."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(-3, 4, size=(1030, 40)).astype("float32" if name == "float32" else float)
+    X[rng.random(X.shape) < 0.2] = np.nan if name == "gaps" else -0.0
+    options = {"random_state": 3, "n_jobs": 1, "device": None, **SUBSETS[name]}
+    data, _ = prepare(as_table(X), **options)
+    kept = np.flatnonzero(rng.random(data.plan.n_units) >= share)
+    subset = data.subset(replace(data.plan, n_units=kept.size), kept)
+    found = data.count_subset(subset, data.count())
+    shifted = X if data.null is None else X.astype(float) - data.null
+    expected = reference.count_signs(shifted, subset.buckets.partition, missing=name == "gaps")
+    pieces, _ = prepare(Table(Spy(X, along, grain)), **options)
+    streamed = pieces.count_subset(pieces.subset(subset.plan, kept), pieces.count())
+    for counts in (found, streamed):
+        np.testing.assert_array_equal(counts.positive, expected.positive)
+        np.testing.assert_array_equal(counts.negative, expected.negative)
+        assert counts.n_buckets == expected.n_buckets
+        if expected.present is not None:
+            np.testing.assert_array_equal(counts.present, expected.present)
+            np.testing.assert_array_equal(counts.missing, np.isnan(X[subset.buckets.partition.order]).sum(axis=0))
 
 
 @pytest.mark.parametrize("along", ["rows", "columns"])

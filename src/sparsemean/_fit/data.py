@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsemean._counts.engines import Progress, Work, engine_of
-from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
+from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Dense, Source, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats import path
-from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Plan
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition, Plan
 
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
@@ -146,15 +146,44 @@ class FitData:
         return replace(self, cache=self.cache.adding(columns))
 
     def subset(self, plan: Plan, units: IntArray) -> FitData:
-        """Return the rows of some ``units`` only (rows, where there are no groups), assigned to buckets anew."""
+        """Return the rows of some ``units`` only (rows, where there are no groups).
+
+        Buckets that lose no unit stay, those of other units are made anew; with the paper's dealing all are.
+        """
+        if plan.dealing == "paper":
+            partition = assign_buckets(plan, self.seed).of_rows(units)
+        else:
+            partition = self._dealt(self._left(units).order)
+        buckets = replace(self.buckets, partition=partition)
+        return replace(self, buckets=buckets, plan=plan, chosen=units, nonzero=None)
+
+    def count_subset(self, subset: FitData, counts: Counts, progress: Progress | None = None) -> Counts:
+        """Return the ``counts`` of a subset, given those of all rows: only buckets that changed are counted, if few.
+
+        Of a source that is not an array in memory everything would be read for that.
+        """
+        if isinstance(self.table.source, Dense) and subset.chosen is not None and subset.plan.dealing != "paper":
+            left = self._left(subset.chosen)
+            if left.broken.size + left.mended.size < subset.chosen.size:
+                broken, mended = (self._count_of(units) for units in (left.broken, left.mended))
+                return counts.minus(broken).plus(mended)
+        return subset.count(progress)
+
+    def _count_of(self, units: IntArray) -> Counts:
+        return replace(self, buckets=replace(self.buckets, partition=self._dealt(units))).count()
+
+    def _left(self, units: IntArray) -> Left:
+        """Return how some ``units`` are dealt if buckets that lose none stay."""
+        partition = self.buckets.partition
+        dealt = partition.order if self.units is None else self.units[partition.order[partition.levels[0][:-1]]]
+        return deal_left(dealt, units, self.plan.bucket_sizes[-1])
+
+    def _dealt(self, units: IntArray) -> Partition:
+        """Put some ``units`` into buckets in the order in which they come."""
+        places, sizes = np.arange(units.size), self.plan.bucket_sizes
+        if self.units is None:
+            return assign_places(places, sizes).of_rows(units)
         numbers = np.full(self.plan.n_units, -1, dtype=np.intp)
-        numbers[units] = np.arange(units.size)
-        rows = units if self.units is None else np.flatnonzero(numbers[self.units] >= 0)
-        partition = assign_buckets(plan, self.seed, None if self.units is None else numbers[self.units[rows]])
-        return replace(
-            self,
-            buckets=replace(self.buckets, partition=partition.of_rows(rows)),
-            plan=plan,
-            chosen=units,
-            nonzero=None,
-        )
+        numbers[units] = places
+        rows = np.flatnonzero(numbers[self.units] >= 0)
+        return assign_places(places, sizes, units=numbers[self.units[rows]]).of_rows(rows)

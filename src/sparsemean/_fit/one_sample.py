@@ -168,7 +168,7 @@ def estimate_from_counts(
 ) -> Estimate:
     """Make an estimate of counts, and of the few columns that are read once more; it keeps no handle on the data.
 
-    With ``recount`` everything is counted again without the rows that were rejected, where any were.
+    With ``recount`` the rows that were not rejected are counted, where any were.
     """
     table, method = data.table, request.method
     counts, inference = on_host((counts, settle(data, counts, inference)))
@@ -190,7 +190,9 @@ def estimate_from_counts(
             rows = screening.screen_on_support(data, rows, support, mean=located.mean)
         skewed = screening.flag_skewed(data, rows, support)
         alike = screening.neighbours_alike(data, rows, support)
-    extra = _uncertified(data, rows, selection, request=request, progress=recounting) if recount else None
+    extra = (
+        _uncertified(data, rows, selection, counts=counts, request=request, progress=recounting) if recount else None
+    )
     notes = (
         *messages.of_dependence(alike, data.units, table),
         *messages.of_fit(plan, counts, selection, values.constant, table),
@@ -285,6 +287,7 @@ def _uncertified(
     screened: screening.ScreeningResult,
     selection: Selection,
     *,
+    counts: Counts,
     request: FitRequest,
     progress: Progress | None,
 ) -> Uncertified | None:
@@ -299,7 +302,7 @@ def _uncertified(
     units = None if data.units is None else kept.size
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
-    counts = subset.count(progress)
+    counts = data.count_subset(subset, counts, progress)
     of_kept = on_host(settle(subset, counts, infer(subset, counts)[0]).selection)
     features = np.setdiff1d(of_kept.support, np.concatenate((selection.support, selection.skipped)))
     located = screening.locate_features(data, screened, features, method=request.method)

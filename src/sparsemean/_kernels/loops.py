@@ -221,7 +221,7 @@ def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, neare
 @compiled
 def count_larger(
     quad: int, ra: Arr, rb: Arr, rc: Arr, rd: Arr, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+) -> Any:
     """Add four rows up and pair the sum with those that wait for it."""
     total = stack[0]
     for i in range(total.size):

@@ -237,6 +237,18 @@ class Counts:
             missing=np.add(self._missing(), other._missing(), dtype=np.int32) if gaps else None,
         )
 
+    def minus(self, other: Counts) -> Counts:
+        """Return the counts without those of some of the buckets; which mean is the nearest is not told any more."""
+        gaps = self.missing is not None
+        return Counts(
+            positive=self.positive - other.positive,
+            negative=self.negative - other.negative,
+            nearest=np.full(self.nearest.size, np.nan),
+            n_buckets=tuple(a - b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
+            present=self._everywhere() - other._everywhere() if gaps else None,
+            missing=self._missing() - other._missing() if gaps else None,
+        )
+
     def taking_in(self, other: Counts) -> Counts:
         """Return what `plus` does, in the arrays of these counts, which are no longer of use: for very many of them."""
         if (self.missing is None) != (other.missing is None):

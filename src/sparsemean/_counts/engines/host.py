@@ -51,27 +51,37 @@ def pieces_of(source: Source, partition: Partition) -> Iterator[Piece]:
 
 
 def _row_pieces(source: Source, partition: Partition, lows: IntArray, highs: IntArray) -> Iterator[Piece]:
-    """Yield whole blocks of 64 rows; a block that two stripes share is put together from their ends."""
-    settled, rest = 0, None
+    """Yield whole blocks of 64 rows; those that two stripes share are put together from their ends."""
+    settled, held, rest = 0, 0, None
     everything = slice(0, source.shape[1])
     for rows, block in ahead(lambda rows: source.block(rows, everything), _stripes(source, lows, highs)):
         done = rows.stop / source.shape[0]
-        if rest is not None:
-            rest = np.concatenate((rest, as_dense(block[: int(highs[settled]) - rows.start])))
-            if highs[settled] > rows.stop:
-                continue
-            yield Piece(int(lows[settled]), 0, rest, stretch(partition, settled, settled + 1), done)
-            settled, rest = settled + 1, None
         whole = int(np.searchsorted(highs, rows.stop, side="right"))
+        if rest is not None:
+            begun = int(np.searchsorted(lows, rows.start))
+            rest = np.concatenate((rest, as_dense(block[: max(0, int(highs[begun - 1]) - rows.start)])))
+            ended = min(begun, whole)
+            if ended > settled:
+                yield _piece(rest, held, partition, blocks=slice(settled, ended), done=done)
+            settled = ended
+            if ended < begun:
+                held, rest = int(lows[settled]), rest[int(lows[settled]) - held :]
+                continue
+            rest = None
         if whole > settled:
-            first, last = int(lows[settled]), int(highs[whole - 1])
-            values = (
-                block if (first, last) == (rows.start, rows.stop) else block[first - rows.start : last - rows.start]
-            )
-            yield Piece(first, 0, values, stretch(partition, settled, whole), done)
+            yield _piece(block, rows.start, partition, blocks=slice(settled, whole), done=done)
             settled = whole
         if settled < lows.size and lows[settled] < rows.stop:
-            rest = as_dense(block[int(lows[settled]) - rows.start :]).copy()
+            held, rest = int(lows[settled]), as_dense(block[int(lows[settled]) - rows.start :]).copy()
+
+
+def _piece(values: Block, at: int, partition: Partition, *, blocks: slice, done: float) -> Piece:
+    """Return the rows of some blocks, given ``values`` of which the first row is number ``at``."""
+    order = partition.order[BLOCK * blocks.start : BLOCK * blocks.stop]
+    first, last = int(order.min()), int(order.max()) + 1
+    everything = (first - at, last - at) == (0, values.shape[0])
+    values = values if everything else values[first - at : last - at]
+    return Piece(first, 0, values, stretch(partition, blocks.start, blocks.stop), done)
 
 
 def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
@@ -79,8 +89,9 @@ def _stripes(source: Source, lows: IntArray, highs: IntArray) -> list[slice]:
     rows = max(BLOCK, int(AT_ONCE / (source.shape[1] * source.bytes_a_value)))
     if source.grain > 1:
         return cut(source.shape[0], rows, source.grain)
-    groups = cut(lows.size, rows // BLOCK, 1)
-    return [slice(int(lows[group.start]), int(highs[group.stop - 1])) for group in groups]
+    first = np.append(lows[:: rows // BLOCK], highs[-1])
+    last = np.minimum(first[1:], np.append(highs[rows // BLOCK - 1 :: rows // BLOCK], highs[-1])[: first.size - 1])
+    return [slice(int(a), int(b)) for a, b in zip(first[:-1], last, strict=True) if a < b]
 
 
 def column_pieces(source: Source) -> list[slice]:
