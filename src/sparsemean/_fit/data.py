@@ -19,6 +19,13 @@ from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, P
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
 
+SCATTERED = 1.25
+"""What a row costs that is counted apart from its neighbours, in rows of a pass over all."""
+PASS = 128
+"""Rows that cost as much to count as a pass costs by itself: counters of all features are made and added up."""
+WORTHWHILE = 200_000
+"""Values that must be spared for a second pass over some rows to be worth its start."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitData:
@@ -164,9 +171,10 @@ class FitData:
         """
         if isinstance(self.table.source, Dense) and subset.chosen is not None and subset.plan.dealing != "paper":
             left = self._left(subset.chosen)
-            if left.broken.size + left.mended.size < subset.chosen.size:
+            spared = subset.chosen.size - SCATTERED * (left.broken.size + left.mended.size) - PASS
+            if spared * self.plan.n_features > WORTHWHILE:
                 broken, mended = (self._count_of(units) for units in (left.broken, left.mended))
-                return counts.minus(broken).plus(mended)
+                return counts.minus(broken).taking_in(mended)
         return subset.count(progress)
 
     def _count_of(self, units: IntArray) -> Counts:

@@ -265,12 +265,15 @@ def _by_places(view: Strided, partition: Partition, columns: slice, places: slic
     assert partition.places is not None
     width, depth = columns.stop - columns.start, partition.depth
     negative, zero, nearest = _blank_tally(depth, width)
+    rows = partition.places[places]
+    if depth == 3:  # larger buckets need whole blocks; else empty places, which stand at the end, are not looked at
+        rows = rows[: -(-int(np.count_nonzero(rows >= 0)) // 8) * 8]
     bad = loops.count_places(
-        view.memory, view.start + columns.start, view.row_step, partition.places[places],
+        view.memory, view.start + columns.start, view.row_step, rows,
         _blank_row(view, width), np.empty((depth - 2, width)), np.zeros(width, dtype=np.uint64),
         negative, zero, nearest,
     )  # fmt: skip
-    n_buckets = [(places.stop - places.start) // size for size in partition.sizes[:depth]]
+    n_buckets = [rows.size // size for size in partition.sizes[:depth]]
     tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
     return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
 
@@ -293,7 +296,7 @@ def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
 
 def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, FloatArray]:
     zeros = np.zeros((2, depth, width), dtype=np.int32)
-    return zeros[0], zeros[1], np.full((3, width), loops.BEYOND)
+    return zeros[0], zeros[1], np.full((3 if depth > 3 else 1, width), loops.BEYOND)
 
 
 def _tally(
@@ -307,8 +310,11 @@ def _tally(
 ) -> Tally:
     """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
     wanted = list(partition.wanted)
-    positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative[wanted] - zero[wanted]
-    return Tally(columns, positive, negative[wanted], decoded(code), not bad)
+    if len(wanted) < partition.depth:
+        negative, zero = negative[wanted], zero[wanted]
+    positive = np.array(n_buckets, dtype=np.int32)[wanted, np.newaxis] - negative
+    positive -= zero
+    return Tally(columns, positive, negative, decoded(code), not bad)
 
 
 def _blank_row(view: Strided, width: int) -> Array:
