@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from sparsemean._kernels import compiling
+
 TABLE = Path(__file__).parents[1] / "docs" / "validation.md"
 CLAIMS = pytest.StashKey[list[tuple[str, str, str, str]]]()
 
@@ -24,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[CLAIMS] = []
+    compiling.end_plainness()  # kernels, not their partners, are what tests are about
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 SMALL = 200_000
 """Values up to which a problem is small."""
-PATIENCE = 1.0
-"""Seconds in partners after which a process compiles: about what starting numba takes where all is compiled."""
+PATIENCE = 3.0
+"""Seconds in partners after which a process compiles: between what that takes where all is kept, one, and ten."""
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
 """What lets several terms of a sum be added at once: numbers may be rounded otherwise, and no sign of zero is kept."""
 SEAL = hashlib.sha256().digest_size

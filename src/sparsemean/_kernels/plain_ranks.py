@@ -40,19 +40,26 @@ def add_scores(
     feature, at = np.divmod(first, n)
     number = np.add.reduceat(ranked.reshape(-1).astype(np.int64), first)
     above = np.add.reduceat((signs & ranked).reshape(-1).astype(np.int64), first)
-    repeats += np.bincount(feature, number - 1, features).astype(np.int64)  # exact: far below 2⁵³
     rank = at - gone[feature] + 1
-    end = rank + number - 1
     signed_at = all_sizes.reshape(-1)[first] > 0
-    for sign, signed in enumerate((above, number - above)):
-        half = signed // 2
-        for k, cap in enumerate(caps.tolist()):
-            before = score_sums(rank - 1, cap)
-            lowest = score_sums(rank + signed - 1, cap) - before
-            both = score_sums(rank + half - 1, cap) - before + score_sums(end, cap) - score_sums(end - half, cap)
-            odd = np.where(signed % 2 == 1, np.minimum(rank + half, cap) + np.minimum(end - half, cap), 0)
-            for scores, out in ((lowest, low), (2 * both + odd, doubled)):
-                out[sign, k] = np.bincount(feature, np.where(signed_at, scores, 0), features)
+    single, tied = np.flatnonzero(signed_at & (number == 1)), np.flatnonzero(signed_at & (number > 1))
+    runs = rank[tied], number[tied]
+    for sign, k in np.ndindex(2, caps.size):
+        mine = single[above[single] == 1 - sign]
+        alone = np.bincount(feature[mine], np.minimum(rank[mine], caps[k]), features)
+        signed = above[tied] if sign == 0 else number[tied] - above[tied]
+        least, twice = (np.bincount(feature[tied], x, features) for x in _tied_scores(*runs, signed, cap=caps[k]))
+        low[sign, k], doubled[sign, k] = alone + least, 2 * alone + twice
+    repeats += np.bincount(feature, number - 1, features).astype(np.int64)  # sums are exact, far below 2⁵³
+
+
+def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int) -> tuple[IntArray, IntArray]:
+    """Return the lowest scores of the values of a sign in runs, and the doubled ones nearest to both ends."""
+    half, end = signed // 2, rank + number - 1
+    before = score_sums(rank - 1, cap)
+    both = score_sums(rank + half - 1, cap) - before + score_sums(end, cap) - score_sums(end - half, cap)
+    odd = np.where(signed % 2 == 1, np.minimum(rank + half, cap) + np.minimum(end - half, cap), 0)
+    return score_sums(rank + signed - 1, cap) - before, 2 * both + odd
 
 
 def _close_to_last(sizes: FloatArray, gone: IntArray, near: FloatArray) -> Any:

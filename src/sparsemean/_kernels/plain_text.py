@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,11 +46,15 @@ class Grammar:
         spaces = rb"[ ]*+" if separator == 9 else rb"[ \t]*+"
         end = rb"[" + sign + rb"\r\n]"
         text = rb'(?:"((?:[^"]|"")*+)"' + spaces + rb'|((?!")[^' + sign + rb"\r\n]*+))"
-        self.spaces = re.compile(spaces)
-        self.line_of_numbers = re.compile(NUMBER + rb"(?:" + sign + NUMBER + rb")*+(?=[\r\n])")
+        self.sign, self.spaces, self.end_of_line = bytes([separator]), re.compile(spaces), re.compile(rb"[\r\n]")
+        self.numbers = re.compile(NUMBER + rb"(?:" + sign + NUMBER + rb")*+")
         self.number = re.compile(spaces + rb"(" + NUMBER + rb")" + spaces + rb"(?=" + end + rb")")
         self.cell = re.compile(spaces + text)
         self.quoted_number = re.compile(spaces + rb"(" + NUMBER + rb")" + spaces)
+
+    def past_spaces(self, data: bytes, i: int) -> int:
+        """Return where the first byte that is no space stands."""
+        return self.spaces.match(data, i).end()  # type: ignore[union-attr]
 
 
 grammar_of = cache(Grammar)
@@ -64,15 +69,13 @@ def form_of(whole: bytes, point: bytes | None, part: bytes | None, power: bytes 
 
 
 def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
-    """Do what `cells.read_lines` does; what has neither is as odd as there: the smallest and the largest numbers."""
+    """Do what `cells.read_lines` does: a line of plain cells is cut at once, any other cell by cell."""
     data, width, grammar = text.tobytes(), roles.size, grammar_of(separator)
-    sign, columns, floats = bytes([separator]), roles.tolist(), values.view(np.float64)
-    into = np.flatnonzero(roles >= 0)
-    only_features = into.size == width
+    columns, floats = roles.tolist(), values.view(np.float64)
     i, line, n_odd = 0, 0, 0
     while i < len(data):
         begin = i
-        i = grammar.spaces.match(data, i).end()  # type: ignore[union-attr]
+        i = grammar.past_spaces(data, i)
         if data[i] in (LINE_FEED, RETURN):
             if width > 1 or (data[i] == LINE_FEED and i > 0 and data[i - 1] == RETURN):
                 i += 1
@@ -81,64 +84,99 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
                 return line, begin, n_odd, ALL
         if line == values.shape[0] or n_odd + width > odd.shape[0]:
             return line, begin, n_odd, NO_ROOM
-        if only_features and (found := grammar.line_of_numbers.match(data, i)):
-            cells = found[0].split(sign)
-            row = np.array([float(cell) for cell in cells])
-            size = np.abs(row)
-            if row.size == width and (((size >= LEAST) & (size < np.inf)) | (row == 0)).all():
-                for column in np.flatnonzero(seen & SETTLED != SETTLED).tolist():
-                    seen[column] |= form_of(*ONE.match(cells[column]).groups())  # type: ignore[union-attr]
-                floats[line, roles] = row
-                i = found.end() + 1
-                line += 1
-                continue
-        before, how = n_odd, ALL
+        if (end := _plain_line(data, i, columns, grammar, floats[line], spans[line], seen)) > 0:
+            i, line = end + 1, line + 1
+            continue
+        before = n_odd
         for column, role in enumerate(columns):
-            start, i, value, what = _cell(data, i, role, grammar, int(seen[column]))
-            if i < 0:
+            cell = _cell(data, i, role, grammar, int(seen[column]))
+            if cell is None:
                 return line, begin, before, ALL
             if role >= 0:
-                floats[line, role] = value[0]
-                if what == ODD:
-                    odd[n_odd] = line, column, start, value[1]
+                floats[line, role] = cell.value
+                if cell.what == ODD:
+                    odd[n_odd] = line, column, cell.start, cell.end
                     n_odd += 1
                 else:
-                    seen[column] |= what
+                    seen[column] |= cell.what
             elif role <= TEXT:
-                spans[line, TEXT - role] = start, value[1]
-            last = data[i] in (LINE_FEED, RETURN)
-            if not last and data[i] != separator:
-                how = AFTER_QUOTE
-            elif last and column + 1 < width:
-                how = TOO_FEW
-            elif not last and column + 1 == width:
-                how = TOO_MANY
-            if how != ALL:
+                spans[line, TEXT - role] = cell.start, cell.end
+            i = cell.after
+            if (how := _ending(data[i], separator, column + 1 == width)) != ALL:
                 return line, begin, before, how
             i += 1
         line += 1
     return line, i, n_odd, ALL
 
 
-def _cell(data: bytes, i: int, role: int, grammar: Grammar, known: int) -> tuple[int, int, tuple[float, int], int]:
-    """Return where a cell begins, where what follows it stands (-1: nowhere), its value and end, and what it is."""
-    if role >= 0 and (found := grammar.number.match(data, i)):
-        if (value := _value(found[1])) is not None:
-            what = known if known & SETTLED == SETTLED else form_of(*found.groups()[1:])
-            return found.start(1), found.end(), (value, found.end()), what
+def _ending(sign: int, separator: int, last: bool) -> int:
+    """Return what is wrong with the sign after a cell."""
+    ends = sign in (LINE_FEED, RETURN)
+    if not ends and sign != separator:
+        return AFTER_QUOTE
+    if ends == last:
+        return ALL
+    return TOO_FEW if ends else TOO_MANY
+
+
+def _plain_line(
+    data: bytes, i: int, columns: list[int], grammar: Grammar, values: Arr, spans: Arr, seen: Arr
+) -> int:  # fmt: skip
+    """Read a line of numbers without any spaces, and of text without quotes; return where it ends, −1 for another."""
+    end = grammar.end_of_line.search(data, i).start()  # type: ignore[union-attr]
+    cells = data[i:end].split(grammar.sign)
+    if len(cells) != len(columns) or b'"' in data[i:end]:
+        return -1
+    numbers = [cell for cell, role in zip(cells, columns, strict=True) if role >= 0]
+    if numbers and not grammar.numbers.fullmatch(grammar.sign.join(numbers)):
+        return -1
+    row = np.array([float(number) for number in numbers])
+    size = np.abs(row)
+    if not (((size >= LEAST) & (size < np.inf)) | (row == 0)).all():
+        return -1
+    for column in np.flatnonzero(seen & SETTLED != SETTLED).tolist():
+        if columns[column] >= 0:
+            seen[column] |= form_of(*ONE.match(cells[column]).groups())  # type: ignore[union-attr]
+    values[[role for role in columns if role >= 0]] = row
+    if spans.size:
+        for start, cell, role in zip(accumulate(map(_step, cells), initial=i), cells, columns, strict=False):
+            if role <= TEXT:
+                first = grammar.past_spaces(data, start)
+                spans[TEXT - role] = first, max(first, start + len(cell.rstrip(b" \t")))
+    return end
+
+
+def _step(cell: bytes) -> int:
+    return len(cell) + 1
+
+
+class Cell(NamedTuple):
+    """A cell: its first byte, the one after it, what follows, its value and what a column holds by it."""
+
+    start: int
+    end: int
+    after: int
+    value: float
+    what: int
+
+
+def _cell(data: bytes, i: int, role: int, grammar: Grammar, known: int) -> Cell | None:
+    """Return the cell at ``i``, None where a quote is never closed."""
+    if role >= 0 and (found := grammar.number.match(data, i)) and (value := _value(found[1])) is not None:
+        what = known if known & SETTLED == SETTLED else form_of(*found.groups()[1:])
+        return Cell(found.start(1), found.end(), found.end(), value, what)
     cell = grammar.cell.match(data, i)
     if cell is None:
-        return i, -1, (np.nan, i), ODD
+        return None
     quoted = cell.start(1) >= 0
     start = cell.start(1 if quoted else 2)
     content = cell[1] if quoted else cell[2].rstrip(b" \t")
     end = start + len(content)
     if role < 0 or not content:
-        return start, cell.end(), (np.nan, end), 0
+        return Cell(start, end, cell.end(), np.nan, 0)
     if quoted and (found := grammar.quoted_number.fullmatch(content)) and (value := _value(found[1])) is not None:
-        return start, cell.end(), (value, end), form_of(*found.groups()[1:])
-    value, what = KNOWN.get(content, (np.nan, ODD))
-    return start, cell.end(), (value, end), what
+        return Cell(start, end, cell.end(), value, form_of(*found.groups()[1:]))
+    return Cell(start, end, cell.end(), *KNOWN.get(content, (np.nan, ODD)))
 
 
 def _value(number: bytes) -> float | None:

@@ -1,0 +1,379 @@
+"""What is done without machine code: the same bits as compiled kernels give, and numba is never loaded for little."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from sparsemean import _kernels
+from sparsemean._data import open_file
+from sparsemean._kernels import NotFiniteError, cells, compiling, cpu, groups
+from sparsemean._kernels.compiling import Kernel
+from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
+from sparsemean.errors import InputError
+
+Arguments = tuple[Any, ...]
+MODULES = ("cells", "groups", "loops", "loops_influence", "loops_missing", "rank_tails", "signed_ranks", "sparse")
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do without machine code, as a process does that has just begun."""
+    monkeypatch.setattr(compiling.Plainness, "ended", False)
+    monkeypatch.setattr(compiling.Plainness, "spent", -np.inf)
+
+
+def values_of(rng: np.random.Generator, n: int, kind: str) -> npt.NDArray[np.float64]:
+    x = rng.standard_t(2, n)
+    if kind == "ties":
+        x = np.round(x)
+    elif kind == "signed zeros":
+        x = np.where(rng.random(n) < 0.3, np.copysign(0.0, x), x)
+    elif kind == "large":
+        x *= 1e300
+    elif kind == "subnormal":
+        x *= 5e-322
+    elif kind == "single":
+        x = x.astype(np.float32).astype(np.float64)
+    return np.asarray(x)
+
+
+KINDS = ("normal", "ties", "signed zeros", "large", "subnormal", "single")
+
+
+def scores(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for keep, share in ((0, 0.0), (2, 1e-16), (1, 0.05)):
+        x = np.abs(np.stack([values_of(rng, n, kind) for _ in range(3)]))
+        x.sort(axis=1)
+        gone = np.minimum(np.maximum((x == 0).sum(axis=1), keep), n)
+        near = np.full((3, 2), share)
+        caps = np.array(sorted({1, max(1, n // 3), n}))
+        room = np.zeros((2, 2, caps.size, 3), dtype=np.int64)
+        yield rng.random(x.shape) < 0.5, x, gone, near, caps, np.zeros(3, dtype=np.int64), room[0], room[1]
+
+
+def tails(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    values = rng.integers(max(2, n), 3 * n + 3, 20)
+    cap = int(rng.integers(1, 2 * n + 2))
+    most = score_sums(values, cap)
+    sums = most // 2 + 2 + (rng.random(20) * (most - most // 2 - 2)).astype(np.int64)
+    yield values, cap, sums, np.zeros(20)
+
+
+def one_by_one(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for values, cap, sums, _ in tails(rng, n, kind):
+        yield from ((number, cap, least) for number, least in zip(values.tolist(), sums.tolist(), strict=True))
+
+
+def score_sums(values: npt.NDArray[np.int64], cap: int) -> npt.NDArray[np.int64]:
+    return np.array([sum(min(i, cap) for i in range(1, value + 1)) for value in values.tolist()])
+
+
+def ends(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    x = np.sort(values_of(rng, n, kind if kind != "large" else "normal"))
+    caps = np.array(sorted({1, max(1, n // 3), n}))
+    yield x, caps, np.array([int(0.7 * cap * n) for cap in caps.tolist()]), np.zeros(caps.size)
+
+
+def above(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    x = np.sort(values_of(rng, n, kind))
+    for theta in (*x[:3].tolist(), 0.0, 0.5 * (x[0] + x[-1]), x[-1] + 1.0):
+        for cap in (1, max(1, n // 3), 2 * n):
+            yield x, theta, cap
+
+
+def means(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for x, theta, _ in above(rng, n, kind):
+        yield x, theta
+
+
+def differences(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    a, b = np.sort(values_of(rng, n, kind)), np.sort(values_of(rng, n + 2, kind))
+    for value in (0.0, a[0] - b[0], a[-1] - b[0], a[n // 2] - b[n // 2], np.nextafter(a[0] - b[-1], -np.inf)):
+        yield a, b, value
+
+
+def ordered(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    a, b = np.sort(values_of(rng, n, kind)), np.sort(values_of(rng, n + 1, kind))
+    for k in (1, a.size * b.size // 2 + 1, a.size * b.size):
+        yield a, b, k
+
+
+def sums(rng: np.random.Generator, n: int, kind: str, missing: bool = False) -> Iterator[Arguments]:
+    X = values_of(rng, 5 * n, kind).reshape(n, 5)
+    order = rng.permutation(n)
+    columns = np.array([4, 0, 2])
+    for offsets in (np.arange(n + 1), np.array([0, n]), np.unique(np.append(rng.integers(1, n + 1, 3), (0, n)))):
+        for dtype in (np.float64, np.float32):
+            with np.errstate(over="ignore"):
+                memory = X.astype(dtype).reshape(-1)
+            if missing:
+                memory[rng.random(memory.size) < 0.3] = np.nan
+            room = np.zeros((2, offsets.size - 1, 3))
+            out = (room[0], room[1]) if missing else (room[0],)
+            yield (memory, 0, 5, 1, order, offsets, columns, *out)
+            yield (memory, memory.size - n, -n, 1, np.arange(5), np.array([0, 2, 5]), columns % n,
+                   *(np.zeros((2, 3)) for _ in out))  # fmt: skip
+
+
+def gaps(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    yield from sums(rng, n, kind, missing=True)
+
+
+def evidence(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for strata in (1, 2):
+        n1, n2 = rng.integers(1, n + 2, (2, 6, strata))
+        for A in (n1 + n2, n1 + n2 - rng.integers(0, n1 + n2)):
+            w = (n1 * n2).sum(axis=1) + rng.integers(0, (n1 * n2).sum(axis=1) + 1)
+            for bound in (False, True):
+                for halves in (False, True):
+                    yield n1, n2, A, w, bound, halves, np.zeros(6)
+    yield np.array([[400]]), np.array([[300]]), np.array([[650]]), np.array([140_000]), True, False, np.zeros(1)
+
+
+def choices(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for k in rng.integers(0, n + 1, 5).tolist():
+        yield n, k
+
+
+LINES = (
+    "1,2.5,-3\n4,5,6\n", "a,1,2\r\nb,,NA\r\n\r\nc,true,FALSE\r\n", '"x","1.5"," 2 "\n"y""z",3,4\n', " 1 , 2e5 ,.5\n",
+    "1,2,3\n4,5\n", "1,2,3,4\n", '"a" b,1,2\n', '1,2,"open\n', "1.234,100,0.5\n2,-7.,+1e-3\n", "12%,$3,1_000\n",
+    "\n \n1,2,3\n\n", "1e400,1e-400,4.9e-324\n", "123456789012345678901234567890,0.1,9007199254740993\n",
+    "nan,None,#N/A N/A\n", "1,2,e5\n1.5.2,+,-\n", "-0,0.0,-0.000e7\n", "inf,Infinity,0x10\n", "1\n\n2\n\n",
+)  # fmt: skip
+
+
+def texts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    made = "".join(
+        ",".join(rng.choice(["1", "2.25", " 7", "x y ", "", "NA", '"3"', '"a,b"', "-1e9", "1.000"], 3)) + "\n"
+        for _ in range(n)
+    )
+    for text in (*LINES, made):
+        for separator, roles in ((44, (0, 1, 2)), (44, (-2, 0, -1)), (44, (1, -3, -2)), (44, (0,)), (9, (0, 1))):
+            shown = text.replace(",", "\t") if separator == 9 else text
+            held = np.array(roles)
+            values = np.zeros((n + 3, 3), dtype=np.uint64)
+            yield (
+                np.frombuffer(shown.encode(), dtype=np.uint8), separator, held, values,
+                np.zeros((n + 3, 2, 2), dtype=np.int64), np.zeros((12, 4), dtype=np.int64),
+                np.zeros(held.size, dtype=np.uint8),
+            )  # fmt: skip
+
+
+CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]] = {
+    "cells.read_lines": texts,
+    "loops.ordered_difference": ordered,
+    "loops.split_differences": differences,
+    "loops.sum_buckets": sums,
+    "loops_missing.sum_buckets": gaps,
+    "rank_tails.log_choose": choices,
+    "rank_tails.log_tails": evidence,
+    "signed_ranks.add_scores": scores,
+    "signed_ranks.log_tail": one_by_one,
+    "signed_ranks.lower_ends": ends,
+    "signed_ranks.next_mean": means,
+    "signed_ranks.saddlepoint": tails,
+    "signed_ranks.sum_above": above,
+}
+"""Arguments for every kernel with a partner that is called from outside, or whose partner is another function."""
+
+
+def kernels() -> dict[str, Kernel]:
+    """Return the kernels that have a partner."""
+    found = {
+        f"{module}.{name}": kernel
+        for module in MODULES
+        for name, kernel in vars(importlib.import_module(f"{_kernels.__name__}.{module}")).items()
+        if isinstance(kernel, Kernel) and kernel.home is not None
+    }
+    return {name: kernel for name, kernel in found.items() if kernel.__module__.endswith("." + name.partition(".")[0])}
+
+
+def test_every_partner_is_compared_with_its_kernel() -> None:
+    files = {path.stem for path in Path(_kernels.__file__).parent.glob("*.py") if "@compiled" in path.read_text()}
+    assert files - {"compiling"} == set(MODULES)
+    others = {name for name, kernel in kernels().items() if kernel.home != "itself"}
+    assert others <= CASES.keys()
+    assert CASES.keys() <= kernels().keys()
+
+
+PLAIN_NUMBERS = ("cells.read_lines", "rank_tails.log_choose", "rank_tails.log_tails", "signed_ranks.log_tail")
+"""Kernels that are not given values of any kind."""
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    (name, kind) for name in CASES for kind in KINDS if kind == KINDS[0] or name not in PLAIN_NUMBERS
+])  # fmt: skip
+@pytest.mark.usefixtures("plain")
+def test_a_partner_gives_the_same_bits(name: str, kind: str) -> None:
+    kernel = kernels()[name]
+    for n in (1, 2, 3, 10, 41):
+        for arguments in CASES[name](np.random.default_rng(n), n, kind):
+            ours, theirs = ([x.copy() if isinstance(x, np.ndarray) else x for x in arguments] for _ in range(2))
+            with np.errstate(all="ignore"):
+                answers = kernel(*ours), kernel.machine(*theirs)
+            if name == "cells.read_lines":
+                agree(answers, ours, theirs)
+                continue
+            np.testing.assert_array_equal(*answers)
+            for mine, other in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(mine, other)
+                np.testing.assert_array_equal(np.signbit(mine), np.signbit(other))
+
+
+def agree(answers: tuple[Any, Any], ours: list[Any], theirs: list[Any]) -> None:
+    """A partner may decide what kernels leave to others: numbers with more digits than they look at."""
+    assert answers[0] == answers[1] or answers[0][2] < answers[1][2]
+    lines, _, n_odd, _ = answers[0]
+    if answers[0] == answers[1]:
+        np.testing.assert_array_equal(ours[3][:lines], theirs[3][:lines])
+        np.testing.assert_array_equal(ours[5][:n_odd], theirs[5][:n_odd])
+        np.testing.assert_array_equal(ours[6], theirs[6])
+    np.testing.assert_array_equal(ours[4][:lines], theirs[4][:lines])
+
+
+# Functions around kernels that ask whether a problem is small.
+
+
+def hostile(rng: np.random.Generator, n: int, d: int) -> npt.NDArray[np.float64]:
+    return np.stack([values_of(rng, n, KINDS[j % len(KINDS)]) for j in range(d)], axis=1)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("n", [1, 3, 64, 200])
+def test_a_small_count_is_that_of_the_loops(n: int, missing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(n)
+    X = hostile(rng, n, 9) * 1e-3
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    shift = rng.standard_normal(9)
+    for partition in (assign_block_buckets(n, (1, 2, 4), 0), assign_paper_buckets(n, max(1, n // 3), 0)):
+        for values in (X, np.asfortranarray(X), X.astype(np.float32), X[::-1, ::-1]):
+            for null in (None, shift):
+                found = []
+                for ended in (False, True):
+                    monkeypatch.setattr(compiling.Plainness, "ended", ended)
+                    done: list[float] = []
+                    counts = cpu.count_signs(values, partition, shift=null, missing=missing, progress=done.append)
+                    every = np.arange(9)
+                    levels = cpu.level_means(
+                        values, partition, every, depth=partition.depth, shift=null, missing=missing
+                    )
+                    assert done[-1] == 1.0
+                    found.append((counts.positive, counts.negative, counts.nearest, counts.present, counts.missing, *levels))
+                for plainly, compiled in zip(*found, strict=True):
+                    np.testing.assert_array_equal(plainly, compiled)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_is_refused(value: float) -> None:
+    X = np.ones((8, 2))
+    X[3, 1] = value
+    with pytest.raises(NotFiniteError):
+        cpu.count_signs(X, assign_block_buckets(8, (1, 2), 0))
+    comparisons = groups.Comparisons.of(np.arange(8) % 2, np.zeros(2, dtype=int), np.array([[1, 0]]))
+    with pytest.raises(NotFiniteError):
+        list(groups.count_pairs(X, comparisons, comparisons.blank(2)))
+
+
+def test_a_small_comparison_is_that_of_the_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = hostile(rng, 60, 6)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    cells_of_rows = rng.integers(-1, 4, 60)
+    for against in ([[1, 0, 3, 2]], [[-1, -1, -1, -1], [1, -2, 3, -2]]):
+        comparisons = groups.Comparisons.of(cells_of_rows, np.array([0, 0, 1, 1]), np.array(against))
+        found = []
+        for ended in (False, True):
+            monkeypatch.setattr(compiling.Plainness, "ended", ended)
+            out = comparisons.blank(6)
+            assert list(groups.count_pairs(X, comparisons, out, skip_missing=True))[-1] == 6
+            found.append(out)
+        np.testing.assert_array_equal(found[0].own, found[1].own)
+        np.testing.assert_array_equal(found[0].pairs, found[1].pairs)
+
+
+def read(path: Path) -> tuple[Any, ...] | str:
+    """Return what is read of a file, or why it is refused."""
+    try:
+        table = open_file(path)
+    except InputError as error:
+        return str(error)
+    return table.values.tobytes(), str(table.feature_names), table.notes
+
+
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_small_file_is_read_as_a_large_one_is(
+    lines: str, separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file.csv"
+    path.write_bytes(("p,q,r\n" + 3 * lines).replace(",", separator).encode())
+    found = []
+    for ended in (False, True):
+        monkeypatch.setattr(compiling.Plainness, "ended", ended)
+        found.append(read(path))
+    assert found[0] == found[1]
+
+
+# A process of its own.
+
+SCRIPT = """
+import json, sys
+from sparsemean._cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--group", "arm"), ("--test", "buckets", "--contamination", "0.05")])
+def test_a_small_file_takes_no_compiler(options: tuple[str, ...], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, arm = rng.standard_t(4, (600, 20)), np.repeat(["a", "b"], 300)
+    X[:300, :3] += 1.0
+    path = tmp_path / "small.csv"
+    header = ",".join([*(f"f{j}" for j in range(20)), *(["arm"] if "--group" in options else [])])
+    rows = [",".join([*map(repr, x), *([a] if "--group" in options else [])]) for x, a in zip(X.tolist(), arm, strict=True)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    wanted = [str(path), *options, "--json", "-", "--all"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "fit", *wanted], capture_output=True, text=True, check=True, env=environment
+    )
+    answer, _, modules = done.stdout.rstrip().rpartition("\n")
+    assert not {"numba", "llvmlite", "pandas", "sklearn"} & set(json.loads(modules))
+    ended = SCRIPT.replace("import main", "import main\nfrom sparsemean._kernels import compiling\ncompiling.end_plainness()")
+    compiled = subprocess.run([sys.executable, "-c", ended, "fit", *wanted], capture_output=True, text=True, check=True)
+    assert "numba" in json.loads(compiled.stdout.rstrip().rpartition("\n")[2])
+    assert compiled.stdout.rstrip().rpartition("\n")[0] == answer
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling.Plainness, "ended", False)
+    monkeypatch.setattr(compiling.Plainness, "spent", 0.0)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    a = np.arange(4.0)
+    assert cpu.median_difference(a, a) == 0.0
+    assert not compiling.plainly()
+
+
+def test_a_kernel_without_a_partner_and_a_large_problem_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling.Plainness, "ended", False)
+    assert compiling.plainly(compiling.SMALL)
+    assert not compiling.plainly(compiling.SMALL + 1)
+    assert cells.known_word(np.frombuffer(b"NA", dtype=np.uint8), 0, 2) == 0
+    assert not compiling.plainly()
