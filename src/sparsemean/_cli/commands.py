@@ -177,6 +177,9 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
     if listing:
         echo("\n".join(benchmarks.available()))
         return
+    from sparsemean._kernels.compiling import end_plainness
+
+    end_plainness()  # what is repeated, best of several, is what is compiled
     show: Callable[[Any], None] = lambda row: echo(bench_line(row))  # noqa: E731
     rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
     missed = sum(row.met is False for row in rows)

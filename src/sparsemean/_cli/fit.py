@@ -260,9 +260,9 @@ def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
 
 def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:
     """Refuse outputs that cannot be meant, before anything is read."""
-    from sparsemean._fit.write import check_target
-
     for target in targets:
+        from sparsemean._fit.write import check_target
+
         annotated = target.suffix.lower() == ".h5ad"
         if annotated and file.suffix.lower() != ".h5ad":
             raise InputError("--out", "end in .h5ad only where the input does", repr(target.name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
@@ -305,6 +304,8 @@ def _codecs(array: Any) -> Iterator[str]:
 
 def _finish_others() -> None:
     """Let reads end that go on where one has failed: their own failures would be printed later, each at length."""
+    import asyncio  # where it is used: it takes its time
+
     from zarr.core.sync import sync
 
     async def others() -> None:

@@ -24,10 +24,10 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -72,7 +72,9 @@ class Kernel:
     The first argument is what is worked on: its size decides, times ``weight`` values for each of its elements.
     """
 
-    def __init__(self, function: Callable[..., Any], plain: str | None, weight: float, *, any_order: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
+    ) -> None:
         update_wrapper(self, function)
         self.function, self.home, self.weight, self.any_order = function, plain, weight, any_order
 
@@ -120,8 +122,15 @@ class Kernel:
         return self.machine._numba_type_
 
 
+@overload
+def compiled(function: Callable[..., Any], /) -> Any: ...
+@overload
+def compiled(
+    *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
+) -> Callable[[Callable[..., Any]], Any]: ...
 def compiled(
     function: Callable[..., Any] | None = None,
+    /,
     *,
     plain: str | None = None,
     weight: float = 1.0,
@@ -132,8 +141,8 @@ def compiled(
     Where ``any_order`` is as good, sums are added up in the one that is fastest.
     """
     if function is None:
-        return lambda kernel: Kernel(kernel, plain, weight, any_order=any_order)
-    return Kernel(function, plain, weight, any_order=any_order)
+        return partial(Kernel, plain=plain, weight=weight, any_order=any_order)
+    return Kernel(function)
 
 
 class Kept:

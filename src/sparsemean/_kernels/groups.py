@@ -285,9 +285,10 @@ def count_pairs(
     to be skipped.
     """
     if isinstance(block, np.ndarray) and plainly(block.size):
-        if not (np.isfinite(block) | (skip_missing & np.isnan(block))).all():
+        values = np.asarray(block, dtype=np.float64)
+        if not (np.isfinite(values) | (skip_missing & np.isnan(values))).all():
             raise NotFiniteError
-        found = reference.count_pairs(block, comparisons.cells, comparisons.strata, comparisons.against)
+        found = reference.count_pairs(values, comparisons.cells, comparisons.strata, comparisons.against)
         out.own[:], out.pairs[:] = found.own, found.pairs
         yield block.shape[1]
         return
@@ -347,7 +348,6 @@ def _frozen(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 
 def _count_part(columns: Columns, comparisons: Comparisons, *, skip_missing: bool) -> CellCounts:
-    """Count in columns that lie along memory."""
     width = columns.indptr.size - 1
     out = comparisons.blank(width)
     packed, ends = np.empty(columns.data.size, dtype=np.int64), np.zeros(width + 1, dtype=np.intp)

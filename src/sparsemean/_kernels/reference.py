@@ -70,20 +70,17 @@ def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Cou
     sums, counts = levels[-1]
     if not np.isfinite(sums).all():
         raise NotFiniteError
-    size = np.abs(sums / np.maximum(counts, 1) if gaps.any() else sums * (1.0 / counts))
+    size = np.abs(sums / np.maximum(counts, 1))
     found = [levels[level] for level in partition.wanted]
-    shape = (1, X.shape[1])
+    there = [np.broadcast_to(counts > 0, sums.shape) for sums, counts in found]
     return Counts(
         positive=np.stack([np.sum(sums > 0, axis=0, dtype=np.int32) for sums, _ in found]),
         negative=np.stack([np.sum(sums < 0, axis=0, dtype=np.int32) for sums, _ in found]),
         nearest=np.where(size > 0, size, np.inf).min(axis=0),
         n_buckets=tuple(partition.n_buckets(level) for level in partition.wanted),
-        present=np.concatenate([
-            np.sum(np.broadcast_to(counts > 0, sums.shape), axis=0, dtype=np.int32).reshape(shape)
-            for sums, counts in found
-        ]) if missing else None,
+        present=np.stack([np.sum(held, axis=0, dtype=np.int32) for held in there]) if missing else None,
         missing=np.sum(gaps, axis=0, dtype=np.int32) if missing else None,
-    ).settled()  # fmt: skip
+    ).settled()
 
 
 def sum_buckets(

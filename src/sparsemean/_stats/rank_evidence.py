@@ -26,6 +26,8 @@ MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 A_TASK = 1024
 """Hypotheses that a thread looks at in one go."""
+PLAINLY_AT_ONCE = 32
+"""Tails that are asked for in one go before anything is compiled."""
 LOG_2 = float(np.log(2.0))
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
@@ -276,10 +278,15 @@ class _Look:
 
 def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
     """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
-    from sparsemean._kernels import rank_tails  # where it is used: numba takes its time, and one sample has no need
+    from sparsemean._kernels import rank_tails
+    from sparsemean._kernels.compiling import plainly
 
-    out = np.empty(w.size)
-    rank_tails.log_tails(*(np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)), bound, halves, out)
+    out, at = np.empty(w.size), 0
+    asked = [np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)]
+    while at < w.size:  # few at a time until it is known that they take long
+        part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
+        rank_tails.log_tails(*(x[part] for x in asked), bound, halves, out[part])
+        at = part.stop or w.size
     return out
 
 
