@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from sparsemean import __version__
+from sparsemean._cli import special
 from sparsemean._cli.commands import bench, demo, plan, reproduce
 from sparsemean._cli.common_options import echo, steady_streams, visible
 from sparsemean._cli.fit import fit
@@ -76,8 +77,10 @@ for _command in (fit, sketch, merge, demo, plan, reproduce, bench):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with 0 (done), 2 (bad input) or 1 (anything else)."""
     steady_streams()
-    if arguments is None and hasattr(signal, "SIGBUS"):  # a process of our own
-        ctypes.CDLL(None).signal(signal.SIGBUS, _ON_BUS_ERROR)
+    if arguments is None:  # a process of our own
+        special.load_lazily()
+        if hasattr(signal, "SIGBUS"):
+            ctypes.CDLL(None).signal(signal.SIGBUS, _ON_BUS_ERROR)
     with warnings.catch_warnings():
         warnings.showwarning = _note
         sys.exit(_run(arguments))

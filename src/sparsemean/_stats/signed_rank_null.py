@@ -22,8 +22,8 @@ MOST_TABLED, ADDITIONS = 1000, 1_000_000
 NEAR = 2000
 """Sums no farther than this from the largest are counted one by one, however many values there are."""
 ENLARGED = 1.005
-MANY = 32
-"""Sums whose tails are looked at together where a critical one is searched for."""
+MANY, FEW = 32, 4
+"""Sums whose tails are looked at together where a critical one is searched for, and before anything is compiled."""
 LOG_2 = math.log(2.0)
 
 
@@ -76,10 +76,12 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
 @lru_cache(maxsize=4096)
 def critical_sum(values: int, cap: int, log_error: float) -> int:
     """Return the smallest sum whose tail is no larger than an error, by halving; one more than there can be if none."""
+    from sparsemean._kernels.compiling import plainly
+
     most = int(score_sums(np.array([values]), cap)[0])
     low, high = most // 2, most + 1
     while low < high:  # many at once: it is the calls that take time
-        sums = np.unique(np.linspace(low, high - 1, MANY).astype(np.int64))
+        sums = np.unique(np.linspace(low, high - 1, FEW if plainly() else MANY).astype(np.int64))
         enough = log_tails(np.full(sums.size, values), cap, sums) <= log_error
         first = int(np.argmax(enough)) if enough.any() else sums.size
         low, high = (int(sums[first - 1]) + 1 if first else low), (int(sums[first]) if first < sums.size else high)
