@@ -7,8 +7,8 @@ import sys
 
 SCRIPT = """
 import sys
-from sparsemean._cli import special
-special.load_lazily()
+from sparsemean._cli import load_special_lazily
+load_special_lazily()
 from scipy.special import betainc, ndtr
 assert betainc(2, 3, 0.5) == 0.6875 and ndtr(0.0) == 0.5
 assert "scipy.special._basic" not in sys.modules
@@ -18,7 +18,7 @@ import scipy.special, scipy.stats
 assert "scipy.special._basic" in sys.modules and sys.modules["scipy.special"] is not stand_in
 assert scipy.special is sys.modules["scipy.special"] and scipy.special.betainc is betainc
 assert stand_in.logsumexp is logsumexp and scipy.stats.norm.cdf(0.0) == 0.5
-special.load_lazily()
+load_special_lazily()
 assert sys.modules["scipy.special"] is scipy.special
 """
 

@@ -70,7 +70,7 @@ def spread(n1: int, n2: int, A: int) -> Any:
     return n1 * float(n2) * (n + 1.0 - (z * z * z - z) / (float(n) * (n - 1.0))) / 3.0
 
 
-@compiled(plain="plain_ranks")
+@compiled(plain="reference")
 def log_choose(n: int, k: int) -> Any:
     """Return the logarithm of a binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)

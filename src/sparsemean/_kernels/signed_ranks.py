@@ -20,7 +20,7 @@ def score_sum(rank: int, cap: int) -> int:
     return cap * (cap + 1) // 2 + cap * (rank - cap)
 
 
-@compiled(plain="plain_ranks")
+@compiled(plain="reference")
 def add_scores(
     signs: Arr, all_sizes: Arr, gone: Arr, near: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr
 ) -> None:
@@ -122,7 +122,7 @@ def cumulants(s: float, capped: float, rest: float) -> tuple[float, float, float
     return value + rest * log, first + rest * capped / 2 * tanh, second + rest * square / 4 * sech
 
 
-@compiled(plain="plain_ranks", weight=20)
+@compiled(plain="reference", weight=20)
 def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
     """Write `log_tail` of each number of values and sum."""
     for i in range(values.size):
@@ -166,7 +166,7 @@ CLOSE = 1e-10
 """Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
 
 
-@compiled(plain="plain_ranks")
+@compiled(plain="reference")
 def sum_above(x: Arr, theta: float, cap: int) -> int:
     """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
 
@@ -185,7 +185,7 @@ def sum_above(x: Arr, theta: float, cap: int) -> int:
     return total + cap * (n - up) if n > cap else total
 
 
-@compiled(plain="plain_ranks")
+@compiled(plain="reference")
 def next_mean(x: Arr, above: float) -> float:
     """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
     n, best = x.size, math.inf
