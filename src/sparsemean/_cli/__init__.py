@@ -142,8 +142,8 @@ _ON_BUS_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_bus_error)
 
 
 # SciPy's special functions at a tenth of the time that ``import scipy.special`` takes. That package wraps them for
-# arrays of other libraries, and for it walks through all of NumPy, the compiler of Fortran included: 0.2 s, a fifth of a
-# small fit. The functions themselves are one compiled module.
+# arrays of other libraries, and for it walks through all of NumPy, the compiler of Fortran included: 0.2 s, a fifth of
+# a small fit. The functions themselves are one compiled module.
 
 PACKAGE, FUNCTIONS = "scipy.special", "scipy.special._ufuncs"
 
