@@ -134,7 +134,7 @@ def _units(values: Sizes) -> Columns:
     """
     size = scales(values, max(1, values.shape[0] // FOR_SCALE))
     used = np.flatnonzero((size > 0) & (np.mean(~np.isnan(values), axis=0) >= MOSTLY))
-    _, clipped, has = _scaled(values, Columns(used, size[used], np.ones(used.size, dtype=np.float32)))
+    _, clipped, _ = _scaled(values, Columns(used, size[used], np.ones(used.size, dtype=np.float32)))
     deviation = clipped.std(axis=0)
     varied = deviation > TINY
     return Columns(used[varied], size[used][varied], deviation[varied])
