@@ -48,6 +48,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield fake
     gpu.compiled.cache_clear()
     gpu._kernel.cache_clear()
+    gpu._module.cache_clear()
     nulls._table_on.cache_clear()
 
 

@@ -1,7 +1,7 @@
 """CuPy as far as this package needs it, without a device: kernels are compiled for the processor.
 
-A kernel has no barriers and each thread has its own part of shared memory, so that running the threads one after the
-other computes what a device does.
+Threads run one after the other; where a kernel has barriers, each goes on to the next one in its turn. Blocks follow
+each other, so that none may wait for another.
 """
 
 from __future__ import annotations
@@ -29,21 +29,25 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to
 LAUNCH = """
 extern "C" void launch_%s(int across, int down, int threads, void** a) {
   blockDim = {threads, 1};
+  gridDim = {across, down};
   for (blockIdx.y = 0; blockIdx.y < down; ++blockIdx.y)
     for (blockIdx.x = 0; blockIdx.x < across; ++blockIdx.x)
-      for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) %s(%s);
+      %s;
 }
 """
-KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(THREADS\) )?(\w+)\(([^)]*)\)')
+FREE = "for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) %s"
+TOGETHER = "run_block([&] { %s; })"
+KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\w+\) )?(\w+)\(([^)]*)\)')
 
 
 def launchers(code: str) -> str:
     """Return a function for each kernel that runs all of its threads, one after the other."""
-    out = []
+    out, block = [], TOGETHER if "__syncthreads" in code else FREE
     for name, parameters in KERNEL.findall(code):
         kinds = [parameter.strip().rpartition(" ")[0] for parameter in parameters.split(",")]
         casts = [f"({kind})" if "*" in kind else f"({kind})(long long)" for kind in kinds]
-        out.append(LAUNCH % (name, name, ", ".join(f"{cast}a[{i}]" for i, cast in enumerate(casts))))
+        call = f"{name}({', '.join(f'{cast}a[{i}]' for i, cast in enumerate(casts))})"
+        out.append(LAUNCH % (name, block % call))
     return "".join(out)
 
 
@@ -123,7 +127,9 @@ class Emulated(Module):
             Stream=Stream,
             get_current_stream=Stream,
             alloc_pinned_memory=bytearray,
-            runtime=types.SimpleNamespace(getDeviceCount=lambda: devices, memGetInfo=lambda: (10**9, 10**9)),
+            runtime=types.SimpleNamespace(
+                getDeviceCount=lambda: devices, getDevice=lambda: 0, memGetInfo=lambda: (10**9, 10**9)
+            ),
         )
 
     def get_default_memory_pool(self) -> Pool:

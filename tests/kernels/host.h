@@ -1,7 +1,10 @@
-// What an ordinary compiler needs to run count_signs.cu, one thread after the other, in place of device.cuh.
+// What an ordinary compiler needs to run the kernels, one thread after the other, in place of device.cuh.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <ucontext.h>
+#include <vector>
 
 #ifndef KIND
 #define KIND 2
@@ -14,7 +17,47 @@
 #define INFINITE ((double)INFINITY)
 
 struct Dimensions { int x, y; };
-static Dimensions blockIdx, threadIdx, blockDim;
+static Dimensions blockIdx, threadIdx, blockDim, gridDim;
+
+// The threads of a block where they wait for each other: each has a stack of its own and goes on in its turn.
+struct Block {
+  static constexpr int STACK = 1 << 16;
+  std::vector<char> stacks;
+  std::vector<ucontext_t> threads;
+  std::vector<char> ended;
+  std::function<void()> body;
+  ucontext_t outside;
+};
+static Block block;
+static void run_thread() {
+  block.body();
+  block.ended[threadIdx.x] = 1;
+}
+static void __syncthreads() { swapcontext(&block.threads[threadIdx.x], &block.outside); }
+static void run_block(std::function<void()> body) {
+  const int n = blockDim.x;
+  block.body = body;
+  block.stacks.resize((size_t)n * Block::STACK);
+  block.threads.resize(n);
+  block.ended.assign(n, 0);
+  for (int i = 0; i < n; ++i) {
+    getcontext(&block.threads[i]);
+    block.threads[i].uc_stack.ss_sp = block.stacks.data() + (size_t)i * Block::STACK;
+    block.threads[i].uc_stack.ss_size = Block::STACK;
+    block.threads[i].uc_link = &block.outside;
+    makecontext(&block.threads[i], run_thread, 0);
+  }
+  for (bool all = false; !all;) {
+    all = true;
+    for (int i = 0; i < n; ++i) {
+      if (block.ended[i]) continue;
+      threadIdx.x = i;
+      swapcontext(&block.outside, &block.threads[i]);
+      all = all && block.ended[i];
+    }
+  }
+}
+static void __threadfence() {}
 
 template <typename To, typename From>
 static To same_bits(From x) {
@@ -31,7 +74,7 @@ static int upper_half(double x) { return (int)(bits_of(x) >> 32); }
 static unsigned int push_sign(unsigned int word, int x) { return word << 1 | (unsigned int)x >> 31; }
 static int bits_in(unsigned int word) { return __builtin_popcount(word); }
 
-static void atomicAdd(int* at, int more) { *at += more; }
+static int atomicAdd(int* at, int more) { return (*at += more) - more; }
 static void atomicMin(unsigned long long* at, unsigned long long x) { *at = x < *at ? x : *at; }
 
 #if KIND >= 3

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError
-from sparsemean._util.records import NO_END, Counts, IntArray, Partition
+from sparsemean._util.records import Counts, IntArray, Partition
 from sparsemean.errors import require
 
 KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
@@ -163,79 +164,113 @@ def source() -> str:
 # Sign tests of all features on a GPU: up to which slack each still has what is asked of it.
 
 DECIDE_THREADS = 256
-COPIES = 64
-"""Of the counters of each slack, so that threads do not wait for each other."""
-COUNTERS = 2**24
-"""In all copies together, at most."""
+MOST_BLOCKS = 528
+"""Groups of threads that share all features: four for each processor of the largest card, all there at once."""
+AT_ONCE = 16
+"""Looks that are queued before the host asks whether one more is needed."""
+SEARCH = ("step", "high", "rejected", "done", "looks", "blocks")
+"""The numbers that say where a search stands, as in decide.cu."""
+
+
+def _decide(name: str, d: int, *arguments: Any) -> None:
+    """Launch a kernel for ``d`` features."""
+    blocks = min(-(-d // DECIDE_THREADS), MOST_BLOCKS)
+    _kernel(name, cupy().cuda.runtime.getDevice())((blocks,), (DECIDE_THREADS,), arguments)
+
+
+def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[Any, Any, list[IntArray]]:
+    """Return the larger numbers of signs, or those of one side, how many signs there are, and which numbers occur.
+
+    Both are (sizes, features); no number is above ``most``, and those of each size come to the host, rising.
+    """
+    xp, (sizes, d) = cupy(), positive.shape
+    found = xp.empty((2, sizes, d), dtype=np.int32)
+    occurs = xp.zeros((sizes, most + 1), dtype=np.uint8)
+    width = np.int32(most + 1)
+    _decide(
+        "majorities", d, positive, negative, np.int64(d), np.int32(sizes), width, np.int32(side), found[0], found[1], occurs
+    )  # fmt: skip
+    return found[0], found[1], [np.flatnonzero(row) for row in occurs.get()]
+
+
+class Asked(NamedTuple):
+    """What sign tests ask for, step by step as the error grows."""
+
+    majorities: IntArray
+    """(steps, eras, sizes, numbers of signs that occur): the least one."""
+    settled: IntArray
+    """The most rejections for which no more than a step's is needed; that of the last step that there is: all."""
 
 
 class Slacks:
     """Statistics and numbers of signs on the device, (sizes, features) both, and a slack of each feature.
 
-    Slacks begin at ``low`` and are raised to ``high`` at most.
+    Slacks begin at ``low`` and are raised to ``high`` at most. ``numbers`` are those of signs that occur at each size.
     """
 
-    def __init__(self, statistic: Any, nonzero: Any, most: int, *, lasts: Sequence[int], low: int, high: int) -> None:
+    def __init__(
+        self, statistic: Any, nonzero: Any, numbers: list[IntArray], *, lasts: Sequence[int], low: int, high: int
+    ) -> None:
         xp = cupy()
-        self.statistic, self.nonzero, self.low = statistic, nonzero, low
-        self.sizes, self.d = statistic.shape
+        self.low, self.lasts = low, lasts
+        (sizes, self.d), width = statistic.shape, 1 + max(int(each[-1]) for each in numbers)
+        index = np.zeros((sizes, width), dtype=np.int32)
+        for row, each in zip(index, numbers, strict=True):
+            row[each] = np.arange(each.size)
+        self.index = xp.asarray(index)
+        self.features = statistic, nonzero, np.int64(self.d), np.int32(sizes), np.int32(width), self.index
         self.slack = xp.full(self.d, low, dtype=np.int32)
-        self.asked = np.full((len(lasts), self.sizes, most + 1), NO_END, dtype=np.int32)
-        self.lasts = xp.asarray(np.array(lasts, dtype=np.int32))
-        self.asked_there = xp.empty(self.asked.shape, dtype=np.int32)
-        bins = high - low + 1
-        copies = max(1, min(COPIES, -(-self.d // DECIDE_THREADS), COUNTERS // bins))
-        self.copied = xp.zeros((copies, bins), dtype=np.int32)
-        self.features = xp.empty(bins, dtype=np.int32)
-        self.numbers = self._occurring()
+        self.counters = xp.zeros(high - low + 1, dtype=np.int32)
 
-    def _shape(self) -> tuple[Any, ...]:
-        return self.nonzero, np.int64(self.d), np.int32(self.sizes), np.int32(self.asked.shape[2])
-
-    def _launch(self, name: str, threads: int, *arguments: Any) -> None:
-        kernel = _kernel(name, self.statistic.device.id)
-        kernel((-(-threads // DECIDE_THREADS),), (DECIDE_THREADS,), arguments)
-
-    def _occurring(self) -> list[IntArray]:
-        """Return the numbers of signs that occur at each size, rising."""
-        occurs = cupy().zeros(self.asked.shape[1:], dtype=np.uint8)
-        self._launch("mark_numbers", self.d, *self._shape(), occurs)
-        return [np.flatnonzero(row) for row in occurs.get()]
-
-    def _eras(self) -> tuple[Any, ...]:
-        return self.asked_there, np.int32(self.lasts.size), self.lasts
-
-    def reaching(self, asked: list[dict[int, IntArray]], slack: int) -> Any:
-        """Return the features that have room for ``slack`` once what is ``asked`` is taken off, in eras and places."""
+    def reaching(self, asked: IntArray, slack: int) -> Any:
+        """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off."""
         xp = cupy()
-        reached = xp.zeros(self.d, dtype=bool)
-        self._ask(asked)
-        self._launch("reach", self.d, self.statistic, *self._shape(), *self._eras(), np.int32(slack), reached)
-        return xp.flatnonzero(reached)
-
-    def raise_all(self, asked: list[dict[int, IntArray]], *, high: int) -> None:
-        """Raise slacks to what is left where ``asked``, of each number of signs that occurs, is taken off."""
-        self._ask(asked)
-        copies, bins = map(np.int32, self.copied.shape)
-        self._launch(
-            "raise_slack", self.d, self.statistic, *self._shape(), *self._eras(), np.int32(self.low),
-            np.int32(high), bins, copies, self.slack, self.copied,
+        listed = xp.zeros(self.d + 1, dtype=np.int32)
+        there = xp.asarray(np.append(asked.ravel(), self.lasts).astype(np.int32))
+        _decide(
+            "reach", self.d, *self.features, there, np.int32(asked.shape[-1]), np.int32(len(self.lasts)),
+            there[asked.size :], np.int32(slack), listed, listed[1:],
         )  # fmt: skip
-        self._launch("add_copies", self.features.size, bins, copies, self.copied, self.features)
+        return listed[1 : 1 + int(listed[0])]
 
-    def _ask(self, asked: list[dict[int, IntArray]]) -> None:
-        for era, of_places in zip(self.asked, asked, strict=True):
-            for place, least in of_places.items():
-                era[place, self.numbers[place]] = least
-        self.asked_there.set(self.asked)
+    def raise_all(self, asked: Asked, *, high: int, rejected: int) -> dict[str, int]:
+        """Raise slacks, up to ``high``, look by look; return where the search stands when it can go no further.
 
-    def counted(self) -> IntArray:
-        """Return how many features have each slack, from the lowest to the highest."""
-        features: IntArray = self.features.get()
-        return features
+        It begins with the step that settles ``rejected`` features.
+        """
+        xp, steps = cupy(), asked.settled.size
+        start = int(np.searchsorted(asked.settled, rejected))
+        tables = (asked.majorities, self.lasts, asked.settled, (start, high, rejected, 0, 0, 0))
+        ends = np.cumsum([np.size(part) for part in tables])
+        there = xp.asarray(np.concatenate([np.ravel(part) for part in tables]).astype(np.int32))
+        lasts, settled, search = (there[first:last] for first, last in pairwise(ends))
+        arguments = (
+            *self.features, there, np.int32(asked.majorities.shape[-1]), np.int32(len(self.lasts)), lasts,
+            np.int32(steps), settled, np.int32(self.low), np.int32(self.counters.size), self.slack, self.counters, search,
+        )  # fmt: skip
+        while True:
+            for _ in range(min(AT_ONCE, steps)):
+                _decide("look", self.d, *arguments)
+            stands = dict(zip(SEARCH, search.get().tolist(), strict=True))
+            if stands["done"]:
+                return stands
+
+
+def put(values: Any, sizes: Any, features: Any, numbers: Any, best: Any) -> None:
+    """Put ``numbers``, a row for each row of ``values``, and the best size of a few ``features`` in their places."""
+    rows = np.vstack((numbers, best, features)).astype(np.float64)
+    columns, d = values.shape
+    many = rows.shape[1]
+    if many:
+        _decide("put", many, cupy().asarray(rows), np.int64(many), np.int32(columns), np.int64(d), values, sizes)
 
 
 @lru_cache(maxsize=64)
 def _kernel(name: str, device: int) -> Any:  # noqa: ARG001
+    return _module(device).get_function(name)
+
+
+@lru_cache(maxsize=8)
+def _module(device: int) -> Any:  # noqa: ARG001
     code = (resources.files("sparsemean._kernels") / "decide.cu").read_text(encoding="utf-8")
-    return cupy().RawModule(code=code, options=("-std=c++17",)).get_function(name)
+    return cupy().RawModule(code=code, options=("-std=c++17",))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import distinct, map_unique, namespace, on_host, place, to_device
+from sparsemean._stats.arrays import distinct, map_unique, namespace, on_device, on_host, place, to_device
 from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Threshold
 
 FEW = 16
@@ -34,6 +34,8 @@ class SignTestNull:
     nonzero: CountArray
     between: tuple[int, int] | None = None
     """The smallest number there is and a bound on the largest, where they are known."""
+    occurring: IntArray | None = None
+    """The numbers that there are, rising, where they are known."""
 
     def of(self, features: IntArray) -> SignTestNull:
         """Return the null of some features; their numbers are not looked up where all are the same."""
@@ -56,6 +58,8 @@ class SignTestNull:
     @cached_property
     def numbers(self) -> IntArray:
         """The numbers of signs that occur, rising."""
+        if self.occurring is not None:
+            return self.occurring
         if self._ragged:
             return on_host(distinct(self.nonzero, self.most))
         most = () if self.fewer.size == self.nonzero.size else (self.most,)
@@ -184,15 +188,22 @@ def of_signs(counts: Counts, *, alternative: str = "two-sided") -> Evidence:
 
     Of one side it is the number of signs of that side, and half of the p-value counts.
     """
-    nonzero = counts.positive + counts.negative
-    fewest = on_host(nonzero.min(axis=1)).tolist()
     sided = {"greater": counts.positive, "less": counts.negative}
     both = alternative not in sided
+    shared: dict[str, Any] = {"moves": (1.0,) * len(counts.n_buckets), "sides": 2 if both else 1}
+    if on_device(counts.positive):
+        from sparsemean._kernels import gpu
+
+        side = {"greater": 1, "less": -1}.get(alternative, 0)
+        statistic, nonzero, numbers = gpu.majorities(counts.positive, counts.negative, max(counts.n_buckets), side)
+        ends = [(int(each[0]), J) for each, J in zip(numbers, counts.n_buckets, strict=True)]
+        return Evidence(statistic, tuple(map(SignTestNull, nonzero, ends, numbers)), **shared)
+    nonzero = counts.positive + counts.negative
+    fewest = nonzero.min(axis=1).tolist()
     return Evidence(
-        statistic=namespace(nonzero).maximum(counts.positive, counts.negative) if both else sided[alternative],
+        statistic=np.maximum(counts.positive, counts.negative) if both else sided[alternative],
         nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
-        moves=(1.0,) * len(counts.n_buckets),
-        sides=2 if both else 1,
+        **shared,
     )
 
 

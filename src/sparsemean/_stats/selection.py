@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
-from sparsemean._stats.nulls import SignTestNull, least_majorities, times
+from sparsemean._stats.nulls import SignTestNull, times
 from sparsemean._util.records import NO_END, Era, Evidence, FloatArray, IntArray, Selection
+
+if TYPE_CHECKING:
+    from sparsemean._stats.device_search import DeviceSlackSearch
 
 Flags = npt.NDArray[np.bool_]
 AT_ONCE = 10_000
@@ -132,11 +135,16 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     looks = _looks(evidence, -n_rows - bad_rows - 1 if with_below else -1, n_rows // 2)
     alive = looks.reaching(BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
     some = evidence.of(alive)
-    some = on_host(some) if alive.size <= FEW else some
+    some, alive = on_host((some, alive)) if alive.size <= FEW else (some, alive)
     p = combined(some, [bad_rows])[:, 0]
+    numbers, sizes = (p, *adjust(p, d, by=selection == "fdr_by")), best_size(some, bad_rows)
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
-    values[:, alive] = xp.asarray(namespace(p).stack((p, *adjust(p, d, by=selection == "fdr_by"))))
-    best[alive] = xp.asarray(best_size(some, bad_rows))
+    if on_device(values) and not on_device(alive):
+        from sparsemean._kernels import gpu
+
+        gpu.put(values, best, alive, numbers, sizes)
+    else:
+        values[:, alive], best[alive] = xp.stack(numbers), sizes
     if isinstance(rule, Holm):
         below = _step_down(looks, rule, n_rows // 2)
         slack = xp.maximum(below, -1) if with_below else below
@@ -196,7 +204,7 @@ def max_bad_rows(evidence: Evidence, rule: Rule, *, low: int, high: int, feature
     return _searched(evidence, rule, low, high, features, sure)
 
 
-def _step_down(looks: SlackSearch, rule: Holm, high: int, sure: int = 0) -> IntArray:
+def _step_down(looks: SlackSearch | DeviceSlackSearch, rule: Holm, high: int, sure: int = 0) -> IntArray:
     """Find the last slacks under Holm from the statistics alone.
 
     At slack c Holm rejects F = #{p ≤ level/(d − R)} features, R the smallest with F ≤ R. A feature has p ≤ t up to a
@@ -204,9 +212,11 @@ def _step_down(looks: SlackSearch, rule: Holm, high: int, sure: int = 0) -> IntA
     too small to bring the next step are settled by one look at the features, and the next look is at the F of the
     largest slack that is not.
     """
+    if not isinstance(looks, SlackSearch):
+        return looks.step_down(rule.level, high, sure)  # type: ignore[no-any-return]
     d, rejected = looks.evidence.n_features, sure
     for _ in range(LOOKS):
-        settled = _fewer_than(looks.raise_to(rule.level / (d - rejected), high), rule.level, d)
+        settled = fewer_than(looks.raise_to(rule.level / (d - rejected), high), rule.level, d)
         if settled >= d:
             return looks.slack.astype(np.intp)  # type: ignore[no-any-return]
         high, rejected = looks.reached_by_more(settled)
@@ -218,10 +228,12 @@ def _step_down(looks: SlackSearch, rule: Holm, high: int, sure: int = 0) -> IntA
     return xp.maximum(looks.slack, found)  # type: ignore[no-any-return]
 
 
-def _looks(evidence: Evidence, low: int, high: int) -> SlackSearch:
+def _looks(evidence: Evidence, low: int, high: int) -> SlackSearch | DeviceSlackSearch:
     """Return what finds slacks from ``low`` to ``high``: on a device, for sign tests, in few steps."""
     signs = all(isinstance(null, SignTestNull) for null in evidence.nulls)
     if on_device(evidence.statistic) and signs:
+        from sparsemean._stats.device_search import DeviceSlackSearch
+
         return DeviceSlackSearch(evidence, low, high)
     return SlackSearch(evidence, low)
 
@@ -277,49 +289,7 @@ class SlackSearch:
         return slack, int(xp.count_nonzero(self.slack >= slack))
 
 
-class DeviceSlackSearch(SlackSearch):
-    """The same for sign tests on a device, where every step has its price: one look is two of them."""
-
-    def __init__(self, evidence: Evidence, low: int, high: int) -> None:
-        from sparsemean._kernels.gpu import Slacks
-
-        self.evidence, self.low = evidence, low
-        nulls: Any = evidence.nulls
-        nonzero = namespace(evidence.statistic).stack([null.nonzero for null in nulls])
-        lasts = [last for last, _ in evidence.looks()]
-        most = max(null.most for null in nulls)
-        self.there = Slacks(evidence.statistic, nonzero, most, lasts=lasts, low=low, high=high)
-        self.slack = self.there.slack
-
-    def reaching(self, error: float, slack: int) -> IntArray:
-        """Return the features whose combined p-value is at most ``error``, below 1, at ``slack``."""
-        return self.there.reaching(self._asked(error)[0], slack)  # type: ignore[no-any-return]
-
-    def raise_to(self, error: float, high: int) -> float:
-        """Raise slacks; return the next larger error that asks less."""
-        asked, larger = self._asked(error)
-        self.there.raise_all(asked, high=high)
-        return larger
-
-    def _asked(self, error: float) -> tuple[list[dict[int, IntArray]], float]:
-        """Return the majorities asked for in each era at its places, and the next error that asks less."""
-        asked, larger = list[dict[int, IntArray]](), np.inf
-        for _, places in self.evidence.looks():
-            factor, of_places = self.evidence.factor(len(places)), dict[int, IntArray]()
-            for place in places:
-                of_places[place], next_larger = least_majorities(self.there.numbers[place], error, factor)
-                larger = min(larger, next_larger)
-            asked.append(of_places)
-        return asked, larger
-
-    def reached_by_more(self, than: int) -> tuple[int, int]:
-        """Return the largest slack that more ``than`` so many features have reached, and how many have."""
-        at_least = np.cumsum(self.there.counted()[::-1])[::-1]
-        last = int(np.flatnonzero(at_least > than)[-1])
-        return self.low + last, int(at_least[last])
-
-
-def _fewer_than(error: float, level: float, d: int) -> int:
+def fewer_than(error: float, level: float, d: int) -> int:
     """Return the largest R with level/(d − R) < error, d if all are."""
     if level < error:
         return d
