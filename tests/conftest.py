@@ -38,7 +38,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
-    from sparsemean._kernels import gpu
+    from sparsemean._kernels import gpu, gpu_columns
     from sparsemean._stats import nulls
 
     from emulated import Emulated
@@ -47,8 +47,9 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setitem(sys.modules, "cupy", fake)
     yield fake
     gpu.compiled.cache_clear()
-    gpu._kernel.cache_clear()
-    gpu._module.cache_clear()
+    for module in (gpu, gpu_columns):
+        module._kernel.cache_clear()
+        module._module.cache_clear()
     nulls._table_on.cache_clear()
 
 

@@ -57,7 +57,8 @@ class RawModule:
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
         device = (resources.files("sparsemean._kernels") / "device.cuh").read_text(encoding="utf-8")
         host = (Path(__file__).parent / "kernels" / "host.h").read_text(encoding="utf-8")
-        self.library = compiled(host + code.removeprefix(device) + launchers(code), options)
+        plain = tuple(option for option in options if option != "--fmad=false")  # as `compiled` has it
+        self.library = compiled(host + code.removeprefix(device) + launchers(code), plain)
 
     def get_function(self, name: str) -> Any:
         launch = getattr(self.library, f"launch_{name}")

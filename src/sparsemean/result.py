@@ -15,6 +15,7 @@ from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import path
+from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import FamilyMember
@@ -40,6 +41,9 @@ from sparsemean.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+LEFT_THERE = ("beta", "bucket_size", "selection", "counts", "evidence")
+"""What an estimate of data on a device leaves there until it is asked for: some hundred bytes a feature."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +113,8 @@ class Estimate:
     bucket_of_row: IntArray | None = None
     rows: RowScores | None = None
     uncertified: Uncertified | None = None
-    counts: Counts | None = None
-    evidence: Evidence | SignedRankEvidence | FamilyMember | None = None
+    counts: Counts | None = field(default_factory=lambda: None)  # no attribute of the class: see `__getattr__`
+    evidence: Evidence | SignedRankEvidence | FamilyMember | None = field(default_factory=lambda: None)
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
@@ -121,9 +125,31 @@ class Estimate:
     difference_test: MeanDifferenceTest | None = None
     source: Table | None = field(default=None)
 
+    def __post_init__(self) -> None:
+        there = {name: value for name in LEFT_THERE if any_on_device(value := self.__dict__[name])}
+        for name in there:
+            del self.__dict__[name]
+        if there:
+            self.__dict__["_there"] = there
+
+    if not TYPE_CHECKING:  # fields are there for all who read them
+
+        def __getattr__(self, name: str) -> Any:
+            """Copy what was left on a device to the host when it is first asked for."""
+            there = self.__dict__.get("_there", {})
+            if name not in there:
+                raise AttributeError(f"'Estimate' object has no attribute {name!r}")
+            self.__dict__[name] = on_host(there[name])
+            del there[name]
+            return self.__dict__[name]
+
     def __getstate__(self) -> dict[str, Any]:
+        for name in LEFT_THERE:
+            getattr(self, name)
         made = {"entry_time": self.entry_time, "radius": self.radius}
-        return {**self.__dict__, **made, "source": None, "evidence": None}
+        state = {**self.__dict__, **made, "source": None, "evidence": None}
+        state.pop("_there", None)
+        return state
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features

@@ -9,8 +9,9 @@ import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
+from sparsemean._fit.device_values import values_there
 from sparsemean._stats import intervals, path
-from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host
+from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.rank_evidence import RankTest
@@ -169,7 +170,8 @@ def estimate_support(data: FitData, selection: Selection, counts: Counts) -> tup
     published.
     """
     published = data.plan.selection == "paper"
-    looked_at = selection.support if published else np.flatnonzero(selection.last_slack >= 0)
+    slack = selection.last_slack
+    looked_at = selection.support if published else on_host(namespace(slack).flatnonzero(slack >= 0))
     constant = constant_columns(data, looked_at, counts)
     selection = selection if published else drop_constant(selection, constant)
     return selection, replace(_support_values(data, selection), constant=constant)
@@ -192,14 +194,21 @@ def _support_values(data: FitData, selection: Selection) -> Values:
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         levels = intervals.sorted_levels(levels, plan)
-        value = _value([levels[level] for level in intervals.levels_used(plan)], selection.best[columns], plan)
+        used = [levels[level] for level in intervals.levels_used(plan)]
+        value = _value(used, take(selection.best, columns), plan)
         (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
         if plan.dealing == "blocks":
             (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, low, high, other))
 
-    value, low, high, other = data.means(support, work, data.buckets.partition.depth)
+    depth, best = data.buckets.partition.depth, take(selection.best, support)
+    found = values_there(data, support, best, error=error)
+    if found is None:
+        found = data.means(support, work, depth)
+    elif (at := np.flatnonzero(found[3])).size:
+        found[:, at] = data.means(support[at], work, depth)
+    value, low, high, other = found
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
@@ -209,8 +218,9 @@ def _support_values(data: FitData, selection: Selection) -> Values:
 
 def constant_columns(data: FitData, candidates: IntArray, counts: Counts) -> IntArray:
     """Return which of some columns hold one value only: their buckets have one sign, or none."""
-    sign = np.maximum(counts.positive[0, candidates], counts.negative[0, candidates])
-    candidates = candidates[(sign == counts.buckets(0, candidates)) | (sign == 0)]
+    buckets = counts.n_buckets[0] if counts.present is None else take(counts.present[0], candidates)
+    sign = np.maximum(take(counts.positive[0], candidates), take(counts.negative[0], candidates))
+    candidates = candidates[(sign == buckets) | (sign == 0)]
     constant = np.zeros(candidates.size, dtype=bool)
     at_once = max(1, min(LOOKED_AT, TAKEN_AT_ONCE // data.table.shape[0]))
     for first in range(0, candidates.size, at_once):

@@ -13,6 +13,7 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
+from sparsemean._stats.arrays import on_host
 from sparsemean._stats.dependence import ALARM
 from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
@@ -41,11 +42,11 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
     messages += skipped(table, selection.skipped)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
-        messages += of_missing(counts.missing, plan.n_rows, table)
+        messages += of_missing(on_host(counts.missing), plan.n_rows, table)
         # A column without any value has been named above, and its buckets are not at the null value.
         silent &= counts.missing < plan.n_rows
     if silent.any():
-        silent = np.flatnonzero(silent)
+        silent = np.flatnonzero(on_host(silent))
         messages.append(f"{silent.size} column(s) equal the null value in every bucket: {named(table, silent)}")
     return tuple(messages)
 

@@ -30,6 +30,7 @@ from sparsemean._util.checks import draw_seed, is_missing, one_number_each
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
+    Evidence,
     FloatArray,
     IntArray,
     Plan,
@@ -133,10 +134,10 @@ def fit(
         wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
         counts, data = data.count_and_keep(wanted, counting)
         inference, data = infer(data, counts)
-        estimate = estimate_from_counts(
-            data, counts, inference, request=request, began=began, refining=refining, recounting=recounting
-        )
-    return replace(estimate, source=data.table)
+        return estimate_from_counts(
+            data, counts, inference, request=request, began=began, refining=refining, recounting=recounting,
+            source=data.table,
+        )  # fmt: skip
 
 
 def prepare(
@@ -165,13 +166,18 @@ def estimate_from_counts(
     refining: Progress | None = None,
     recounting: Progress | None = None,
     recount: bool = True,
+    source: Table | None = None,
 ) -> Estimate:
-    """Make an estimate of counts, and of the few columns that are read once more; it keeps no handle on the data.
+    """Make an estimate of counts, and of the few columns that are read once more; ``source`` is its handle on the data.
 
     With ``recount`` the rows that were not rejected are counted, where any were.
     """
     table, method = data.table, request.method
-    counts, inference = on_host((counts, settle(data, counts, inference)))
+    inference = settle(data, counts, inference)
+    if isinstance(inference.evidence, Evidence) and data.plan.selection != "paper":  # stays where it is
+        inference = replace(inference, selection=_with_support_here(inference.selection))
+    else:
+        counts, inference = on_host((counts, inference))
     data = data.keep(inference.selection.support)
     rows = None
     if data.plan.auto:
@@ -179,7 +185,8 @@ def estimate_from_counts(
             rows = screening.screen_first(data, inference.selection.support)
         data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
         if data.plan.bad_rows:
-            inference = replace(inference, selection=decide(data.plan, inference.evidence, inference.selection))
+            decided = decide(data.plan, inference.evidence, inference.selection)
+            inference = replace(inference, selection=_with_support_here(decided))
     plan = data.plan
     selection, values = estimate_support(data, inference.selection, counts)
     support, data = selection.support, replace(data, nonzero=values.nonzero)
@@ -210,8 +217,13 @@ def estimate_from_counts(
         },
         mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
         bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
-        skewed=skewed,
+        skewed=skewed, source=source,
     )  # fmt: skip
+
+
+def _with_support_here(selection: Selection) -> Selection:
+    """Return a selection whose support lies on the host, and the rest of it where it was made."""
+    return replace(selection, support=on_host(selection.support))
 
 
 def build_estimate(

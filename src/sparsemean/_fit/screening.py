@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
+from sparsemean._fit.device_values import skew_flags_there
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
@@ -147,6 +148,9 @@ def screen_on_support(
 def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) -> IntArray:
     """Flag selected features by the rows that are left, see `skew_flags`; −1 off the support."""
     flags = np.full(data.plan.n_features, -1, dtype=np.intp)
+    if (there := skew_flags_there(data, screening.kept, support)) is not None:
+        flags[support] = there
+        return flags
     for columns, values in data.values_of(support):
         flags[columns] = skew_flags(values[screening.kept])
     return flags

@@ -188,7 +188,8 @@ def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[
     occurs = xp.zeros((sizes, most + 1), dtype=np.uint8)
     width = np.int32(most + 1)
     _decide(
-        "majorities", d, positive, negative, np.int64(d), np.int32(sizes), width, np.int32(side), found[0], found[1], occurs
+        "majorities", d, positive, negative, np.int64(d), np.int32(sizes), width, np.int32(side), found[0], found[1],
+        occurs,
     )  # fmt: skip
     return found[0], found[1], [np.flatnonzero(row) for row in occurs.get()]
 
@@ -246,7 +247,8 @@ class Slacks:
         lasts, settled, search = (there[first:last] for first, last in pairwise(ends))
         arguments = (
             *self.features, there, np.int32(asked.majorities.shape[-1]), np.int32(len(self.lasts)), lasts,
-            np.int32(steps), settled, np.int32(self.low), np.int32(self.counters.size), self.slack, self.counters, search,
+            np.int32(steps), settled, np.int32(self.low), np.int32(self.counters.size), self.slack, self.counters,
+            search,
         )  # fmt: skip
         while True:
             for _ in range(min(AT_ONCE, steps)):
@@ -266,7 +268,7 @@ def put(values: Any, sizes: Any, features: Any, numbers: Any, best: Any) -> None
 
 
 @lru_cache(maxsize=64)
-def _kernel(name: str, device: int) -> Any:  # noqa: ARG001
+def _kernel(name: str, device: int) -> Any:
     return _module(device).get_function(name)
 
 

@@ -64,6 +64,20 @@ def on_host(thing: Thing) -> Thing:
     return replace(thing, **changed) if changed else thing
 
 
+def any_on_device(thing: Any) -> bool:
+    """Say whether an array, or any array of a tuple or a record, lies on a device."""
+    if isinstance(thing, tuple):
+        return any(map(any_on_device, thing))
+    if is_dataclass(thing):
+        return any(any_on_device(getattr(thing, item.name)) for item in fields(thing))
+    return on_device(thing)
+
+
+def take(array: Any, places: IntArray) -> Any:
+    """Return some entries of an array, wherever it lies, on the host."""
+    return on_host(array[namespace(array).asarray(places)])
+
+
 def map_unique(rule: Callable[[Any], FloatArray], values: Any, *, most: int | None = None) -> Any:
     """Return ``rule`` of all ``values``, evaluated on the host, once for each value that occurs.
 

@@ -1,4 +1,4 @@
-"""The search for slacks under Holm on a device, for sign tests: every threshold it may need is sent there beforehand."""
+"""The search for slacks under Holm on a device, for sign tests: all thresholds it may need are sent there at once."""
 
 from __future__ import annotations
 

@@ -189,7 +189,11 @@ def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> Float
 
     Where sizes contradict each other the noise cannot be symmetric; then the hull of all intervals is returned.
     """
-    each = np.stack([one_size(ordered, error=error / len(levels), bad_rows=bad_rows) for ordered in levels])
+    return common(np.stack([one_size(ordered, error=error / len(levels), bad_rows=bad_rows) for ordered in levels]))
+
+
+def common(each: FloatArray) -> FloatArray:
+    """Return the intersection of (sizes, 2, features) intervals, their hull where it is empty."""
     low, high = each[:, 0].max(axis=0), each[:, 1].min(axis=0)
     apart = low > high
     low[apart], high[apart] = each[:, 0].min(axis=0)[apart], each[:, 1].max(axis=0)[apart]

@@ -40,11 +40,20 @@ def symmetry_p(x: FloatArray) -> FloatArray:
     >>> symmetry_p(np.column_stack((rng.standard_cauchy(400), rng.exponential(size=400))))[0] < 0.01
     array([False,  True])
     """
+    rows, size = dealt_rows(x.shape[0])
+    return p_of_groups(_skewness(x[rows].reshape(-1, size, x.shape[1])))
+
+
+def dealt_rows(n: int) -> tuple[IntArray, int]:
+    """Return the rows of all groups, one group after the other, and the size of a group."""
+    size = next(size for least, size in GROUPS if n >= least)
+    return np.random.default_rng(0).permutation(n)[: n // size * size], size
+
+
+def p_of_groups(h: FloatArray) -> FloatArray:
+    """Return the p-values that the skewness of groups, (groups, columns), gives, and the least there can be."""
     from scipy.special import ndtr
 
-    n, size = x.shape[0], next(size for least, size in GROUPS if x.shape[0] >= least)
-    dealt = x[np.random.default_rng(0).permutation(n)[: n // size * size]]
-    h = _skewness(dealt.reshape(-1, size, x.shape[1]))
     length = np.sqrt(np.sum(h**2, axis=0))
     z = np.abs(h.sum(axis=0)) / np.where(length > 0, length, 1.0)
     largest = np.sqrt(np.count_nonzero(h, axis=0))
@@ -80,5 +89,10 @@ def skew_flags(x: FloatArray) -> IntArray:
     for column in np.flatnonzero(gaps):
         present = dropna(x[:, column])
         p[:, [column]], number[column] = symmetry_p(present[:, np.newaxis]), present.size
+    return flags_of(p, number)
+
+
+def flags_of(p: FloatArray, number: IntArray) -> IntArray:
+    """Return the flags that p-values, and the least there can be of so many values, give."""
     told = (number >= CHECKABLE) & (p[1] <= ERROR)
     return np.where(p[0] <= ERROR, 1, np.where(told, 0, -1))

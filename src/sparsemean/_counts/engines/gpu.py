@@ -1,7 +1,7 @@
 """One pass on an NVIDIA GPU: over an array that lies there, or over a table on the host that is sent in pieces.
 
-What is sent goes through memory that the device can read by itself: threads fill one part of it while others are on
-their way and the part before them is counted. Counts and what is made of them stay on the device.
+What is sent goes through memory that the device can read by itself: threads fill parts of it while others are on
+their way or counted. Counts and what is made of them stay on the device.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
-SENT_BYTES = 256_000_000
+SENT_BYTES = 64_000_000
 """Bytes that are sent at once, where the device has room for that."""
 SLOTS = 3
-"""Pieces on their way: one is filled, one is copied, one is counted."""
+"""Pieces on their way at least: one is filled, one is copied, one is counted."""
+WAITING = 4
+"""Pieces that are copied or counted while every thread fills one."""
 
 
 def count(
@@ -168,7 +171,7 @@ def _count_sent(
     adding = Adding(spec, d)
     kept = None if keep is None else np.empty((n, keep.size), order="F")
     gpu.cupy().cuda.get_current_stream().synchronize()  # counters are ready before other streams add to them
-    with Sending(_room(source), n_threads) as sending:
+    with Sending(*_room(source, n_threads), n_threads) as sending:
         for piece in _pieces(source, spec.partition, sending.room):
             keep_columns(kept, keep, piece)
             width = sending.room // (_kind_of(piece.values).itemsize * piece.values.shape[0])
@@ -191,16 +194,19 @@ def _pieces(source: Source, partition: Partition, room: int) -> Iterator[Piece]:
         yield Piece(0, columns.start, source.values[:, columns], partition, columns.stop / d)
 
 
-def _room(source: Source) -> int:
-    """Return the bytes of one piece: a column at least, given what the device, or the limit set in CuPy, has free."""
-    xp = gpu.cupy()
+def _room(source: Source, n_threads: int) -> tuple[int, int]:
+    """Return the bytes of one piece and how many may be on their way.
+
+    A piece is a column at least, given what the device, or the limit set in CuPy, has free.
+    """
+    xp, (n, d) = gpu.cupy(), source.shape
     pool = xp.get_default_memory_pool()
     free, _ = xp.cuda.runtime.memGetInfo()
     free += pool.free_bytes()
     if pool.get_limit():
         free = min(free, pool.get_limit() - pool.used_bytes())
-    column = 8 * source.shape[0]
-    wanted = min(max(SENT_BYTES, column), column * source.shape[1])
+    column = 8 * n
+    wanted = min(max(SENT_BYTES, column), column * d)
     room = min(wanted, int(0.8 * free) // (SLOTS + 1))  # one more for a piece that is turned
     if room < column:
         needed = (SLOTS + 1) * column / 0.8
@@ -208,7 +214,8 @@ def _room(source: Source) -> int:
             "device", f"have {needed:,.0f} bytes free, for {SLOTS + 1} columns", f"{max(free, 0):,} bytes",
             "free some of it, or compute on the host",
         )  # fmt: skip
-    return room
+    pieces = -(-column * d // room)
+    return room, max(SLOTS, min(n_threads + WAITING, pieces, int(0.8 * free) // (2 * room)))
 
 
 def _kind_of(values: Block) -> np.dtype[Any]:
@@ -217,66 +224,66 @@ def _kind_of(values: Block) -> np.dtype[Any]:
     return native if native.name in gpu.KINDS else np.dtype(np.float64)
 
 
-class Sending:
-    """A few places in memory that the device reads by itself, each with a place on the device and a queue.
+class Slot(NamedTuple):
+    """A place in memory that the device reads by itself, one on the device, and a queue."""
 
-    While one is copied and counted the threads fill the next: two are always being filled, so that no thread waits for
-    the slowest one.
+    pinned: Any
+    landed: Any
+    queue: Any
+
+
+class Sending:
+    """Threads that each fill a slot and queue its copy and what is to be done with it there.
+
+    No thread waits for another one: each takes the slot that was queued longest ago, whose copy is most likely through.
     """
 
-    def __init__(self, room: int, n_threads: int) -> None:
+    def __init__(self, room: int, slots: int, n_threads: int) -> None:
         xp = gpu.cupy()
-        self.room, self.turn = room, 0
-        self.n_threads = n_threads - 2 if n_threads > 4 else n_threads  # copies have to be queued as well
-        self.pinned = [xp.cuda.alloc_pinned_memory(room) for _ in range(SLOTS)]
-        self.landed = [xp.empty(room, dtype=np.uint8) for _ in range(SLOTS)]
-        self.queues = [xp.cuda.Stream(non_blocking=True) for _ in range(SLOTS)]
-        self.pool = ThreadPoolExecutor(self.n_threads)
-        self.filling: Callable[[], None] | None = None
+        self.room, self.device = room, xp.cuda.runtime.getDevice()
+        self.slots = [
+            Slot(xp.cuda.alloc_pinned_memory(room), xp.empty(room, dtype=np.uint8), xp.cuda.Stream(non_blocking=True))
+            for _ in range(slots)
+        ]
+        self.free = SimpleQueue[Slot]()
+        for slot in self.slots:
+            self.free.put(slot)
+        self.queueing = Lock()  # what is done there is compiled once
+        self.pool = ThreadPoolExecutor(min(n_threads, slots))
+        self.sent: list[Future[None]] = []
 
     def __enter__(self) -> Sending:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with ExitStack() as stack:
+            for slot in self.slots:
+                stack.callback(slot.queue.synchronize)
             stack.callback(self.pool.shutdown, cancel_futures=True)
-            for queue in self.queues:
-                stack.callback(queue.synchronize)
             if kind is None:
-                self._finish()
+                for part in self.sent:
+                    part.result()
 
     def send(self, values: Array, use: Callable[[Any], None]) -> None:
         """Copy a block to the device and queue what is to be done with it there, by rows."""
-        self.turn = (self.turn + 1) % SLOTS
-        queue, kind = self.queues[self.turn], _kind_of(values)
-        by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
-        block = values.T if by_columns else values
-        queue.synchronize()
-        here = np.frombuffer(self.pinned[self.turn], dtype=kind, count=block.size).reshape(block.shape)
-        there = self.landed[self.turn][: here.nbytes].view(kind).reshape(block.shape)
-        filled = self._fill(here, block)
+        slot = self.free.get()
+        if any(part.done() and part.exception() for part in self.sent[-len(self.slots) :]):
+            self.free.put(slot)
+            return  # it is raised at the end
+        self.sent.append(self.pool.submit(self._send, slot, values, use))
 
-        def go_on() -> None:
-            for part in filled:
-                part.result()
-            with queue:
-                there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
-                use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
-
-        self._finish()
-        self.filling = go_on
-
-    def _finish(self) -> None:
-        """Wait until the block before is filled, and let it go."""
-        if self.filling is not None:
-            self.filling()
-        self.filling = None
-
-    def _fill(self, here: Array, block: Array) -> list[Future[None]]:
-        """Start copying on several threads, each a stretch of rows."""
-        ends = np.linspace(0, block.shape[0], min(self.n_threads, block.shape[0]) + 1).astype(int)
-
-        def copy(first: int, last: int) -> None:
-            np.copyto(here[first:last], block[first:last], casting="unsafe")
-
-        return [self.pool.submit(copy, *pair) for pair in pairwise(ends)]
+    def _send(self, slot: Slot, values: Array, use: Callable[[Any], None]) -> None:
+        try:
+            kind = _kind_of(values)
+            by_columns = values.flags.f_contiguous and not values.flags.c_contiguous
+            block = values.T if by_columns else values
+            here = np.frombuffer(slot.pinned, dtype=kind, count=block.size).reshape(block.shape)
+            with gpu.cupy().cuda.Device(self.device):
+                slot.queue.synchronize()
+                np.copyto(here, block, casting="unsafe")
+                with self.queueing, slot.queue:
+                    there = slot.landed[: here.nbytes].view(kind).reshape(block.shape)
+                    there.data.copy_from_host_async(here.ctypes.data, here.nbytes)
+                    use(gpu.cupy().ascontiguousarray(there.T) if by_columns else there)
+        finally:
+            self.free.put(slot)
