@@ -94,8 +94,12 @@ class FitData:
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `values` a good many columns at a time."""
-        for part, rows in self.source.takes_of(columns) if columns.size else ():
-            yield part, self._centred(part, rows)
+        for part in self.pieces(columns):
+            yield part, self.values(part)
+
+    def pieces(self, columns: IntArray) -> list[IntArray]:
+        """Cut ``columns`` into as many as are read together."""
+        return [columns[part] for part in self.source.cut_columns(columns.size)] if columns.size else []
 
     def _centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
         rows = rows if self.units is None else self._of_units(rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -78,6 +80,16 @@ def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.N
     rows, size = symmetry.dealt_rows(kept.size)
     h = _columns(data, features).skewness(kept[rows], size).get()
     return symmetry.flags_of(symmetry.p_of_groups(h), np.full(features.size, kept.size))
+
+
+def columns_of(data: FitData, features: IntArray) -> Any:
+    """Return `FitData.values` of some features: on the device, if that is where they lie and nothing is missing."""
+    if not lies_there(data) or data.units is not None or (data.nonzero is not None and data.nonzero.size):
+        return data.values(features)
+    source, xp = data.table.source, gpu.cupy()
+    assert isinstance(source, DeviceArray)
+    values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
+    return values if data.null is None else values - xp.asarray(data.null[features])
 
 
 def _columns(data: FitData, features: IntArray) -> Columns:

@@ -22,7 +22,7 @@ from sparsemean._fit.inference import Inference, best_beta, columns_ranked, deci
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import on_host
+from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.rank_evidence import RankTest
@@ -315,7 +315,7 @@ def _uncertified(
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
     counts = data.count_subset(subset, counts, progress)
-    of_kept = on_host(settle(subset, counts, infer(subset, counts)[0]).selection)
-    features = np.setdiff1d(of_kept.support, np.concatenate((selection.support, selection.skipped)))
+    of_kept = settle(subset, counts, infer(subset, counts)[0]).selection
+    features = np.setdiff1d(on_host(of_kept.support), np.concatenate((selection.support, selection.skipped)))
     located = screening.locate_features(data, screened, features, method=request.method)
-    return Uncertified(features, located.mean + data.offset(features), of_kept.p_adjusted[features])
+    return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import baselines
-from sparsemean._stats.arrays import scales, some_rows
+from sparsemean._stats.arrays import near, on_device, on_host, scales, some_rows
 from sparsemean._stats.covariance import GAUSSIAN, RoughEigenpair
 from sparsemean._stats.descent import descend, follow, largest_weight
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
@@ -46,7 +46,7 @@ def name_of(refine: Refinement) -> str:
 
 def refined(
     refine: Refinement,
-    X: FloatArray,
+    X: Any,
     *,
     contamination: float,
     random_state: Any,
@@ -55,6 +55,8 @@ def refined(
     n_jobs: int | None = None,
 ) -> LocationEstimate:
     """Estimate the mean of ``X``, rows by features of the support, of which a share may be wrong.
+
+    For "auto" they may lie on a device.
 
     "auto" leaves out what is missing (NaN); ``centre`` stands in for a feature of which nothing is left.
     """
@@ -104,7 +106,7 @@ STALLED = 3e-3
 """The descent ends where so many moves lowered the variance by less than this share: later ones change hardly a row."""
 
 
-def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
+def agreeing(X: Any, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
     """Return which rows keep their weight when up to a ``share`` of them may be left out.
 
     The descent of Cheng, Diakonikolas, Ge and Soltanolkotabi (2020) lowers the largest variance along any direction by
@@ -121,33 +123,40 @@ def agreeing(X: FloatArray, centre: FloatArray, share: float) -> npt.NDArray[np.
         return np.ones(n, dtype=bool)
     seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
     rows = some_rows(n, max(seen.size, FEWEST_COLUMNS), values=MOST_VALUES)
-    unit = scales(X[rows][:, seen] - centre[seen], 1)
-    seen, unit = seen[unit > 0], unit[unit > 0]
-    if not seen.size:
+    leading = X[rows if isinstance(rows, slice) else near(X, rows)][:, near(X, seen)]
+    unit = scales(leading - near(X, centre[seen]), 1)
+    varied = np.flatnonzero(unit > 0)
+    if not varied.size:
         return np.ones(n, dtype=bool)
-    columns = slice(None) if seen.size == k else seen
-    some = _clipped(X[rows][:, columns], centre[columns], unit)
+    leading = leading if varied.size == seen.size else leading[:, near(X, varied)]
+    seen, unit = seen[varied], unit[varied]
+    some = _clipped(leading, centre[seen], unit)
     cap = largest_weight(some.shape[0], share)
     objective = RoughEigenpair(some)
     descent = descend(objective, some.shape[0], cap, n_iter=MOVES, least_fall=STALLED, patience=PATIENCE)
     if isinstance(rows, slice):
         return np.asarray(descent.weights >= cap / 2)
     height = max(1, BLOCK // seen.size)
-    blocks = (_clipped(X[at : at + height][:, columns], centre[columns], unit) for at in range(0, n, height))
+    columns = slice(None) if seen.size == k else near(X, seen)
+    blocks = (_clipped(X[at : at + height][:, columns], centre[seen], unit) for at in range(0, n, height))
     weights = np.concatenate([follow(descent, objective.directions, block, cap=cap) for block in blocks])
     dropped = 2 * allowed
     return np.asarray(weights >= min(0.5, np.partition(weights, dropped)[dropped]))
 
 
-def _clipped(X: FloatArray, centre: FloatArray, unit: FloatArray) -> npt.NDArray[np.float32]:
-    """Return values from the centre in units, clipped; at the centre where they are missing."""
+def _clipped(X: Any, centre: FloatArray, unit: FloatArray) -> npt.NDArray[np.float32]:
+    """Return values from the centre in units, clipped, on the host; at the centre where they are missing."""
+    if on_device(X):
+        from sparsemean._kernels import gpu_blocks
+
+        return on_host(gpu_blocks.clipped(X, near(X, centre), near(X, unit), most=CLIP))
     away = X.T - centre[:, np.newaxis]
     with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
         away /= unit[:, np.newaxis]
-    near = np.empty(away.shape, dtype=np.float32)
-    np.minimum(np.maximum(away, -CLIP, out=away), CLIP, out=near, casting="same_kind")
-    near[np.isnan(near)] = 0
-    return near.T
+    clipped = np.empty(away.shape, dtype=np.float32)
+    np.minimum(np.maximum(away, -CLIP, out=away), CLIP, out=clipped, casting="same_kind")
+    clipped[np.isnan(clipped)] = 0
+    return clipped.T
 
 
 # The refinement that needs no choice: rows that agree, then for every feature the centre with the smallest error.
@@ -161,7 +170,7 @@ MANY = 0.25
 
 
 def auto(
-    X: FloatArray,
+    X: Any,
     contamination: float,
     progress: Callable[[float], None] | None = None,
     centre: FloatArray | None = None,
@@ -177,9 +186,7 @@ def auto(
     Values that are missing (NaN) speak neither for nor against a row and are in no centre. Where none is there, the
     feature keeps its ``centre``.
     """
-    from sparsemean._kernels import centres
-
-    start = centres.starts(X, by_median=contamination > MANY, n_jobs=n_jobs)
+    start = _starts(X, by_median=contamination > MANY, n_jobs=n_jobs)
     start = start if centre is None else np.where(np.isnan(start), centre, start)
     kept = agreeing(X, start, contamination)
     mean, names = _centres(X, start, kept, n_jobs=n_jobs, progress=progress)
@@ -193,8 +200,19 @@ def auto(
     )
 
 
+def _starts(X: Any, *, by_median: bool, n_jobs: int | None) -> FloatArray:
+    """Return the pseudomedian, or the median, of each column, wherever they lie."""
+    from sparsemean._kernels import centres
+
+    if on_device(X):
+        from sparsemean._kernels import gpu_blocks
+
+        return on_host(gpu_blocks.starts(gpu_blocks.sorted_columns(X), by_median=by_median))
+    return centres.starts(X, by_median=by_median, n_jobs=n_jobs)
+
+
 def _centres(
-    X: FloatArray,
+    X: Any,
     start: FloatArray,
     kept: npt.NDArray[np.bool_],
     *,
@@ -212,10 +230,18 @@ def _centres(
     def part(number: int) -> Callable[[float], None] | None:
         return None if progress is None else lambda done: progress((number + done) / min(step, 2))
 
-    found = centres.locate(X, start, rule, rows=some, n_jobs=n_jobs, progress=part(0))
+    def locate(rows: slice | IntArray, number: int, kinds: IntArray | None = None) -> centres.Centres:
+        if on_device(X):
+            from sparsemean._kernels import gpu_blocks
+
+            columns = gpu_blocks.sorted_columns(X[rows if isinstance(rows, slice) else near(X, rows)])
+            return centres.Centres(*gpu_blocks.locate(columns, near(X, start), **rule._asdict()))
+        return centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=part(number))
+
+    found = locate(some, 0)
     kinds, features = choose(found.errors), np.arange(X.shape[1])
     if step > 1:
-        found = centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=part(1))
+        found = locate(rows, 1, kinds)
         kinds = np.where(found.errors[features, kinds] < np.inf, kinds, 0)
     named = np.where(found.compared > 0, kinds, 0)
     names = [NAMES[kind] if present >= 0 else NOTHING for kind, present in zip(named, found.compared, strict=True)]

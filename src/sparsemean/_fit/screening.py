@@ -8,11 +8,11 @@ import numpy as np
 
 from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
-from sparsemean._fit.device_values import skew_flags_there
+from sparsemean._fit.device_values import columns_of, skew_flags_there
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, spread_over
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
 from sparsemean._stats.judged import Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
@@ -98,7 +98,8 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    values = data.values(columns) if about is None else data.values(columns) - about[columns]
+    values = columns_of(data, columns)
+    values = values if about is None else values - near(values, about[columns])
     table = Judged(values, n_jobs=data.n_jobs)
     of_units = row_scores.judge(table, most=most_listed(plan.n_units))
     kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
@@ -115,8 +116,8 @@ def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support.
     """
     mean = np.zeros(data.plan.n_features)
-    for columns, values in data.values_of(support):
-        mean[columns] = medians(values)
+    for columns in data.pieces(support):
+        mean[columns] = medians(columns_of(data, columns))
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=np.setdiff1d(rows.columns, support))
     return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
@@ -129,7 +130,8 @@ def screen_on_support(
     if not data.plan.screen_rows or not support.size:
         return before
     support = spread_over(support, MOST_COLUMNS)
-    residuals = data.values(support)[before.kept] - (mean[support] - data.offset(support))
+    values = columns_of(data, support)
+    residuals = values[near(values, before.kept)] - near(values, mean[support] - data.offset(support))
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
     of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip, n_jobs=data.n_jobs)
@@ -240,7 +242,8 @@ def locate_features(
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
     else:
-        X = data.values(features)[screening.kept]
+        X = columns_of(data, features) if method == "auto" else data.values(features)
+        X = X[near(X, screening.kept)]
         share = screening.share(plan)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
@@ -248,7 +251,7 @@ def locate_features(
     how = "auto" if method is None else method
     if how == "auto" and plan.refine_on != "buckets":
         X, without = _without_factors(data, screening, features, X=X)
-    gaps = int(np.count_nonzero(np.isnan(X)))
+    gaps = 0 if on_device(X) else int(np.count_nonzero(np.isnan(X)))
     if gaps:
         centre = medians(X) if centre is None else centre
     if gaps and how != "auto":
@@ -274,7 +277,7 @@ def _without_factors(
     common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
     if not (count := common.scores.shape[1]):
         return X, ""
-    X, adjusted = factors.take_out(X, common)
+    X, adjusted = factors.take_out(on_host(X), common)
     if not adjusted:
         return X, ""
     kinds = "factor" if count == 1 else "factors"

@@ -63,7 +63,10 @@ def row_medians(X: Any, columns: Any, out: Any) -> None:
 
 @compiled
 def meet(first: Any, column: Any, value: Any, kept: Any, met: Any) -> None:
-    """Add to ``met`` the products of every two columns, once, over the entries first[i] … first[i + 1] of rows kept."""
+    """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
+
+    Columns rise within a row, so that all sums are above the diagonal, and are copied below it.
+    """
     for i in range(kept.size):
         if not kept[i]:
             continue
@@ -71,3 +74,9 @@ def meet(first: Any, column: Any, value: Any, kept: Any, met: Any) -> None:
             x, row = value[a], met[column[a]]
             for b in range(a + 1, first[i + 1]):
                 row[column[b]] += x * value[b]
+    p = met.shape[0]
+    for top in range(0, p, TILE):
+        for side in range(top, p, TILE):
+            for i in range(top, min(top + TILE, p)):
+                for j in range(max(side, i + 1), min(side + TILE, p)):
+                    met[j, i] = met[i, j]

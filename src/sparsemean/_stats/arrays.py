@@ -73,6 +73,11 @@ def any_on_device(thing: Any) -> bool:
     return on_device(thing)
 
 
+def near(array: Any, small: Any) -> Any:
+    """Return a small array where another one lies."""
+    return namespace(array).asarray(small)
+
+
 def take(array: Any, places: IntArray) -> Any:
     """Return some entries of an array, wherever it lies, on the host."""
     return on_host(array[namespace(array).asarray(places)])
@@ -105,7 +110,7 @@ def distinct(values: Any, most: int) -> Any:
 # Columns with gaps: what can be said of the values that are there.
 
 
-def medians(x: FloatArray) -> FloatArray:
+def medians(x: Any) -> FloatArray:
     """Return the median of the values that are there in each column; NaN where there are none.
 
     Examples
@@ -113,6 +118,9 @@ def medians(x: FloatArray) -> FloatArray:
     >>> medians(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]]))
     array([2.5, nan])
     """
+    if on_device(x):  # without gaps
+        ordered, n = namespace(x).sort(x, axis=0), x.shape[0]
+        return np.asarray(on_host(0.5 * ordered[(n - 1) // 2] + 0.5 * ordered[n // 2]))
     return medians_sorted(sort_columns(x)) if np.isnan(x).any() else np.asarray(np.median(x, axis=0))
 
 
@@ -171,11 +179,14 @@ def spread_over(numbers: IntArray, most: int) -> IntArray:
     return np.asarray(numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, most)).astype(np.intp))])
 
 
-def scales(values: npt.NDArray[np.floating[Any]], step: int) -> FloatArray:
+def scales(values: Any, step: int) -> FloatArray:
     """Return the median absolute value of each column, the upper of two, by every ``step``-th row.
 
-    It is that of the values that are there, NaN where there are none.
+    It is that of the values that are there, NaN where there are none; on a device all are.
     """
+    if on_device(values):
+        ordered = namespace(values).sort(abs(values[::step]), axis=0)
+        return np.asarray(on_host(ordered[ordered.shape[0] // 2]))
     sizes = _turned_sizes(values[::step])  # long rows: five times as fast as a median down the columns
     if np.isnan(sizes.max(initial=0.0)):
         sizes.sort(axis=1)  # NaN goes to the end

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels import compiling, judging
-from sparsemean._stats.arrays import some_rows
+from sparsemean._stats.arrays import namespace, near, on_host, some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
@@ -30,6 +30,8 @@ EXACT = 128
 """Columns up to which eigenvectors are computed at once."""
 STEPS, SETTLED, EVERY = 64, 1e-3, 8
 """Of Lanczos' method: steps at most, and the relative change of the leading eigenvalue in so many that ends it."""
+NOTHING_LEFT = 1e-5
+"""Share of a vector that the ones before leave of it where they span all there is."""
 TALL = 4
 """Rows a column from which on the products of columns are formed once: cheaper than to pass over the rows each time."""
 OWN_SCALE = 1.7
@@ -44,6 +46,8 @@ NAMED, REASONS = 50, 5
 """Features named for a group and for each suspect, at most."""
 ENOUGH = 5000
 """Rows of a group that tell what sets it apart: the farthest."""
+AT_ONCE = 400_000
+"""Places that are looked at together: more would not stay near."""
 TOLD_BY = 32
 """In place of columns: of the places of so many rows as `some_rows` takes of such a table the median is that of all."""
 Reasons = Iterable[tuple[int, ...]]
@@ -73,7 +77,7 @@ class Judgement:
 
 
 def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
-    """Return how many robust deviations values lie above the median of those kept.
+    """Return how many robust deviations values, in the last axis, lie above the median of those kept.
 
     They count by what they are worth, if that is given. Of many rows some tell the median and the deviation.
     """
@@ -83,11 +87,11 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     of_kept = kept[told]
     if not of_kept.any():
         return np.zeros_like(x)
-    away = x - np.median(x[told][of_kept])
+    away = x - np.median(x[..., told][..., of_kept], axis=-1, keepdims=True)
     if worth is not None:
         away *= worth
-    spread = GAUSSIAN * np.median(np.abs(away[told][of_kept]))
-    away *= 1 / spread if spread > 0 else 0.0
+    spread = GAUSSIAN * np.median(np.abs(away[..., told][..., of_kept]), axis=-1, keepdims=True)
+    away *= np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     return away
 
 
@@ -97,7 +101,7 @@ def judge_directions(table: Judged, seen: Judgement, *, kind: str, bound: float)
     if n <= TOGETHER_FROM or p < 2:
         return
     rows, far = _alike_in_length(table.scaled, bound)
-    gram = rows.gram() if p <= EXACT or n >= TALL * p else None
+    gram = rows.gram() if p <= EXACT or n >= TALL * p or rows.on_device else None
     for _ in range(ROUNDS):
         directions, variances = _leading(rows, seen.kept, gram)
         group, common = _first_group(rows, far, directions, seen=seen)
@@ -106,7 +110,7 @@ def judge_directions(table: Judged, seen: Judgement, *, kind: str, bound: float)
             break
         seen.reject(group, kind, reasons_of_group(table, table.scaled, group, common))
         if gram is not None:
-            gone = rows.take(group)
+            gone = near(gram, rows.take(group))
             gram -= gone.T @ gone
 
 
@@ -125,7 +129,7 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
         if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
             break
         wide = wide or table.wide()
-        directions, _ = leading(met, sums, float(np.sum(seen.kept)))
+        directions, _ = leading(near(wide.parts[0][0], met), sums, float(np.sum(seen.kept)))
         group, common = _first_group(wide, bound, directions, seen=seen)
         group = _without_one_column(wide, group, common, bound)
         if group.size < TOGETHER_FROM:
@@ -144,7 +148,6 @@ def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     else:
         met = np.zeros((p, p), dtype=np.float32)
         judging.meet(first, tails.column, tails.value, kept, met)
-        met += met.T
     np.fill_diagonal(met, 0.0)
     of_kept = kept[tails.row]
     sums = np.bincount(tails.column[of_kept], weights=tails.value[of_kept], minlength=p)
@@ -163,8 +166,9 @@ def _without_one_column(wide: Rows, rows: IntArray, common: Single, bound: float
 
 def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement) -> tuple[IntArray, Single]:
     """Return the first group that stands apart along a direction, and what its rows have in common."""
-    for places in rows.places(directions):
-        along = deviations(places, seen.kept)
+    places = rows.places(directions)
+    together = places.size <= AT_ONCE
+    for along in deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places):
         seen.see(np.abs(along))
         sides = [np.flatnonzero(seen.kept & beyond) for beyond in (along > far, along < -far)]
         for side in sorted(sides, key=len, reverse=True):
@@ -238,47 +242,49 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, Floa
     return _lanczos(lambda v: rows.product(weight, v, centre), rows.shape[1])
 
 
-def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray]:
+def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
     """Return the leading eigenvectors of products of columns, less those of their means, and eigenvalues."""
     total = np.float32(max(count, 1))
     centre = sums / total
-    with np.errstate(invalid="ignore"):
-        if centre.size <= EXACT:
-            values, vectors = np.linalg.eigh(gram - total * np.outer(centre, centre))
-            return vectors[:, : -DIRECTIONS - 1 : -1], values[::-1]
-        return _lanczos(lambda v: gram @ v - (total * (centre @ v)) * centre, centre.size)
+    if centre.size <= EXACT:
+        values, vectors = np.linalg.eigh(on_host(gram) - total * np.outer(centre, centre))
+        return vectors[:, : -DIRECTIONS - 1 : -1], values[::-1]
+    there = near(gram, centre)
+    return _lanczos(lambda v: gram @ v - (total * (there @ v)) * there, centre.size, xp=namespace(gram))
 
 
-def _lanczos(vary: Callable[[Single], Single], p: int) -> tuple[Single, FloatArray]:
+def _lanczos(vary: Callable[[Any], Any], p: int, *, xp: Any = np) -> tuple[Single, FloatArray]:
     """Return the leading eigenvectors of a product with a symmetric matrix, by Lanczos' method with all vectors kept.
 
-    Of the eigenvalues, which fall, those after the first few are somewhat too small.
-
-    The start is any vector that is the same each time: that nothing shows in it is as unlikely as for a random one.
+    Of the eigenvalues, which fall, those after the first few are somewhat too small. The start is any vector that is
+    the same each time: that nothing shows in it is as unlikely as for a random one. Where the matrix lies on a device,
+    the host waits for it once in `EVERY` steps.
     """
-    basis = np.empty((min(STEPS, p), p), dtype=np.float32)
-    images = np.empty_like(basis)
-    v = np.random.default_rng(0).standard_normal(p).astype(np.float32)
+    most = min(STEPS, p)
+    basis, images = xp.empty((most, p), dtype=np.float32), xp.empty((most, p), dtype=np.float32)
+    left = xp.zeros(most, dtype=np.float32)
+    v = xp.asarray(np.random.default_rng(0).standard_normal(p).astype(np.float32))
     size, last = 0, 0.0
-    while size < basis.shape[0]:
-        v /= np.float32(np.linalg.norm(v))
-        for _ in range(2):  # once more, as rounding leaves a part of what is taken out
-            v -= (basis[:size] @ v) @ basis[:size]
-            length = float(np.linalg.norm(v))
-            if not length > 1e-5:
-                break
-            v /= np.float32(length)
-        if not length > 1e-5:
-            break
-        basis[size], images[size] = v, vary(v)
-        size += 1
-        v = images[size - 1].copy()
-        if not v.any():
-            break
-        if size % EVERY == 0:
-            now = float(np.linalg.eigvalsh(basis[:size] @ images[:size].T)[-1])
-            if now - last <= SETTLED * now:
+    with np.errstate(invalid="ignore"):
+        while size < most:
+            v = v / xp.maximum(xp.sqrt(v @ v), TINY)
+            for again in range(2):  # once more, as rounding leaves a part of what is taken out
+                v = v - (basis[:size] @ v) @ basis[:size]
+                length = xp.sqrt(v @ v)
+                v = v / xp.maximum(length, TINY)
+                if not again:
+                    left[size] = length
+            basis[size] = v
+            v = images[size] = vary(v)
+            size += 1
+            if size % EVERY and size < most:
+                continue
+            new = int(np.argmax(np.append(on_host(left[:size]) <= NOTHING_LEFT, True)))
+            products = on_host(basis[:new] @ images[:new].T)
+            now = float(np.linalg.eigvalsh(products)[-1])
+            if new < size or now - last <= SETTLED * now:
                 break
             last = now
-    values, turn = np.linalg.eigh(np.asarray(basis[:size] @ images[:size].T, dtype=np.float64))
-    return np.asarray(basis[:size].T @ turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)), values[::-1]
+    values, turn = np.linalg.eigh(products.astype(np.float64))
+    turned = xp.asarray(turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32))
+    return np.asarray(on_host(basis[:new].T @ turned)), values[::-1]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels import compiling, judging
 from sparsemean._kernels.memory_layout import count_threads, each
-from sparsemean._stats.arrays import fillna, namespace, on_host, scales, some_rows
+from sparsemean._stats.arrays import fillna, namespace, near, on_device, on_host, scales, some_rows
 from sparsemean._util.records import FloatArray, IntArray
 
 Single: TypeAlias = npt.NDArray[np.float32]
@@ -51,13 +51,17 @@ class Units(NamedTuple):
     """Places among those used."""
 
 
-def units_of(values: FloatArray) -> Units:
+def units_of(values: Any) -> Units:
     """Return the units that some rows tell: the median absolute value of each column.
 
     Where most values are zero, or missing, it is that of the others, and rows are judged by far values only.
     """
     size = scales(values, 1)
     judging = size > 0
+    if not judging.all():
+        values = on_host(values)
+    if on_device(values):  # without gaps
+        return Units(size, np.arange(size.size), np.arange(size.size))
     if np.isnan(size).any() or np.isnan(values).any():
         judging &= np.mean(~np.isnan(values), axis=0) >= MOSTLY
     if not judging.all():
@@ -150,16 +154,21 @@ class Rows:
 
         return np.asarray(sum(self.each(rule, slope, level)))
 
-    def gram(self) -> Single:
-        """Return the products of all columns."""
+    @property
+    def on_device(self) -> bool:
+        """Whether the rows lie on a device."""
+        return on_device(self.parts[0][0])
+
+    def gram(self) -> Any:
+        """Return the products of all columns, where the rows lie."""
         if self.lengths is None:
-            return np.asarray(sum(self.each(lambda x, _: on_host(x.T @ x))))
+            return sum(self.each(lambda x, _: x.T @ x))
 
         def rule(x: Any, _: Any, lengths: Any) -> Any:
             x = x / near(x, lengths)[:, np.newaxis]
-            return on_host(x.T @ x)
+            return x.T @ x
 
-        return np.asarray(sum(self.each(rule, self.lengths.astype(np.float32))))
+        return sum(self.each(rule, self.lengths.astype(np.float32)))
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -235,11 +244,6 @@ def threads_for(shape: tuple[int, int], n_jobs: int | None) -> int:
     return count_threads(n_jobs) if shape[0] * shape[1] > THREADED else 1
 
 
-def near(x: Any, small: Any) -> Any:
-    """Return a small array where the rows ``x`` lie."""
-    return namespace(x).asarray(small)
-
-
 class Entries(NamedTuple):
     """Some values of a table, row by row."""
 
@@ -263,9 +267,9 @@ class Judged:
 
     def __init__(self, values: Any, clip: float = CLIP, n_jobs: int | None = None) -> None:
         n, d = values.shape
-        self.units = units_of(on_host(values[some_rows(n, d)]))
+        self.units = units_of(values[some_rows(n, d)])
         self.columns, self.judging = self.units.used, self.units.judging
-        rows = max(1, BLOCK_VALUES // max(1, d))
+        rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
         parts = list(each(lambda at: _ratios(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
         self.ratios = Rows(parts, n_jobs)

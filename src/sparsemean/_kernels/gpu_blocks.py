@@ -1,0 +1,118 @@
+"""Columns on a device, where they lie, a block of threads each: centres of a few, two groups compared in all."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._kernels import NotFiniteError
+from sparsemean._kernels.gpu import cupy
+from sparsemean._util.records import FloatArray, IntArray
+
+THREADS = 256
+"""Of a block. Each walks along n/256 of the sums of two rows; so many values part those of groups into buckets."""
+MOST_ROWS = {4: 6144, 8: 4096}
+"""By the bytes of a value: so many rows of groups fit into the memory that a block has to itself."""
+FIELDS = 12
+"""Counts of a column, see `compare_groups`."""
+
+
+def sorted_columns(X: Any) -> Any:
+    """Return (features, rows) doubles on the device, each feature sorted, NaN last, from rows by features there."""
+    xp = cupy()
+    return xp.sort(xp.ascontiguousarray(X.T), axis=1).astype(np.float64)
+
+
+def starts(columns: Any, *, by_median: bool) -> Any:
+    """Return the pseudomedian, or the median, of what is there in each of the sorted ``columns``, on the device.
+
+    It is NaN where there is nothing.
+    """
+    k, n = columns.shape
+    start = cupy().empty(k)
+    _kernel("starts", columns.device.id)((k,), (THREADS,), (columns, np.int32(n), np.int32(by_median), start))
+    return start
+
+
+def median_distances(columns: Any, start: Any) -> Any:
+    """Return the median of |x − start| of each of the sorted ``columns``, on the device; NaN where there is nothing."""
+    k, n = columns.shape
+    unit = cupy().empty(k)
+    _kernel("median_distances", columns.device.id)((k,), (THREADS,), (columns, np.int32(n), start, unit))
+    return unit
+
+
+def locate(
+    columns: Any, start: Any, *, degrees: tuple[float, ...], gaussian: float, far: float, near: float, fewest: int
+) -> tuple[Any, Any, Any]:
+    """Return the centres of the sorted ``columns`` that are compared, and their errors, on the host.
+
+    They are (features, kinds): the Hodges–Lehmann estimate, the same bits as on the host, then Student-t centres of
+    ``degrees`` of freedom. An infinite error says that a centre is not to be used. Last, for each feature: 0 where the
+    Hodges–Lehmann estimate stands for all kinds, −1 where nothing but the start does.
+    """
+    xp, (k, n), kinds = cupy(), columns.shape, 1 + len(degrees)
+    rule = xp.asarray(np.array([gaussian, far, near, fewest, *degrees], dtype=np.float64))
+    found, compared = xp.empty((2, k, kinds)), xp.empty(k, dtype=np.int8)
+    _kernel("locate", columns.device.id)(
+        (k,), (THREADS,), (columns, np.int32(n), start, rule, np.int32(kinds), found[0], found[1], compared)
+    )
+    values, errors = found.get()
+    return values, errors, compared.get()
+
+
+def clipped(X: Any, centre: Any, unit: Any, *, most: float) -> Any:
+    """Return rows by features from their ``centre`` in units, clipped, in single precision; 0 where one is missing."""
+    xp = cupy()
+    away = xp.clip((X - centre) / unit, -most, most)
+    return xp.where(xp.isnan(away), 0.0, away).astype(np.float32)
+
+
+class DeviceCovariance:
+    """The covariance of rows on the device for one set of weights after another, in single precision.
+
+    What takes the time of a descent is this product; its result, features by features, is small enough to be sent.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def at(self, w: FloatArray) -> npt.NDArray[np.float32]:
+        """Return Σ w_i (x_i − x̄)(x_i − x̄)ᵀ, x̄ = Σ w_i x_i, on the host, for weights that add up to one."""
+        there = cupy().asarray(w.astype(np.float32))[:, np.newaxis]
+        centred = self.rows - (there * self.rows).sum(axis=0)
+        matrix: npt.NDArray[np.float32] = (centred.T @ (there * centred)).get()
+        return matrix
+
+
+def compare_groups(X: Any, groups: IntArray, *, missing: bool = False) -> Any:
+    """Return the (12, features) counts of rows of group 0 against those of group 1, on the device; 2 is neither.
+
+    They are values, positive and negative ones of either group; wins and ties of the first among positive values, the
+    same among negative ones; and how many values of both repeat others, among positive and among negative ones.
+    ``X`` has rows of floats, `MOST_ROWS` at most.
+
+    Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``.
+    """
+    xp, (n, d), size = cupy(), X.shape, X.dtype.itemsize
+    assert n <= MOST_ROWS[size], "columns fit into the memory of a block"
+    assert X.strides[1] == size or d == 1, "rows are read as they lie"
+    counts, bad = xp.empty((FIELDS, d), dtype=np.int32), xp.zeros(1, dtype=np.int32)
+    kernel = _kernel("compare_groups", X.device.id, "compare_groups.cu", ROWS=-(-n // THREADS) * THREADS, SIZE=size)
+    there = xp.asarray(groups.astype(np.uint8))
+    kernel((d,), (THREADS,), (X, np.int64(X.strides[0] // size), np.int32(n), there, np.int32(missing), counts, bad))
+    if int(bad[0]):
+        raise NotFiniteError
+    return counts
+
+
+@lru_cache(maxsize=64)
+def _kernel(name: str, device: int, file: str = "centres.cu", **macros: int) -> Any:  # noqa: ARG001
+    home = resources.files("sparsemean._kernels")
+    code = "".join((home / part).read_text(encoding="utf-8") for part in ("blocks.cuh", file))
+    options = ("-std=c++17", f"-DTHREADS={THREADS}", *(f"-D{macro}={value}" for macro, value in macros.items()))
+    return cupy().RawModule(code=code, options=options).get_function(name)
