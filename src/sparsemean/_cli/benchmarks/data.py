@@ -19,15 +19,15 @@ SIGNAL = 2.0
 AT_ONCE = 65_536
 """Values drawn at a time; what is held beside the matrix stays far below the memory that is measured."""
 
-_latest: dict[tuple[int, int, str], FloatMatrix] = {}
+_latest: dict[tuple[int, int, str, int], FloatMatrix] = {}
 
 
-def draw(n: int, d: int, dtype: str) -> FloatMatrix:
+def draw(n: int, d: int, dtype: str, *, n_signals: int = N_SIGNALS) -> FloatMatrix:
     """Return an (n, d) matrix, the same one for the same arguments; only the latest is kept in memory."""
-    key = (n, d, dtype)
+    key = (n, d, dtype, n_signals)
     if key not in _latest:
         _latest.clear()
-        _latest[key] = _draw(n, d, np.dtype(dtype))
+        _latest[key] = _draw(n, d, np.dtype(dtype), n_signals)
     return _latest[key]
 
 
@@ -36,11 +36,11 @@ def forget() -> None:
     _latest.clear()
 
 
-def _draw(n: int, d: int, dtype: np.dtype[np.floating]) -> FloatMatrix:
+def _draw(n: int, d: int, dtype: np.dtype[np.floating], n_signals: int) -> FloatMatrix:
     X = np.empty((n, d), dtype=dtype)
     blocks = np.array_split(X, -(-n // max(1, AT_ONCE // d)))
     seeds = np.random.SeedSequence(0).spawn(len(blocks))
-    signals = np.linspace(0, d - 1, min(d, N_SIGNALS)).astype(np.intp)
+    signals = np.linspace(0, d - 1, min(d, n_signals)).astype(np.intp)
     means = np.where(np.arange(signals.size) % 2, -SIGNAL, SIGNAL).astype(dtype)
 
     def fill(task: tuple[FloatMatrix, np.random.SeedSequence]) -> None:

@@ -84,30 +84,6 @@ def counting_pass(*, quick: bool, repeat: int) -> Iterator[Row]:
     return data.rows("counting pass, sizes 1, 2, 4", subject, COUNTING_BARS, quick=quick, repeat=repeat)
 
 
-# The default fit, which screens rows and refines values, against its certified part alone; 5 % of the rows are bad.
-
-DEFAULT_SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
-BIAS = -2.0
-DEFAULT_BAR = 4.0
-
-
-def default_fit(*, quick: bool, repeat: int) -> Iterator[Row]:
-    """Yield the ratio for both precisions; rejected rows make the default fit read everything a second time."""
-    for dtype in ("float64", "float32"):
-        timing.warm(dtype)
-        X = data.draw(*DEFAULT_SHAPE[quick], dtype)
-        X[-int(timing.DEFAULT_CONTAMINATION * X.shape[0]) :] += BIAS
-        data.forget()  # the next benchmark shall not find it corrupted
-        whole, certified = best_times(partial(timing.default_fit, X), partial(timing.certified_fit, X), repeat=repeat)
-        yield Row(
-            name=f"default fit / its certified part, {timing.shape(X)} {dtype}",
-            value=whole / certified,
-            unit="×",
-            bar=None if quick else DEFAULT_BAR,
-            detail=timing.against(whole, certified),
-        )
-
-
 # The paper's fit against ``np.median(X, axis=0)``, and against two threads that only read ``X``.
 
 READ_SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
