@@ -39,7 +39,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
     from sparsemean._kernels import gpu, gpu_columns
-    from sparsemean._stats import nulls
+    from sparsemean._stats import device_search, nulls
 
     from emulated import Emulated
 
@@ -50,7 +50,8 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for module in (gpu, gpu_columns):
         module._kernel.cache_clear()
         module._module.cache_clear()
-    nulls._table_on.cache_clear()
+    for kept in (nulls._table_on, device_search._frame, device_search._asked_there, device_search._steps_there):
+        kept.cache_clear()
 
 
 class Claims:

@@ -18,6 +18,7 @@ from sparsemean._fit.one_sample import prepare
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.families import FamilyMember
+from sparsemean._stats.selection import shares
 from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import Evidence, FloatArray, IntArray, Plan, Selection
@@ -239,7 +240,7 @@ def _certified(
         p_adjusted=selection.p_adjusted,
         q_values=selection.q_values,
         radius=radius_of(evidence, selection, plan),
-        max_contamination=namespace(slack).where(slack < 0, np.nan, slack / plan.n_units),
+        max_contamination=shares(slack, plan.n_units),
         beta=beta,
         bucket_size=bucket_size,
         feature_names=data.table.feature_names,

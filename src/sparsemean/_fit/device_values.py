@@ -29,7 +29,8 @@ def lies_there(data: FitData) -> bool:
 def values_there(data: FitData, features: IntArray, best: IntArray, *, error: float) -> FloatArray | None:
     """Return value, both ends of the interval, and whether zeros are too many for these, of some features: four rows.
 
-    They are what `inference._support_values` makes of bucket means, bit for bit. None where that is not done here: by
+    They are what `inference._support_values` makes of bucket means, bit for bit where the finest buckets have one row or
+    two: of more, sums are taken row by row here, as the specification has it. None where that is not done here: by
     ranks, of walks that end early, and where the data do not lie on a device as they are counted.
     """
     plan = data.plan

@@ -11,7 +11,7 @@ from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
 from sparsemean._fit.device_values import values_there
 from sparsemean._stats import intervals, path
-from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_host, take
+from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.rank_evidence import RankTest
@@ -63,7 +63,8 @@ def decide(plan: Plan, evidence: Evidence | SignedRankEvidence, known: Selection
     if isinstance(evidence, SignedRankEvidence):
         return select_by_ranks(evidence, known=None if known is None else known.last_slack, **options)
     chosen = select(evidence, n_rows=plan.n_units, **options)
-    return replace(chosen, best=chosen.best % len(plan.bucket_sizes))  # of both sides of a smallest effect
+    both_sides = len(evidence.nulls) > len(plan.bucket_sizes)  # of a smallest effect
+    return replace(chosen, best=chosen.best % len(plan.bucket_sizes)) if both_sides else chosen
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -122,16 +123,19 @@ def best_beta(plan: Plan, counts: Counts | RankTest | FloatArray, selection: Sel
     """Return β₀ of every feature at its best size, and that size; Cliff's delta or β itself, and 1, without buckets."""
     if isinstance(counts, (RankTest, np.ndarray)):
         return counts.delta if isinstance(counts, RankTest) else counts, np.ones(plan.n_features, dtype=np.intp)
-    xp, sizes, best = namespace(counts.positive), plan.bucket_sizes, selection.best
+    sizes, best = plan.bucket_sizes, selection.best
+    if on_device(best):
+        from sparsemean._kernels import gpu
+
+        return gpu.betas(counts, sizes, best)
     net, buckets = counts.positive[0].astype(np.int64) - counts.negative[0], counts.buckets(0)
-    beta = net / (max(buckets, 1) if isinstance(buckets, int) else xp.maximum(buckets, 1))
-    at = xp.flatnonzero(best)
-    if at.size:
+    beta = net / np.maximum(buckets, 1)
+    if (at := np.flatnonzero(best)).size:
         size = best[at]
         net = counts.positive[size, at].astype(np.int64) - counts.negative[size, at]
-        everywhere = xp.asarray(np.array(counts.n_buckets)) if counts.present is None else counts.present
-        beta[at] = net / xp.maximum(everywhere[size] if everywhere.ndim == 1 else everywhere[size, at], 1)
-    return beta, xp.asarray(np.array(sizes, dtype=np.intp))[best]
+        everywhere = np.array(counts.n_buckets)[size] if counts.present is None else counts.present[size, at]
+        beta[at] = net / np.maximum(everywhere, 1)
+    return beta, np.array(sizes, dtype=np.intp)[best]
 
 
 def _paper_support(data: FitData, counts: Counts, selection: Selection) -> tuple[Selection, IntArray]:

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -261,9 +262,14 @@ def build_estimate(
     )
 
 
+@lru_cache(maxsize=1)
+def _options_of_plans() -> frozenset[str]:
+    return frozenset(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
+
+
 def _check_known(options: dict[str, Any]) -> None:
     """Refuse an option that no part of a fit has."""
-    known = set(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
+    known = _options_of_plans()
     if unknown := sorted(set(options) - known):
         named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device", "scale"}
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))

@@ -6,6 +6,7 @@
 #define NO_END 1073741824
 #define TOGETHER 256
 #define NEAR 8192
+#define MOST_SIZES 14  // seven sizes of buckets, of both sides of a smallest effect
 
 // The larger number of signs, or that of one side (1 positive, −1 negative), how many there are, and which numbers occur.
 extern "C" __global__ void majorities(
@@ -23,29 +24,46 @@ extern "C" __global__ void majorities(
 }
 
 // How many bad rows a feature has room for in one era: the most that any statistic leaves of what is asked of it.
-__device__ inline int room_of(
-    const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* asked,
-    int numbers, long long i) {
+// ``asked`` is that of the era; ``mine`` and ``which`` are a feature's statistics and which of the numbers it has.
+template <int SIZES>
+__device__ inline int room_of(const int* mine, const int* which, int sizes, const int* asked, int numbers) {
   int most = -NO_END;
-  for (int s = 0; s < sizes; ++s) {
-    const int room = statistic[s * d + i] - asked[s * numbers + index[s * width + nonzero[s * d + i]]];
+#pragma unroll
+  for (int s = 0; s < SIZES; ++s) {
+    if (s >= sizes) break;
+    const int room = mine[s] - asked[s * numbers + which[s]];
     most = room > most ? room : most;
   }
   return most;
 }
 
-// List the features that have room for a slack, in its era and up to the ends of all eras before, in any order.
+// List the features that have room for a slack, in its era and up to the ends of all eras before, in any order. Of the
+// first of them ``rows`` has all that is known: which feature it is, its statistics, its numbers of signs.
 extern "C" __global__ void reach(
     const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* asked,
-    int numbers, int eras, const int* lasts, int slack, int* many, int* list) {
+    int numbers, int eras, const int* lasts, int slack, int* many, int* list, int* rows, int most_rows) {
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
+    int mine[MOST_SIZES], which[MOST_SIZES];
+    for (int s = 0; s < MOST_SIZES; ++s) {
+      if (s >= sizes) break;
+      mine[s] = statistic[s * d + i];
+      which[s] = index[s * width + nonzero[s * d + i]];
+    }
     bool reached = true;
     for (int e = 0; reached && e < eras && (e == 0 || slack > lasts[e - 1]); ++e) {
       const int wanted = slack < lasts[e] ? slack : lasts[e];
-      const int* of_era = asked + (size_t)e * sizes * numbers;
-      reached = room_of(statistic, nonzero, d, sizes, width, index, of_era, numbers, i) >= wanted;
+      reached = room_of<MOST_SIZES>(mine, which, sizes, asked + (size_t)e * sizes * numbers, numbers) >= wanted;
     }
-    if (reached) list[atomicAdd(many, 1)] = (int)i;
+    if (!reached) continue;
+    const int at = atomicAdd(many, 1);
+    list[at] = (int)i;
+    if (at >= most_rows) continue;
+    int* row = rows + (size_t)at * (1 + 2 * sizes);
+    row[0] = (int)i;
+    for (int s = 0; s < sizes; ++s) {
+      row[1 + s] = statistic[s * d + i];
+      row[1 + sizes + s] = nonzero[s * d + i];
+    }
   }
 }
 
@@ -60,39 +78,77 @@ struct Search {  // where a search for slacks stands
 
 // Raise each feature's slack to the largest, up to a highest one, that it has room for. The block that comes last counts
 // how many features have each slack or a larger one and finds the next step: that of the largest slack that this many
-// rejected features do not settle. So looks follow each other without the host.
+// rejected features do not settle. So looks follow each other without the host. The first one begins with step ``start``
+// and slack ``top``, the others, which have a negative ``start``, where the one before them ended.
+//
+// What a thread asks memory for, for several features, is on its way at once; few features change their slack.
+template <int SIZES, int AHEAD>
+__device__ inline void raise(
+    const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* now,
+    int numbers, int eras, const int* lasts, int low, int high, int* slack, int* counters) {
+  const long long apart = (long long)gridDim.x * TOGETHER;
+  for (long long first = (long long)blockIdx.x * TOGETHER + threadIdx.x; first < d; first += AHEAD * apart) {
+    int mine[AHEAD][SIZES], which[AHEAD][SIZES], old[AHEAD];
+#pragma unroll
+    for (int k = 0; k < AHEAD; ++k) {
+      const long long i = first + k * apart;
+      if (i >= d) break;
+      old[k] = slack[i];
+#pragma unroll
+      for (int s = 0; s < SIZES; ++s) {
+        if (s >= sizes) break;
+        mine[k][s] = statistic[s * d + i];
+        which[k][s] = nonzero[s * d + i];
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < AHEAD; ++k) {
+      const long long i = first + k * apart;
+      if (i >= d) break;
+      int most = old[k];
+      if (most < high) {
+#pragma unroll
+        for (int s = 0; s < SIZES; ++s) {
+          if (s >= sizes) break;
+          which[k][s] = index[s * width + which[k][s]];
+        }
+        for (int e = 0; e < eras; ++e) {
+          const int room = room_of<SIZES>(mine[k], which[k], sizes, now + (size_t)e * sizes * numbers, numbers);
+          int cut = room < high ? room : high;
+          cut = cut < lasts[e] ? cut : lasts[e];
+          if (e > 0 && cut <= lasts[e - 1]) break;
+          most = cut > most ? cut : most;
+          if (room < lasts[e]) break;
+        }
+        if (most > old[k]) slack[i] = most;
+      }
+      atomicAdd(counters + (most - low), 1);
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(TOGETHER) look(
     const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* asked,
-    int numbers, int eras, const int* lasts, int steps, const int* settled, int low, int bins, int* slack,
-    int* features, Search* search) {
+    int numbers, int eras, const int* lasts, int steps, const int* settled, int low, int bins, int start, int top,
+    int* slack, int* features, Search* search) {
   __shared__ int own[NEAR];
   __shared__ int sums[TOGETHER];
   __shared__ int before;
-  if (search->done) return;
-  const int me = threadIdx.x, step = search->step, high = search->high;
+  const bool begins = start >= 0;
+  if (!begins && search->done) return;
+  const int me = threadIdx.x, step = begins ? start : search->step, high = begins ? top : search->high;
   const bool near = bins <= NEAR;
   if (near)
     for (int b = me; b < bins; b += TOGETHER) own[b] = 0;
   __syncthreads();
 
   const int* now = asked + (size_t)step * eras * sizes * numbers;
-  for (long long i = (long long)blockIdx.x * TOGETHER + me; i < d; i += (long long)gridDim.x * TOGETHER) {
-    int most = slack[i];
-    if (most < high) {
-      const int old = most;
-      for (int e = 0; e < eras; ++e) {
-        const int* of_era = now + (size_t)e * sizes * numbers;
-        const int room = room_of(statistic, nonzero, d, sizes, width, index, of_era, numbers, i);
-        int cut = room < high ? room : high;
-        cut = cut < lasts[e] ? cut : lasts[e];
-        if (e > 0 && cut <= lasts[e - 1]) break;
-        most = cut > most ? cut : most;
-        if (room < lasts[e]) break;
-      }
-      if (most > old) slack[i] = most;
-    }
-    atomicAdd((near ? own : features) + (most - low), 1);
-  }
+  int* counters = near ? own : features;
+  if (sizes <= 3)
+    raise<3, 4>(statistic, nonzero, d, sizes, width, index, now, numbers, eras, lasts, low, high, slack, counters);
+  else
+    raise<MOST_SIZES, 1>(
+        statistic, nonzero, d, sizes, width, index, now, numbers, eras, lasts, low, high, slack, counters);
   __syncthreads();
   if (near)
     for (int b = me; b < bins; b += TOGETHER)
@@ -152,5 +208,33 @@ extern "C" __global__ void put(
     const long long at = (long long)rows[(columns + 1) * many + k];
     for (int c = 0; c < columns; ++c) values[c * d + at] = rows[c * many + k];
     sizes[at] = (long long)rows[columns * many + k];
+  }
+}
+
+// β₀ = (N₊ − N₋)/J at the best size of each feature, and that size; ``present`` has J where it is not the same for all.
+extern "C" __global__ void betas(
+    const int* positive, const int* negative, const int* present, long long d, int sizes, const long long* of_sizes,
+    const long long* best, double* beta, long long* size) {
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
+    const long long at = best[i] * d + i, buckets = present ? present[at] : of_sizes[best[i]];
+    beta[i] = (double)(positive[at] - negative[at]) / (double)(buckets > 1 ? buckets : 1);
+    size[i] = of_sizes[sizes + best[i]];
+  }
+}
+
+// How many rows a feature is from the other side, which it is on up to its slack: ``beyond`` has it from ``end`` on.
+extern "C" __global__ void distances(
+    const long long* slack, const long long* beyond, long long end, long long bad_rows, long long d, long long* radius) {
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
+    const long long last = beyond && slack[i] >= end ? beyond[i] : slack[i];
+    radius[i] = last >= bad_rows ? last - bad_rows + 1 : bad_rows - last;
+  }
+}
+
+// Slacks as shares of all rows; NaN, by its bits, where there is none.
+extern "C" __global__ void shares(const long long* slack, long long d, long long rows, double* share) {
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
+    if (slack[i] < 0) ((long long*)share)[i] = 0x7ff8000000000000LL;
+    else share[i] = (double)slack[i] / (double)rows;
   }
 }

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError
-from sparsemean._util.records import Counts, IntArray, Partition
+from sparsemean._util.records import CountArray, Counts, IntArray, Partition
 from sparsemean.errors import require
 
 KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
@@ -166,16 +165,23 @@ def source() -> str:
 DECIDE_THREADS = 256
 MOST_BLOCKS = 528
 """Groups of threads that share all features: four for each processor of the largest card, all there at once."""
-AT_ONCE = 16
-"""Looks that are queued before the host asks whether one more is needed."""
+FIRST_LOOKS = 16
+"""Looks that are queued at first, while the host has other things to do."""
+MORE_LOOKS = 8
+"""Looks that are queued then before the host asks whether one more is needed: one that is not takes little."""
+ROWS_TO_HOST = 4096
+"""Features that come to the host in one copy, with how many there are."""
 SEARCH = ("step", "high", "rejected", "done", "looks", "blocks")
 """The numbers that say where a search stands, as in decide.cu."""
 
 
 def _decide(name: str, d: int, *arguments: Any) -> None:
     """Launch a kernel for ``d`` features."""
-    blocks = min(-(-d // DECIDE_THREADS), MOST_BLOCKS)
-    _kernel(name, cupy().cuda.runtime.getDevice())((blocks,), (DECIDE_THREADS,), arguments)
+    _kernel(name, cupy().cuda.runtime.getDevice())((_blocks(d),), (DECIDE_THREADS,), arguments)
+
+
+def _blocks(d: int) -> int:
+    return min(-(-d // DECIDE_THREADS), MOST_BLOCKS)
 
 
 def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[Any, Any, list[IntArray]]:
@@ -195,67 +201,84 @@ def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[
 
 
 class Asked(NamedTuple):
-    """What sign tests ask for, step by step as the error grows."""
+    """What sign tests ask for, step by step as the error grows; both lie on the device."""
 
-    majorities: IntArray
+    majorities: Any
     """(steps, eras, sizes, numbers of signs that occur): the least one."""
-    settled: IntArray
+    settled: Any
     """The most rejections for which no more than a step's is needed; that of the last step that there is: all."""
+
+
+def constants(numbers: IntArray) -> Any:
+    """Copy whole numbers to the device, for any queue there."""
+    xp = cupy()
+    there = xp.asarray(numbers.astype(np.int32))
+    xp.cuda.get_current_stream().synchronize()
+    return there
 
 
 class Slacks:
     """Statistics and numbers of signs on the device, (sizes, features) both, and a slack of each feature.
 
-    Slacks begin at ``low`` and are raised to ``high`` at most. ``numbers`` are those of signs that occur at each size.
+    ``index``, (sizes, numbers of signs), numbers those that occur at each size, and ``lasts`` are the ends of eras.
+    Slacks begin at ``low`` and are raised to ``high`` at most.
     """
 
-    def __init__(
-        self, statistic: Any, nonzero: Any, numbers: list[IntArray], *, lasts: Sequence[int], low: int, high: int
-    ) -> None:
+    def __init__(self, statistic: Any, nonzero: Any, index: Any, lasts: Any, *, low: int, high: int) -> None:
         xp = cupy()
-        self.low, self.lasts = low, lasts
-        (sizes, self.d), width = statistic.shape, 1 + max(int(each[-1]) for each in numbers)
-        index = np.zeros((sizes, width), dtype=np.int32)
-        for row, each in zip(index, numbers, strict=True):
-            row[each] = np.arange(each.size)
-        self.index = xp.asarray(index)
-        self.features = statistic, nonzero, np.int64(self.d), np.int32(sizes), np.int32(width), self.index
+        self.low, self.lasts, self.statistic = low, lasts, statistic
+        self.sizes, self.d = statistic.shape
+        width = index.shape[1]
+        self.features = statistic, nonzero, np.int64(self.d), np.int32(self.sizes), np.int32(width), index
         self.slack = xp.full(self.d, low, dtype=np.int32)
-        self.counters = xp.zeros(high - low + 1, dtype=np.int32)
+        self.bins = high - low + 1
+        self.counters = xp.zeros(self.bins + len(SEARCH), dtype=np.int32)
+        self.look: Any = None
 
-    def reaching(self, asked: IntArray, slack: int) -> Any:
-        """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off."""
-        xp = cupy()
-        listed = xp.zeros(self.d + 1, dtype=np.int32)
-        there = xp.asarray(np.append(asked.ravel(), self.lasts).astype(np.int32))
-        _decide(
-            "reach", self.d, *self.features, there, np.int32(asked.shape[-1]), np.int32(len(self.lasts)),
-            there[asked.size :], np.int32(slack), listed, listed[1:],
-        )  # fmt: skip
-        return listed[1 : 1 + int(listed[0])]
+    def reaching(self, asked: Any, slack: int, most_rows: int) -> tuple[Any, CountArray | None]:
+        """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off.
 
-    def raise_all(self, asked: Asked, *, high: int, rejected: int) -> dict[str, int]:
-        """Raise slacks, up to ``high``, look by look; return where the search stands when it can go no further.
-
-        It begins with the step that settles ``rejected`` features.
+        If there are no more than ``most_rows`` they come to the host, with a row for each: the feature, its statistics
+        and its numbers of signs.
         """
-        xp, steps = cupy(), asked.settled.size
-        start = int(np.searchsorted(asked.settled, rejected))
-        tables = (asked.majorities, self.lasts, asked.settled, (start, high, rejected, 0, 0, 0))
-        ends = np.cumsum([np.size(part) for part in tables])
-        there = xp.asarray(np.concatenate([np.ravel(part) for part in tables]).astype(np.int32))
-        lasts, settled, search = (there[first:last] for first, last in pairwise(ends))
-        arguments = (
-            *self.features, there, np.int32(asked.majorities.shape[-1]), np.int32(len(self.lasts)), lasts,
-            np.int32(steps), settled, np.int32(self.low), np.int32(self.counters.size), self.slack, self.counters,
-            search,
+        xp, width = cupy(), 1 + 2 * self.sizes
+        most_rows = min(most_rows, self.d, ROWS_TO_HOST)
+        listed, found = xp.empty(self.d, dtype=np.int32), xp.empty(1 + most_rows * width, dtype=np.int32)
+        found[:1] = 0
+        _decide(
+            "reach", self.d, *self.features, asked, np.int32(asked.shape[-1]), np.int32(self.lasts.size), self.lasts,
+            np.int32(slack), found, listed, found[1:], np.int32(most_rows),
         )  # fmt: skip
-        while True:
-            for _ in range(min(AT_ONCE, steps)):
-                _decide("look", self.d, *arguments)
-            stands = dict(zip(SEARCH, search.get().tolist(), strict=True))
-            if stands["done"]:
-                return stands
+        here = found.get()
+        many = int(here[0])
+        if many > most_rows:
+            return listed[:many], None
+        rows = here[1 : 1 + many * width].reshape(many, width)
+        return rows[:, 0].astype(np.intp), rows
+
+    def begin(self, asked: Asked, *, start: int, high: int) -> None:
+        """Raise slacks, up to ``high``, look by look, beginning with step ``start``: the first looks are queued."""
+        blocks, kernel = _blocks(self.d), _kernel("look", cupy().cuda.runtime.getDevice())
+        arguments = (
+            *self.features, asked.majorities, np.int32(asked.majorities.shape[-1]), np.int32(self.lasts.size),
+            self.lasts, np.int32(asked.settled.size), asked.settled, np.int32(self.low), np.int32(self.bins),
+        )  # fmt: skip
+        where = self.slack, self.counters, self.counters[self.bins :]
+
+        def look(step: int = -1) -> None:
+            kernel((blocks,), (DECIDE_THREADS,), (*arguments, np.int32(step), np.int32(high), *where))
+
+        self.look = look
+        look(start)
+        for _ in range(min(FIRST_LOOKS, asked.settled.size) - 1):
+            look()
+
+    def end(self) -> dict[str, int]:
+        """Return where the search stands when it can go no further."""
+        while not (stands := dict(zip(SEARCH, self.counters[self.bins :].get().tolist(), strict=True)))["done"]:
+            for _ in range(MORE_LOOKS):
+                self.look()
+        return stands
 
 
 def put(values: Any, sizes: Any, features: Any, numbers: Any, best: Any) -> None:
@@ -265,6 +288,33 @@ def put(values: Any, sizes: Any, features: Any, numbers: Any, best: Any) -> None
     many = rows.shape[1]
     if many:
         _decide("put", many, cupy().asarray(rows), np.int64(many), np.int32(columns), np.int64(d), values, sizes)
+
+
+def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
+    """Return β₀ of every feature at its ``best`` size, and that size."""
+    xp, d = cupy(), best.size
+    beta, size = xp.empty(d), xp.empty(d, dtype=np.intp)
+    of_sizes = xp.asarray(np.array((*counts.n_buckets, *sizes), dtype=np.int64))
+    _decide(
+        "betas", d, counts.positive, counts.negative, _pointer(counts.present), np.int64(d), np.int32(len(sizes)),
+        of_sizes, best, beta, size,
+    )  # fmt: skip
+    return beta, size
+
+
+def distances(slack: Any, bad_rows: int, beyond: Any = None, end: int = 0) -> Any:
+    """Return how many rows features are from the other side, given their last slacks, those ``beyond`` from ``end``."""
+    radius = cupy().empty(slack.size, dtype=np.intp)
+    numbers = np.int64(end), np.int64(bad_rows), np.int64(slack.size)
+    _decide("distances", slack.size, slack, _pointer(beyond), *numbers, radius)
+    return radius
+
+
+def shares(slack: Any, rows: int) -> Any:
+    """Return slacks as shares of all ``rows``; NaN where they are negative."""
+    share = cupy().empty(slack.size)
+    _decide("shares", slack.size, slack, np.int64(slack.size), np.int64(rows), share)
+    return share
 
 
 @lru_cache(maxsize=64)

@@ -133,9 +133,9 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     rule = rule_of(selection, level, d)
     with_below = on_device(evidence.statistic) and isinstance(rule, Holm)
     looks = _looks(evidence, -n_rows - bad_rows - 1 if with_below else -1, n_rows // 2)
-    alive = looks.reaching(BELOW_ONE, bad_rows)  # p and best of all others are 1 and the first size
-    some = evidence.of(alive)
-    some, alive = on_host((some, alive)) if alive.size <= FEW else (some, alive)
+    alive, some = looks.alive(BELOW_ONE, bad_rows, FEW)  # p and best of all others are 1 and the first size
+    if isinstance(rule, Holm) and not isinstance(looks, SlackSearch):
+        looks.queue(rule.level, n_rows // 2)  # while the host looks at p-values
     p = combined(some, [bad_rows])[:, 0]
     numbers, sizes = (p, *adjust(p, d, by=selection == "fdr_by")), best_size(some, bad_rows)
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
@@ -254,6 +254,10 @@ class SlackSearch:
             before = last
         return namespace(self.evidence.statistic).flatnonzero(found)  # type: ignore[no-any-return]
 
+    def alive(self, error: float, slack: int, few: int) -> tuple[IntArray, Evidence]:
+        """Return the same with the evidence of these features."""
+        return few_here(self.evidence, self.reaching(error, slack), few)
+
     def raise_to(self, error: float, high: int) -> float:
         """Raise slacks to the largest, up to ``high``, at which p is ``error`` or less.
 
@@ -287,6 +291,12 @@ class SlackSearch:
         xp = namespace(self.slack)
         slack = int(xp.partition(self.slack, self.slack.size - 1 - than)[-1 - than])
         return slack, int(xp.count_nonzero(self.slack >= slack))
+
+
+def few_here(evidence: Evidence, features: IntArray, few: int) -> tuple[IntArray, Evidence]:
+    """Return some features and their evidence, on the host if they are few."""
+    some = features, evidence.of(features)
+    return on_host(some) if features.size <= few else some
 
 
 def fewer_than(error: float, level: float, d: int) -> int:
@@ -361,7 +371,10 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
     xp, slack, looks = namespace(chosen.last_slack), chosen.last_slack, evidence.looks()
     if len(looks) > 1:
         places = next(places for last, places in looks if bad_rows <= last)
-        stay = replace(evidence, eras=(Era(NO_END, places),))
+        stay, end = replace(evidence, eras=(Era(NO_END, places),)), looks[0].last
+        if chosen.below is not None and bad_rows <= end:  # the same p-values up to there: only what is left is searched
+            beyond = max_bad_rows(stay, rule, low=end + 1, high=n_rows // 2)
+            return _distances(chosen.below, bad_rows, beyond, end)
         slack = max_bad_rows(stay, rule, low=-n_rows - bad_rows, high=n_rows // 2)
         selected = chosen.last_slack >= bad_rows
         if len(places) < len(looks[0].places):
@@ -374,7 +387,26 @@ def radius(evidence: Evidence, chosen: Selection, rule: Rule, *, bad_rows: int, 
     elif (never := xp.flatnonzero(slack < 0)).size:
         below = max_bad_rows(evidence, rule, low=-n_rows - bad_rows, high=-1, features=never)
         slack = xp.where(slack < 0, below, slack)
-    return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
+    return _distances(slack, bad_rows)
+
+
+def _distances(slack: IntArray, bad_rows: int, beyond: IntArray | None = None, end: int = 0) -> IntArray:
+    """Return how many rows a feature is from the other side: it is selected up to ``slack``, ``beyond`` from an end."""
+    if on_device(slack):
+        from sparsemean._kernels import gpu
+
+        return gpu.distances(slack, bad_rows, beyond, end)  # type: ignore[no-any-return]
+    slack = slack if beyond is None else np.where(slack >= end, beyond, slack)
+    return np.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)
+
+
+def shares(slack: IntArray, n_rows: int) -> FloatArray:
+    """Return the last slacks as shares of all rows; NaN for a feature that is never selected."""
+    if on_device(slack):
+        from sparsemean._kernels import gpu
+
+        return gpu.shares(slack, n_rows)  # type: ignore[no-any-return]
+    return np.where(slack < 0, np.nan, slack / n_rows)
 
 
 def by_paper(chosen: Selection, mu: FloatArray, *, alpha: float, min_selected: int) -> Selection:

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["count", "influence_sums", "map_means", "rank_counts"]
 CONVERTED_BYTES = 256_000_000
 """Of an array that does not lie by rows, or is of a kind that is not counted as it is, so much is converted at once."""
-SENT_BYTES = 64_000_000
-"""Bytes that are sent at once, where the device has room for that."""
+SENT_BYTES = 32_000_000
+"""Bytes that are sent at once, where the device has room for that: larger pieces do not stay near the processor."""
+MOST_THREADS = 16
+"""Threads that fill pieces, where the host has so many processors and is not told otherwise."""
 SLOTS = 3
 """Pieces on their way at least: one is filled, one is copied, one is counted."""
-WAITING = 4
+WAITING = 2
 """Pieces that are copied or counted while every thread fills one."""
 
 
@@ -54,7 +56,8 @@ def count(
         try:
             if isinstance(source, DeviceArray):
                 return _count_resident(source, spec), None if keep is None else source.take(keep)
-            return _count_sent(source, spec, keep, n_threads=count_threads(n_jobs), progress=progress)
+            n_threads = count_threads(n_jobs) if n_jobs is not None else min(count_threads(None), MOST_THREADS)
+            return _count_sent(source, spec, keep, n_threads=n_threads, progress=progress)
         except NotFiniteError:
             place = source.find_non_finite(skip_missing=spec.skip_missing)
             raise table.non_finite_error(place, skip_missing=spec.skip_missing) from None
