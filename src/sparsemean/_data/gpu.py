@@ -58,6 +58,11 @@ class DeviceArray(Source):
         return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
+def counted_there(source: Source) -> DeviceArray | None:
+    """Return a source that is an array on a device, of a kind that is counted as it is; None for any other."""
+    return source if isinstance(source, DeviceArray) and source.kind in gpu.KINDS else None
+
+
 def matches_device(X: Any) -> bool:
     """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU."""
     return _is_torch(X) or _module(type(X)) in ("cupy", "cupyx") or _says_so(X)
