@@ -50,7 +50,8 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for module in (gpu, gpu_columns):
         module._kernel.cache_clear()
         module._module.cache_clear()
-    for kept in (nulls._table_on, device_search._frame, device_search._asked_there, device_search._steps_there):
+    tables = device_search._frame, device_search._asked_there, device_search._steps_there
+    for kept in (*tables, nulls._table_on, gpu._numbers_there):
         kept.cache_clear()
 
 

@@ -37,7 +37,7 @@ extern "C" void launch_%s(int across, int down, int threads, void** a) {
 """
 FREE = "for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) %s"
 TOGETHER = "run_block([&] { %s; })"
-KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\w+\) )?(\w+)\(([^)]*)\)')
+KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\w, ]+\) )?(\w+)\(([^)]*)\)')
 
 
 def launchers(code: str) -> str:

@@ -13,7 +13,7 @@
 #define __device__
 #define __global__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define INFINITE ((double)INFINITY)
 
 struct Dimensions { int x, y; };

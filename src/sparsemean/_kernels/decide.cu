@@ -76,49 +76,53 @@ struct Search {  // where a search for slacks stands
   int blocks;    // that are through with this look
 };
 
-// Raise each feature's slack to the largest, up to a highest one, that it has room for. The block that comes last counts
-// how many features have each slack or a larger one and finds the next step: that of the largest slack that this many
-// rejected features do not settle. So looks follow each other without the host. The first one begins with step ``start``
-// and slack ``top``, the others, which have a negative ``start``, where the one before them ended.
-//
-// What a thread asks memory for, for several features, is on its way at once; few features change their slack.
+struct Signs {  // of all features, and the eras
+  const int *statistic, *nonzero;
+  long long d;
+  int sizes, width;
+  const int* index;
+  int numbers, eras;
+  const int* lasts;
+};
+
+// Raise slacks by what is asked ``now`` and count how many features have each. What a thread asks memory for, of AHEAD
+// features, is on its way at once.
 template <int SIZES, int AHEAD>
-__device__ inline void raise(
-    const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* now,
-    int numbers, int eras, const int* lasts, int low, int high, int* slack, int* counters) {
+__device__ inline void raise(const Signs of, const int* now, int low, int high, int* slack, int* counters) {
   const long long apart = (long long)gridDim.x * TOGETHER;
-  for (long long first = (long long)blockIdx.x * TOGETHER + threadIdx.x; first < d; first += AHEAD * apart) {
+  for (long long first = (long long)blockIdx.x * TOGETHER + threadIdx.x; first < of.d; first += AHEAD * apart) {
     int mine[AHEAD][SIZES], which[AHEAD][SIZES], old[AHEAD];
 #pragma unroll
     for (int k = 0; k < AHEAD; ++k) {
       const long long i = first + k * apart;
-      if (i >= d) break;
+      if (i >= of.d) break;
       old[k] = slack[i];
 #pragma unroll
       for (int s = 0; s < SIZES; ++s) {
-        if (s >= sizes) break;
-        mine[k][s] = statistic[s * d + i];
-        which[k][s] = nonzero[s * d + i];
+        if (s >= of.sizes) break;
+        mine[k][s] = of.statistic[s * of.d + i];
+        which[k][s] = of.nonzero[s * of.d + i];
       }
     }
 #pragma unroll
     for (int k = 0; k < AHEAD; ++k) {
       const long long i = first + k * apart;
-      if (i >= d) break;
+      if (i >= of.d) break;
       int most = old[k];
       if (most < high) {
 #pragma unroll
         for (int s = 0; s < SIZES; ++s) {
-          if (s >= sizes) break;
-          which[k][s] = index[s * width + which[k][s]];
+          if (s >= of.sizes) break;
+          which[k][s] = of.index[s * of.width + which[k][s]];
         }
-        for (int e = 0; e < eras; ++e) {
-          const int room = room_of<SIZES>(mine[k], which[k], sizes, now + (size_t)e * sizes * numbers, numbers);
+        for (int e = 0; e < of.eras; ++e) {
+          const int* of_era = now + (size_t)e * of.sizes * of.numbers;
+          const int room = room_of<SIZES>(mine[k], which[k], of.sizes, of_era, of.numbers);
           int cut = room < high ? room : high;
-          cut = cut < lasts[e] ? cut : lasts[e];
-          if (e > 0 && cut <= lasts[e - 1]) break;
+          cut = cut < of.lasts[e] ? cut : of.lasts[e];
+          if (e > 0 && cut <= of.lasts[e - 1]) break;
           most = cut > most ? cut : most;
-          if (room < lasts[e]) break;
+          if (room < of.lasts[e]) break;
         }
         if (most > old[k]) slack[i] = most;
       }
@@ -127,13 +131,17 @@ __device__ inline void raise(
   }
 }
 
-extern "C" __global__ void __launch_bounds__(TOGETHER) look(
+// Raise each feature's slack to the largest, up to a highest one, that it has room for. The block that comes last counts
+// how many features have each slack or a larger one and finds the next step: that of the largest slack that this many
+// rejected features do not settle. So looks follow each other without the host. The first one begins with step ``start``
+// and slack ``top``, the others, which have a negative ``start``, where the one before them ended.
+extern "C" __global__ void __launch_bounds__(TOGETHER, 4) look(
     const int* statistic, const int* nonzero, long long d, int sizes, int width, const int* index, const int* asked,
     int numbers, int eras, const int* lasts, int steps, const int* settled, int low, int bins, int start, int top,
     int* slack, int* features, Search* search) {
   __shared__ int own[NEAR];
   __shared__ int sums[TOGETHER];
-  __shared__ int before;
+  __shared__ int before, last, rejected, next;
   const bool begins = start >= 0;
   if (!begins && search->done) return;
   const int me = threadIdx.x, step = begins ? start : search->step, high = begins ? top : search->high;
@@ -143,12 +151,10 @@ extern "C" __global__ void __launch_bounds__(TOGETHER) look(
   __syncthreads();
 
   const int* now = asked + (size_t)step * eras * sizes * numbers;
-  int* counters = near ? own : features;
-  if (sizes <= 3)
-    raise<3, 4>(statistic, nonzero, d, sizes, width, index, now, numbers, eras, lasts, low, high, slack, counters);
-  else
-    raise<MOST_SIZES, 1>(
-        statistic, nonzero, d, sizes, width, index, now, numbers, eras, lasts, low, high, slack, counters);
+  const Signs of = {statistic, nonzero, d, sizes, width, index, numbers, eras, lasts};
+  if (near && sizes <= 3) raise<3, 4>(of, now, low, high, slack, own);  // adding to memory that is known to be near
+  else if (near) raise<MOST_SIZES, 1>(of, now, low, high, slack, own);
+  else raise<MOST_SIZES, 1>(of, now, low, high, slack, features);
   __syncthreads();
   if (near)
     for (int b = me; b < bins; b += TOGETHER)
@@ -168,6 +174,7 @@ extern "C" __global__ void __launch_bounds__(TOGETHER) look(
   int sum = 0;
   for (int k = first; k < end; ++k) sum += near ? own[bins - 1 - k] : counted[bins - 1 - k];
   sums[me] = sum;
+  if (me == 0) last = -1, next = steps;
   __syncthreads();
   for (int apart = 1; apart < TOGETHER; apart *= 2) {
     const int other = me >= apart ? sums[me - apart] : 0;
@@ -179,26 +186,23 @@ extern "C" __global__ void __launch_bounds__(TOGETHER) look(
   int at_least = sums[me] - sum;
   for (int k = first; k < end && at_least <= most; ++k) {
     at_least += near ? own[bins - 1 - k] : counted[bins - 1 - k];
-    if (at_least <= most) continue;
-    const int last = bins - 1 - k;
-    int next = step + 1, beyond = steps;
-    while (next < beyond) {
-      const int middle = (next + beyond) / 2;
-      if (settled[middle] >= at_least) beyond = middle;
-      else next = middle + 1;
-    }
-    search->high = low + last;
-    search->rejected = at_least;
-    search->done = last == 0 || at_least == d ? 1 : next == steps ? 2 : 0;
-    search->step = next;
+    if (at_least > most) last = bins - 1 - k, rejected = at_least;  // one thread at most comes here
   }
   __syncthreads();
   for (int b = me; b < bins; b += TOGETHER) features[b] = 0;
-  if (me == 0) {
-    if (most >= d) search->done = 1;
-    search->looks += 1;
-    search->blocks = 0;
+  if (last >= 0)
+    for (int t = step + 1 + me; t < steps; t += TOGETHER)
+      if (settled[t] >= rejected && (t == step + 1 || settled[t - 1] < rejected)) next = t;
+  __syncthreads();
+  if (me > 0) return;
+  if (last >= 0) {
+    search->high = low + last;
+    search->rejected = rejected;
+    search->step = next;
   }
+  search->done = last <= 0 || rejected == d || most >= d ? 1 : next == steps ? 2 : 0;
+  search->looks += 1;
+  search->blocks = 0;
 }
 
 // Put numbers of a few features in their places: ``columns`` doubles each, then a size, then which feature it is.
@@ -213,7 +217,7 @@ extern "C" __global__ void put(
 
 // β₀ = (N₊ − N₋)/J at the best size of each feature, and that size; ``present`` has J where it is not the same for all.
 extern "C" __global__ void betas(
-    const int* positive, const int* negative, const int* present, long long d, int sizes, const long long* of_sizes,
+    const int* positive, const int* negative, const int* present, long long d, int sizes, const int* of_sizes,
     const long long* best, double* beta, long long* size) {
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
     const long long at = best[i] * d + i, buckets = present ? present[at] : of_sizes[best[i]];

@@ -166,9 +166,9 @@ DECIDE_THREADS = 256
 MOST_BLOCKS = 528
 """Groups of threads that share all features: four for each processor of the largest card, all there at once."""
 FIRST_LOOKS = 16
-"""Looks that are queued at first, while the host has other things to do."""
+"""Looks that are queued where the host has other things to do meanwhile."""
 MORE_LOOKS = 8
-"""Looks that are queued then before the host asks whether one more is needed: one that is not takes little."""
+"""Looks that are queued before the host asks whether one more is needed: one that is not takes little."""
 ROWS_TO_HOST = 4096
 """Features that come to the host in one copy, with how many there are."""
 SEARCH = ("step", "high", "rejected", "done", "looks", "blocks")
@@ -243,8 +243,7 @@ class Slacks:
         """
         xp, width = cupy(), 1 + 2 * self.sizes
         most_rows = min(most_rows, self.d, ROWS_TO_HOST)
-        listed, found = xp.empty(self.d, dtype=np.int32), xp.empty(1 + most_rows * width, dtype=np.int32)
-        found[:1] = 0
+        listed, found = xp.empty(self.d, dtype=np.int32), xp.zeros(1 + most_rows * width, dtype=np.int32)
         _decide(
             "reach", self.d, *self.features, asked, np.int32(asked.shape[-1]), np.int32(self.lasts.size), self.lasts,
             np.int32(slack), found, listed, found[1:], np.int32(most_rows),
@@ -256,7 +255,7 @@ class Slacks:
         rows = here[1 : 1 + many * width].reshape(many, width)
         return rows[:, 0].astype(np.intp), rows
 
-    def begin(self, asked: Asked, *, start: int, high: int) -> None:
+    def begin(self, asked: Asked, *, start: int, high: int, looks: int) -> None:
         """Raise slacks, up to ``high``, look by look, beginning with step ``start``: the first looks are queued."""
         blocks, kernel = _blocks(self.d), _kernel("look", cupy().cuda.runtime.getDevice())
         arguments = (
@@ -270,7 +269,7 @@ class Slacks:
 
         self.look = look
         look(start)
-        for _ in range(min(FIRST_LOOKS, asked.settled.size) - 1):
+        for _ in range(min(looks, asked.settled.size) - 1):
             look()
 
     def end(self) -> dict[str, int]:
@@ -294,12 +293,17 @@ def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
     """Return β₀ of every feature at its ``best`` size, and that size."""
     xp, d = cupy(), best.size
     beta, size = xp.empty(d), xp.empty(d, dtype=np.intp)
-    of_sizes = xp.asarray(np.array((*counts.n_buckets, *sizes), dtype=np.int64))
+    of_sizes = _numbers_there((*counts.n_buckets, *sizes), xp.cuda.runtime.getDevice())
     _decide(
         "betas", d, counts.positive, counts.negative, _pointer(counts.present), np.int64(d), np.int32(len(sizes)),
         of_sizes, best, beta, size,
     )  # fmt: skip
     return beta, size
+
+
+@lru_cache(maxsize=16)
+def _numbers_there(numbers: tuple[int, ...], device: int) -> Any:  # noqa: ARG001
+    return constants(np.array(numbers))
 
 
 def distances(slack: Any, bad_rows: int, beyond: Any = None, end: int = 0) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean._kernels import gpu
 from sparsemean._kernels.gpu import Asked, Slacks, constants
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.arrays import place as device_of
@@ -43,14 +44,14 @@ class DeviceSlackSearch:
         ends = [(each[0], null.most) for each, null in zip(self.numbers, self.nulls, strict=True)]
         return features, replace(self.evidence, statistic=statistic, nulls=tuple(map(SignTestNull, nonzero, ends)))
 
-    def queue(self, level: float, high: int, rejected: int = 0) -> None:
-        """Queue the search for slacks up to ``high``, where so many features are ``rejected``."""
-        d = self.evidence.n_features
+    def queue(self, level: float, high: int, rejected: int = 0, *, busy: bool = False) -> None:
+        """Queue a search for slacks up to ``high`` from so many ``rejected`` on; more looks if the host is ``busy``."""
+        d, looks = self.evidence.n_features, gpu.FIRST_LOOKS if busy else gpu.MORE_LOOKS
         if max(map(len, self.numbers)) <= FEW:
             settled, steps = _steps_there(self.numbers, self.looks, level, d, self.device)
         else:
             settled, steps = self._one_step(level, rejected)
-        self.there.begin(steps, start=int(np.searchsorted(settled, rejected)), high=high)
+        self.there.begin(steps, start=int(np.searchsorted(settled, rejected)), high=high, looks=looks)
         self.queued = True
 
     def step_down(self, level: float, high: int, sure: int = 0) -> Any:

@@ -135,7 +135,7 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     looks = _looks(evidence, -n_rows - bad_rows - 1 if with_below else -1, n_rows // 2)
     alive, some = looks.alive(BELOW_ONE, bad_rows, FEW)  # p and best of all others are 1 and the first size
     if isinstance(rule, Holm) and not isinstance(looks, SlackSearch):
-        looks.queue(rule.level, n_rows // 2)  # while the host looks at p-values
+        looks.queue(rule.level, n_rows // 2, busy=True)  # with p-values
     p = combined(some, [bad_rows])[:, 0]
     numbers, sizes = (p, *adjust(p, d, by=selection == "fdr_by")), best_size(some, bad_rows)
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
