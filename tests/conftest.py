@@ -38,7 +38,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
-    from sparsemean._kernels import gpu, gpu_columns
+    from sparsemean._kernels import gpu, gpu_blocks, gpu_columns
     from sparsemean._stats import device_search, nulls
 
     from emulated import Emulated
@@ -51,7 +51,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         module._kernel.cache_clear()
         module._module.cache_clear()
     tables = device_search._frame, device_search._asked_there, device_search._steps_there
-    for kept in (*tables, nulls._table_on, gpu._numbers_there):
+    for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel):
         kept.cache_clear()
 
 

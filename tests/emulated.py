@@ -1,7 +1,8 @@
 """CuPy as far as this package needs it, without a device: kernels are compiled for the processor.
 
-Threads run one after the other; where a kernel has barriers, each goes on to the next one in its turn. Blocks follow
-each other, so that none may wait for another.
+Where a kernel has no barriers each thread has its own part of shared memory, and running the threads one after the
+other computes what a device does; where it has some, the threads of a block take turns. Blocks follow each other, so
+that none may wait for another.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ extern "C" void launch_%s(int across, int down, int threads, void** a) {
 }
 """
 FREE = "for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) %s"
-TOGETHER = "run_block([&] { %s; })"
+TOGETHER = "together([&] { %s; })"
 KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([\w, ]+\) )?(\w+)\(([^)]*)\)')
 
 

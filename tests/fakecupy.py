@@ -16,7 +16,7 @@ KNOWN = {
     "count_nonzero", "empty",
     "flatnonzero", "floor", "full", "log", "log1p", "exp", "arcsinh", "isinf", "maximum", "minimum", "nonzero", "ones",
     "partition", "searchsorted", "sign", "sort", "stack", "unique", "where", "zeros", "zeros_like", "abs", "copysign",
-    "isnan", "rint",
+    "isnan", "rint", "divide", "dot", "einsum", "isfinite", "sqrt",
 }  # fmt: skip
 """Functions that CuPy has under NumPy's name; extend it by looking them up there."""
 
@@ -81,7 +81,7 @@ class Array:
     def __getattr__(self, name: str) -> Any:
         if name in ("shape", "dtype", "ndim", "size", "strides", "itemsize", "nbytes"):
             return getattr(self.values, name)
-        if name in ("min", "max", "sum", "any", "all", "astype", "reshape", "argmin", "copy", "view"):
+        if name in ("min", "max", "sum", "any", "all", "astype", "reshape", "argmin", "copy", "view", "ravel"):
             return _counted(name, getattr(self.values, name))
         if name == "T":
             return Array(self.values.T)
@@ -116,10 +116,10 @@ def _counted(name: str, function: Any) -> Any:
     return call
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "lshift", "rshift"):
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "lshift", "rshift"):
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
     setattr(Array, f"__r{_name}__", _operator(f"__r{_name}__"))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "iadd", "isub"):
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "iadd", "isub", "imul", "itruediv"):
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in ("bool", "int", "float"):
     setattr(Array, f"__{_name}__", _scalar(f"__{_name}__"))

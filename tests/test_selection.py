@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cache
 from math import comb
@@ -15,7 +15,7 @@ from scipy import stats
 
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
-from sparsemean._stats import families, selection
+from sparsemean._stats import arrays, families, rank_evidence, selection
 from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.nulls import of_signs, sign_test_eras
 from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
@@ -408,6 +408,53 @@ def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: 
         radius[selected(allowed, more)] = more + 1
     radius[~selected(allowed)] = 1
     np.testing.assert_array_equal(families.radius_of_ranks(evidence, found, selection=rule), radius)
+
+
+def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
+    """Few rows and many features, so that many look alike: values without ties, whole numbers, mostly zeros."""
+    rng = np.random.default_rng(seed)
+    labels, strata = np.arange(36) % 2, np.arange(36) // 2 % n_strata
+    X = np.concatenate((rng.standard_normal((36, 60)), rng.integers(-2, 3, (36, 30)), rng.poisson(0.2, (36, 60))), 1)
+    X[:, 10:40] = np.where(rng.random((36, 30)) < np.linspace(0, 0.6, 30), 0.0, X[:, 10:40])
+    X[labels == 1, ::7] += 3
+    if missing:
+        X[rng.random(X.shape) < 0.02] = np.nan
+    tests = ranks.count(as_table(X), labels, [Contrast(1, 0, (18, 18))], strata=strata, missing=missing)
+    return RankEvidence(tuple(tests), (0.05, 0.05), missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("n_strata", "missing", "side", "shares"),
+    [
+        (1, False, 0, (0.0, 0.0)), (1, False, 0, (0.05, 0.05)), (1, True, 1, (0.12, 0.06)), (1, False, 0, (0.3, 0.3)),
+        (3, False, 1, (0.05, 0.05)), (3, True, 0, (0.05, 0.0)),
+    ],
+)  # fmt: skip
+def test_features_that_no_look_tells_apart_are_looked_at_once(
+    n_strata: int, missing: bool, side: int, shares: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = replace(many_ranks(1, n_strata, missing=missing), shares=shares, side=side)
+    expected = families.select_ranks(evidence, selection="fdr_by") if n_strata == 1 else None
+    monkeypatch.setattr(rank_evidence, "A_TASK", 1)
+    few, classes = evidence.by_class()
+    assert missing or few.n_features < evidence.n_features
+    for bads in (evidence.allowed, [(0, 0)]):
+        np.testing.assert_array_equal(few.log_p(bads)[classes], evidence.log_p(bads))
+    if expected is None:
+        return
+    found = families.select_ranks(evidence, selection="fdr_by")
+    for item in fields(found):
+        np.testing.assert_array_equal(getattr(found, item.name), getattr(expected, item.name), err_msg=item.name)
+
+
+@pytest.mark.parametrize("most", [100, 1 << 62])
+@pytest.mark.parametrize("high", [2, 50, 10**9])
+def test_equal_columns_are_one_class(high: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "MOST_KEYS", most)
+    numbers = np.random.default_rng(0).integers(-high, high, (3, 40))[:, np.arange(100) % 40]
+    members, classes = arrays.classes_of(numbers)
+    np.testing.assert_array_equal(numbers[:, members][:, classes], numbers)
+    assert members.size == np.unique(numbers, axis=1).shape[1]
 
 
 def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:

@@ -1,10 +1,13 @@
-// What an ordinary compiler needs to run the kernels, one thread after the other, in place of device.cuh.
+// What an ordinary compiler needs to run the kernels, one thread after the other; in place of device.cuh.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <ucontext.h>
 #include <vector>
+using std::max;
+using std::min;
 
 #ifndef KIND
 #define KIND 2
@@ -18,46 +21,6 @@
 
 struct Dimensions { int x, y; };
 static Dimensions blockIdx, threadIdx, blockDim, gridDim;
-
-// The threads of a block where they wait for each other: each has a stack of its own and goes on in its turn.
-struct Block {
-  static constexpr int STACK = 1 << 16;
-  std::vector<char> stacks;
-  std::vector<ucontext_t> threads;
-  std::vector<char> ended;
-  std::function<void()> body;
-  ucontext_t outside;
-};
-static Block block;
-static void run_thread() {
-  block.body();
-  block.ended[threadIdx.x] = 1;
-}
-static void __syncthreads() { swapcontext(&block.threads[threadIdx.x], &block.outside); }
-static void run_block(std::function<void()> body) {
-  const int n = blockDim.x;
-  block.body = body;
-  block.stacks.resize((size_t)n * Block::STACK);
-  block.threads.resize(n);
-  block.ended.assign(n, 0);
-  for (int i = 0; i < n; ++i) {
-    getcontext(&block.threads[i]);
-    block.threads[i].uc_stack.ss_sp = block.stacks.data() + (size_t)i * Block::STACK;
-    block.threads[i].uc_stack.ss_size = Block::STACK;
-    block.threads[i].uc_link = &block.outside;
-    makecontext(&block.threads[i], run_thread, 0);
-  }
-  for (bool all = false; !all;) {
-    all = true;
-    for (int i = 0; i < n; ++i) {
-      if (block.ended[i]) continue;
-      threadIdx.x = i;
-      swapcontext(&block.outside, &block.threads[i]);
-      all = all && block.ended[i];
-    }
-  }
-}
-static void __threadfence() {}
 
 template <typename To, typename From>
 static To same_bits(From x) {
@@ -74,7 +37,65 @@ static int upper_half(double x) { return (int)(bits_of(x) >> 32); }
 static unsigned int push_sign(unsigned int word, int x) { return word << 1 | (unsigned int)x >> 31; }
 static int bits_in(unsigned int word) { return __builtin_popcount(word); }
 
-static int atomicAdd(int* at, int more) { return (*at += more) - more; }
+static double __dadd_rn(double a, double b) { return a + b; }
+
+// Threads that wait for each other take turns. Those of a warp go on together until all of them are at a barrier; then
+// the next warp does: what one warp writes too early is there before another reads.
+static const int MOST_THREADS = 1024, STACK = 1 << 16;
+static ucontext_t in_turn, threads[MOST_THREADS];
+static std::vector<char> stacks(MOST_THREADS * (size_t)STACK);
+static int arrived, barriers, left;
+static bool at_barrier[MOST_THREADS], ended[MOST_THREADS];
+static std::function<void()> body;
+
+static void wait_a_turn() { swapcontext(&threads[threadIdx.x], &in_turn); }
+static void whole_thread() {
+  body();
+  --left;
+  ended[threadIdx.x] = true;
+  for (;;) wait_a_turn();
+}
+static void together(std::function<void()> kernel) {
+  body = kernel;
+  left = blockDim.x;
+  for (int k = 0; k < blockDim.x; ++k) {
+    at_barrier[k] = ended[k] = false;
+    getcontext(&threads[k]);
+    threads[k].uc_stack.ss_sp = stacks.data() + k * (size_t)STACK;
+    threads[k].uc_stack.ss_size = STACK;
+    makecontext(&threads[k], whole_thread, 0);
+  }
+  for (int first = 0; left; first = (first + 32) % blockDim.x)
+    for (bool going = true; going;) {
+      going = false;
+      const int last = min(first + 32, blockDim.x);
+      for (threadIdx.x = first; threadIdx.x < last; ++threadIdx.x) swapcontext(&in_turn, &threads[threadIdx.x]);
+      for (int k = first; k < last; ++k) going |= !at_barrier[k] && !ended[k];
+    }
+}
+static void __syncthreads() {
+  const int before = barriers;
+  if (++arrived == blockDim.x) arrived = 0, ++barriers;
+  for (at_barrier[threadIdx.x] = true; barriers == before;) wait_a_turn();
+  at_barrier[threadIdx.x] = false;
+}
+template <typename T>
+static T of_lane(T x, int lane) {
+  static T shown[2][MOST_THREADS];  // by turns: what was shown before may still be looked at
+  static int turn[MOST_THREADS];
+  const int me = threadIdx.x, now = turn[me] ^= 1;
+  shown[now][me] = x;
+  wait_a_turn();
+  return shown[now][me / 32 * 32 + lane];
+}
+template <typename T>
+static T __shfl_xor_sync(unsigned int, T x, int lanes) { return of_lane(x, threadIdx.x % 32 ^ lanes); }
+template <typename T>
+static T __shfl_up_sync(unsigned int, T x, int lanes) { return of_lane(x, max(threadIdx.x % 32 - lanes, 0)); }
+
+template <typename T>
+static T atomicAdd(T* at, T more) { return (*at += more) - more; }
+static void __threadfence() {}
 static void atomicMin(unsigned long long* at, unsigned long long x) { *at = x < *at ? x : *at; }
 
 #if KIND >= 3

@@ -15,7 +15,7 @@ from sparsemean._data.table import Table
 from sparsemean._kernels import cpu, loops_sorted
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
-from sparsemean._stats.arrays import dropna
+from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.rank_evidence import (
     REST,
     SIDES,
@@ -24,9 +24,8 @@ from sparsemean._stats.rank_evidence import (
     RankTest,
     critical_rank,
     most_moved,
-    tests_of,
 )
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
@@ -65,7 +64,7 @@ def count(
     counts = engine_of(table.source).rank_counts(
         table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
     )
-    tests = tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
+    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
     if not min_effect:
         return tests
     return [
@@ -76,6 +75,27 @@ def count(
         ))
         for test in tests
     ]  # fmt: skip
+
+
+def _tests_of(
+    counts: CellCounts, contrasts: Sequence[Contrast], sweeps: Sequence[int], n_strata: int
+) -> list[RankTest]:
+    """Put the counts of cells together to those of tests; ``sweeps`` tells which one compared what each test does."""
+    xp, n_labels = namespace(counts.own), len(contrasts[0].sizes)
+    own = counts.own.reshape(3, n_strata, n_labels, -1)
+    out = []
+    for contrast, sweep in zip(contrasts, sweeps, strict=True):
+        first = own[:, :, contrast.first]
+        second = own.sum(axis=2) - first if contrast.second == REST else own[:, :, contrast.second]
+        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.first]
+        table = xp.empty((10, n_strata, own.shape[-1]), dtype=own.dtype)
+        for kind in range(3):
+            table[2 * kind], table[2 * kind + 1] = first[kind], second[kind]
+        for place, kind in enumerate((0, 1, 3, 4)):
+            table[6 + place] = compared[kind]
+        repeats = xp.stack((compared[2].sum(axis=0), compared[5].sum(axis=0)))
+        out.append(RankTest(contrast, table.T, repeats.T))
+    return out
 
 
 class ShiftedRows(Source):

@@ -158,10 +158,11 @@ def certify(
         if unknown := sorted(set(of_groups) - set(OF_GROUPS)):
             advice = "SparseMeanDifference has it" if unknown[0] == "pairs" else "check its spelling"
             raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
-        return _of_groups(
-            table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, target=target, scale=scale,
-            **shared, **of_groups,
-        )  # fmt: skip
+        with where_it_lies(table):
+            return _of_groups(
+                table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, target=target, scale=scale,
+                **shared, **of_groups,
+            )  # fmt: skip
     if of_groups:
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
     data, request = prepare(

@@ -11,12 +11,14 @@ import numpy as np
 
 from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
+from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
 from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, strength, suspects_of
 from sparsemean._stats import planning
+from sparsemean._stats.arrays import on_host
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
@@ -176,7 +178,9 @@ def compare(
     )
     contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
-    decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
+    with where_it_lies(design.table):
+        decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
+        decided = replace(decided, family=on_host(decided.family))  # an estimate may be taken anywhere
     off = rows_off(design)
     rows = [suspects_of(design, member, off) for member in decided.members]
     if request.auto:
@@ -355,7 +359,7 @@ def _of_ranks(table: Table, plan: Plan, test: GroupTest) -> list[str]:
     """Say what a test by ranks could not do."""
     assert isinstance(test, RankTest)
     n = sum(test.contrast.rows)
-    gaps = (n - np.sum(test.counts[..., :2], axis=(1, 2))).astype(np.int32)
+    gaps = (n - test.present).astype(np.int32)
     missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
     return [*groups_possible(plan), *messages.skipped(table, test.constant), *missing]
 

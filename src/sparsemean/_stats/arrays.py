@@ -17,6 +17,9 @@ from sparsemean._util.records import FloatArray, IntArray
 DEVICE = "cupy"
 """Told by the name of an array's module: asking CuPy itself would load it where there is no device."""
 MANY = 8
+"""Numbers for each value that may be looked up in a table; of more, those that occur are sorted."""
+MOST_KEYS = 1 << 62
+"""Numbers up to this one can tell columns apart."""
 FOR_SCALE = 500
 """Rows that tell the scale of a column, at least."""
 ALL_VALUES = 4_000_000
@@ -105,6 +108,35 @@ def distinct(values: Any, most: int) -> Any:
     occurs = xp.zeros(most + 1, dtype=bool)
     occurs[values] = True
     return xp.flatnonzero(occurs)
+
+
+def classes_of(numbers: Any) -> tuple[Any, Any]:
+    """Return a column of each class of equal columns of whole ``numbers``, and the class of every column.
+
+    Examples
+    --------
+    >>> members, classes = classes_of(np.array([[3, 5, 3, 3], [0, 1, 0, 2]]))
+    >>> classes.tolist()
+    [0, 2, 0, 1]
+    """
+    xp, d, size = namespace(numbers), numbers.shape[1], 1
+    lows, highs = on_host((numbers.min(axis=1), numbers.max(axis=1)))
+    key = xp.zeros(d, dtype=np.int64)
+    for row, low, high in zip(numbers, lows.tolist(), highs.tolist(), strict=True):
+        span = high - low + 1
+        if size * span > MOST_KEYS:
+            key, size = xp.unique(key, return_inverse=True)[1], d
+        if span > 1:
+            key, size = key * span + (row - low), size * span
+    if size > MANY * d:
+        _, members, classes = xp.unique(key, return_index=True, return_inverse=True)
+        return members, classes
+    member = xp.full(size, -1, dtype=np.int32)
+    member[key] = xp.arange(d, dtype=np.int32)
+    occurring = xp.flatnonzero(member >= 0)
+    place = xp.empty(size, dtype=np.int32)
+    place[occurring] = xp.arange(occurring.size, dtype=np.int32)
+    return member[occurring], place[key]
 
 
 # Columns with gaps: what can be said of the values that are there.

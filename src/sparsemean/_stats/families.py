@@ -16,32 +16,40 @@ from sparsemean._util.records import FloatArray, IntArray, Selection
 def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
     n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
-    log_p = evidence.log_p(evidence.allowed)
+    few, classes = evidence.by_class()
+    log_p = few.log_p(evidence.allowed)
     p = probabilities(log_p)
-    values = np.ones((3, n))
-    alive = np.flatnonzero(p < 1)
-    values[:, alive] = np.stack((p[alive], *adjust(p[alive], n, by=selection == "fdr_by")))
+    values = np.ones((3, p.size))
+    alive, many = np.flatnonzero(p < 1), np.bincount(classes, minlength=p.size)
+    values[:, alive] = np.stack((p[alive], *adjust(p[alive], n, by=selection == "fdr_by", many=many[alive])))
     grid = evidence.grid()
-    clean = p if not any(map(any, evidence.allowed)) else probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
-    candidates = np.flatnonzero(rule(clean[:, np.newaxis], n, 0)[:, 0])  # with more bad rows there are no others
+    bad = any(map(any, evidence.allowed))
+    clean = probabilities(few.log_p(evidence.at_share((0.0, 0.0)))) if bad else p
+    candidates = _rejected(rule, clean, classes)  # with more bad rows there are no others
     bads = [evidence.at_share((share, share)) for share in grid]
     steps = _last_steps(lambda step, some: evidence.log_p(bads[step], some), rule, len(bads), candidates, n)
-    share, bad = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
+    share, last = np.full(n, np.nan), np.full(n, -1, dtype=np.intp)
     reached = steps >= 0
     share[candidates[reached]] = grid[steps[reached]]
     numbers = np.array([[sum(bad_rows) for bad_rows in each] for each in bads])
     test = candidates // (n // len(evidence.tests))
-    bad[candidates[reached]] = numbers[steps[reached], test[reached]]
+    last[candidates[reached]] = numbers[steps[reached], test[reached]]
     return Selection(
-        support=np.flatnonzero(rule(p[:, np.newaxis], n, 0)[:, 0]),
-        p_values=values[0],
-        p_adjusted=values[1],
-        q_values=values[2],
+        support=_rejected(rule, p, classes),
+        p_values=values[0][classes],
+        p_adjusted=values[1][classes],
+        q_values=values[2][classes],
         best=np.zeros(n, dtype=np.intp),
-        last_slack=bad,
-        log10_p=log_p / np.log(10.0),
+        last_slack=last,
+        log10_p=(log_p / np.log(10.0))[classes],
         last_share=share,
     )
+
+
+def _rejected(rule: Rule, p: FloatArray, classes: IntArray) -> IntArray:
+    """Return the hypotheses that are rejected, given the p-values of their classes."""
+    small = np.flatnonzero((p <= rule.level)[classes])  # no other is
+    return small[rule(p[classes[small], np.newaxis], classes.size, 0)[:, 0]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -284,11 +284,8 @@ class Judged:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
         scaled = self.scaled
         sums = scaled.pull(np.ones(scaled.shape[0]))
-        if scaled.whole:
-            mean = np.asarray(sums / scaled.shape[0], dtype=np.float32)
-            scaled.each(lambda x, _: np.subtract(x, near(x, mean), out=x))
-            return
-        mean = np.asarray(sums / np.maximum(scaled.per_column, 1), dtype=np.float32)
+        count = scaled.shape[0] if scaled.whole else np.maximum(scaled.per_column, 1)
+        mean = np.asarray(sums / count, dtype=np.float32)
 
         def rule(x: Any, has: Any) -> None:
             x -= near(x, mean) if has is None else near(x, mean) * has
@@ -321,7 +318,7 @@ class Judged:
                 return out
             xp = namespace(x)
             sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)
-            return on_host(xp.maximum(sizes[:, some.size // 2], xp.float32(1)))
+            return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
         return np.concatenate(self.ratios.each(rule))
 

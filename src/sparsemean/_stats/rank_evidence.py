@@ -6,7 +6,7 @@ A hypothesis is one feature in one test; those of a family are numbered test by 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._stats.arrays import classes_of, namespace, on_host
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import CellCounts, FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray
 
 BadRows = tuple[int, int]
 """Numbers of rows that may be bad in the first group and in the second."""
@@ -24,7 +25,7 @@ REST = -1
 """Stands for all labels but the first one."""
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
-A_TASK = 1024
+A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 PLAINLY_AT_ONCE = 32
 """Tails that are asked for in one go before anything is compiled."""
@@ -93,34 +94,48 @@ class RankTest:
         """Number of features."""
         return int(self.counts.shape[0])
 
-    @property
-    def pairs(self) -> FloatArray:
-        """Pairs of rows that were compared, of every feature."""
-        return np.asarray(np.sum(self.counts[..., 0] * self.counts[..., 1], axis=1, dtype=np.float64))
-
-    @property
-    def won(self) -> FloatArray:
-        """Pairs in which the first group is larger, of every feature."""
-        n2, p1, p2, m1, m2 = np.moveaxis(self.counts[..., 1:6], -1, 0)
-        won = self.counts[..., 6] + self.counts[..., 8] + p1 * (n2 - p2) + (self.counts[..., 0] - p1 - m1) * m2
-        return np.asarray(np.sum(won, axis=1, dtype=np.float64))
-
-    @property
-    def tied(self) -> FloatArray:
-        """Pairs of equal values, of every feature."""
-        zeros = self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]
-        tied = self.counts[..., 7] + self.counts[..., 9] + zeros[..., 0] * zeros[..., 1]
-        return np.asarray(np.sum(tied, axis=1, dtype=np.float64))
+    def _outcomes(self) -> tuple[Any, Any, Any]:
+        """Return, of every stratum and feature, how many pairs there are, are won by the first group, and are tied."""
+        n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = self.counts.T
+        z1, z2 = n1 - p1 - m1, n2 - p2 - m2
+        return n1 * n2, won_p + won_m + p1 * (n2 - p2) + z1 * m2, tied_p + tied_m + z1 * z2
 
     @property
     def delta(self) -> FloatArray:
         """Cliff's delta: pairs in which the first group is larger less those in which it is smaller, as a share."""
-        return np.asarray((2 * self.won + self.tied - self.pairs) / np.maximum(self.pairs, 1.0))
+        pairs, won, tied = (part.sum(axis=0, dtype=np.float64) for part in self._outcomes())
+        return np.asarray(on_host((2 * won + tied - pairs) / namespace(pairs).maximum(pairs, 1.0)))
 
     @property
     def constant(self) -> IntArray:
         """Features that hold one value only."""
-        return np.flatnonzero((self.tied == self.pairs) & (self.pairs > 0))
+        pairs, _, tied = (part.sum(axis=0, dtype=np.float64) for part in self._outcomes())
+        return on_host(namespace(pairs).flatnonzero((tied == pairs) & (pairs > 0)))
+
+    @property
+    def present(self) -> IntArray:
+        """Values that are there, of every feature."""
+        return on_host(self.counts.T[:2].sum(axis=(0, 1)))
+
+    def by_class(self, reach: int) -> tuple[RankTest, IntArray]:
+        """Return the same of one feature for each class that no look within ``reach`` tells apart; all their classes.
+
+        Where zeros are values like others no more counts than which pairs were won and tied, and how many values
+        repeat others: as if all values were positive. Of features that have many different values there are far more
+        than classes. What is returned lies on the host.
+        """
+        xp, rows = namespace(self.counts), sum(self.contrast.rows)
+        _, won, tied = self._outcomes()
+        n1, n2 = own = self.counts.T[:2]
+        zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
+        alike = self.repeats.T.sum(axis=0) + xp.maximum(zeros - 1, 0).sum(axis=0)
+        alone = REPEAT_SHARE * (zeros.sum(axis=0) + reach) < rows  # then values as they are make the only rule
+        plain = zip((n1, n2, n1, n2, 0, 0, won, tied, 0, 0), self.counts.T, strict=True)
+        table = xp.stack([xp.where(alone, new, old) for new, old in plain])
+        repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
+        members, classes = classes_of(xp.concatenate((table.reshape(-1, repeats.shape[1]), repeats)))
+        chosen = on_host((table[..., members], repeats[:, members]))
+        return replace(self, counts=chosen[0].T, repeats=chosen[1].T), on_host(classes)
 
     def log_p(
         self,
@@ -137,8 +152,9 @@ class RankTest:
 
         It is bounded; where the bound misses ``goal`` which the largest p-value reaches, it is the goal.
         """
-        at = np.arange(self.n_features) if features is None else features
-        look = partial(self._look, bad=bad, more=more, missing=missing, goal=goal, features=at, n_threads=n_threads)
+        look = partial(
+            self._look, bad=bad, more=more, missing=missing, goal=goal, features=features, n_threads=n_threads
+        )
         if not self.shifted:
             return look(self, side=side)
         looks = [
@@ -150,15 +166,16 @@ class RankTest:
 
     @staticmethod
     def _look(
-        test: RankTest, *, features: IntArray, n_threads: int, only_raw: bool = False, **options: Any
+        test: RankTest, *, features: IntArray | None, n_threads: int, only_raw: bool = False, **options: Any
     ) -> FloatArray:
-        rows = sum(test.contrast.rows)
+        there = slice(None) if features is None else namespace(test.counts).asarray(features)
+        counts, repeats = on_host((test.counts[there], test.repeats[there]))
 
         def work(part: slice) -> FloatArray:
-            chosen = features[part]
-            return _Look(test.counts[chosen], test.repeats[chosen], rows, **options).log_p(only_raw=only_raw)
+            wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
+            return _Look(wide, alike, sum(test.contrast.rows), **options).log_p(only_raw=only_raw)
 
-        tasks = [slice(k, min(k + A_TASK, features.size)) for k in range(0, features.size, A_TASK)]
+        tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         return np.concatenate([np.empty(0), *each(work, tasks, n_threads)])
 
 
@@ -235,7 +252,9 @@ class _Look:
             (True, REPEAT_SHARE * (repeats + m) >= self.rows),
         ):
             at = np.flatnonzero(wanted & reached & (out < 0.0))
-            out[at] = np.maximum(out[at], self._block(kind, halves, self.counts[at], goal[at]))
+            if at.size:
+                counts = self.counts if at.size == wanted.size else self.counts[at]
+                out[at] = np.maximum(out[at], self._block(kind, halves, counts, goal[at]))
         return out
 
     def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64], goal: FloatArray) -> FloatArray:
@@ -377,16 +396,37 @@ class RankEvidence:
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None
+    stand_for: int = 0
+    """Hypotheses that these stand for, where there are more."""
 
     @property
     def n_features(self) -> int:
         """Number of hypotheses."""
         return sum(test.n_features for test in self.tests)
 
+    def by_class(self) -> tuple[RankEvidence, IntArray]:
+        """Return evidence with a hypothesis for each class of them, and the class of each hypothesis.
+
+        Those of a class have the same log p for as many bad rows as are allowed for, or fewer.
+        """
+        tests, classes, start = list[GroupTest](), list[IntArray](), 0
+        for test, bad in zip(self.tests, self.allowed, strict=True):
+            own = np.arange(test.n_features)
+            if isinstance(test, RankTest) and not test.shifted and test.n_features > A_TASK:
+                test, own = test.by_class(sum(bad))
+            tests.append(test)
+            classes.append(own + np.intp(start))
+            start += test.n_features
+        joined = classes[0] if len(classes) == 1 else np.concatenate(classes)
+        return replace(self, tests=tuple(tests), stand_for=self.n_features), joined
+
     def log_p(self, bads: Sequence[BadRows], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
         """Return log p of some hypotheses for so many bad rows in the groups of each test, and ``more`` anywhere."""
         out, start = [], 0
-        n_threads, goal = count_threads(self.n_jobs), float(np.log(self.level / self.n_features)) - ROUNDING
+        n_threads, goal = (
+            count_threads(self.n_jobs),
+            float(np.log(self.level / (self.stand_for or self.n_features))) - ROUNDING,
+        )
         order = None if hypotheses is None else np.argsort(hypotheses, kind="stable")
         for test, bad in zip(self.tests, bads, strict=True):
             features = None
@@ -432,25 +472,6 @@ class RankEvidence:
 def probabilities(log_p: FloatArray) -> FloatArray:
     """Return p-values that are never 0."""
     return np.maximum(np.exp(log_p), np.finfo(np.float64).tiny)
-
-
-def tests_of(counts: CellCounts, contrasts: Sequence[Contrast], sweeps: Sequence[int], n_strata: int) -> list[RankTest]:
-    """Put the counts of cells together to those of tests; ``sweeps`` tells which one compared what each test does."""
-    n_labels = len(contrasts[0].sizes)
-    own = counts.own.reshape(3, n_strata, n_labels, -1)
-    out = []
-    for contrast, sweep in zip(contrasts, sweeps, strict=True):
-        first = own[:, :, contrast.first]
-        second = own.sum(axis=2) - first if contrast.second == REST else own[:, :, contrast.second]
-        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.first]
-        table = np.empty((own.shape[-1], n_strata, 10), dtype=np.int64)
-        for kind in range(3):
-            table[..., 2 * kind], table[..., 2 * kind + 1] = first[kind].T, second[kind].T
-        for place, kind in enumerate((0, 1, 3, 4)):
-            table[..., 6 + place] = compared[kind].T
-        repeats = np.ascontiguousarray(compared[[2, 5]].sum(axis=1).T)
-        out.append(RankTest(contrast, table, repeats))
-    return out
 
 
 @lru_cache(maxsize=4096)

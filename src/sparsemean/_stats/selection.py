@@ -173,17 +173,19 @@ def best_size(evidence: Evidence, bad_rows: int) -> IntArray:
     return best  # type: ignore[no-any-return]
 
 
-def adjust(p: FloatArray, d: int, *, by: bool) -> tuple[FloatArray, FloatArray]:
+def adjust(p: FloatArray, d: int, *, by: bool, many: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg (or Yekutieli).
 
-    The p-values are all those below 1 of d hypotheses. Equal ones have equal answers: what the first of them in order
-    has under Holm, the last under the other.
+    The p-values are all those below 1 of d hypotheses, or each stands for as many as ``many`` says. Equal ones have
+    equal answers: what the first of them in order has under Holm, the last under the other.
     """
     if not p.size:
         return p, p
     xp = namespace(p)
     values, back, counts = xp.unique(p, return_inverse=True, return_counts=True)
     value, count = on_host((values, counts))
+    if many is not None:
+        count = np.bincount(back, weights=many).astype(np.intp)
     last = np.cumsum(count)
     first = last - count + 1
     scale = harmonic(d) if by else 1.0

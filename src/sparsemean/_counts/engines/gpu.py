@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsemean._counts.engines import Mask, Progress, Work
-from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of, rank_counts
+from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of
+from sparsemean._counts.engines.host import rank_counts as rank_counts_on_host
 from sparsemean._data.gpu import DeviceArray, device_errors
 from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, gpu, influence, reference
+from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence, reference
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Partition
+from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,6 +111,66 @@ def influence_sums(
             place = source.find_non_finite(skip_missing=skip_missing)
             raise table.non_finite_error(place, skip_missing=skip_missing)
     return total
+
+
+def rank_counts(
+    table: Table,
+    cells: IntArray,
+    strata: IntArray,
+    against: IntArray,
+    *,
+    skip_missing: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> CellCounts:
+    """Compare cells of rows where they lie, each with its other ones by a pass of its own; counts stay on the device.
+
+    Columns that are too long for that, and data that do not lie there, are compared on the host.
+    """
+    from sparsemean._kernels.groups import REST, UNWANTED  # numba, which one sample has no need of
+
+    source, d = table.source, table.shape[1]
+    kind = np.dtype(np.float32 if np.can_cast(source.dtype, np.float32) else np.float64)
+    if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.MOST_ROWS[kind.itemsize]:
+        return rank_counts_on_host(
+            table, cells, strata, against, skip_missing=skip_missing, n_jobs=n_jobs, progress=progress
+        )
+    asked = [(sweep, *place) for sweep, row in enumerate(against) for place in enumerate(row) if place[1] != UNWANTED]
+    alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
+    asked += [(0, cell, cell) for cell in sorted(alone)]
+    with device_errors(), source.there():
+        xp = gpu.cupy()
+        own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
+        pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
+        for done, (sweep, cell, other) in enumerate(asked):
+            second = strata[cells] == strata[cell] if other == REST else cells == other
+            groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
+            for at, block in _floats(source, kind):
+                try:
+                    found = gpu_blocks.compare_groups(block, groups, missing=skip_missing)
+                except NotFiniteError:
+                    place = source.find_non_finite(skip_missing=skip_missing)
+                    raise table.non_finite_error(place, skip_missing=skip_missing) from None
+                own[:, cell, at] = found[0:6:2]
+                if other == cell:
+                    continue
+                if other >= 0:
+                    own[:, other, at] = found[1:6:2]
+                for k, field in enumerate((6, 7, 10, 8, 9, 11)):
+                    pairs[sweep, k, cell, at] = found[field]
+            if progress is not None:
+                progress((done + 1) / len(asked))
+    return CellCounts(own, pairs)
+
+
+def _floats(source: DeviceArray, kind: np.dtype[Any]) -> Iterator[tuple[slice, Any]]:
+    """Yield columns and their values, rows of floats of a ``kind``: all as they lie, or a few at a time converted."""
+    values, (n, d) = source.values, source.shape
+    if values.dtype == kind and (values.strides[1] == kind.itemsize or d == 1):
+        yield slice(0, d), values
+        return
+    for columns in cut(d, max(1, CONVERTED_BYTES // (kind.itemsize * n)), 1):
+        yield columns, gpu.cupy().ascontiguousarray(source.plain(values[:, columns]), dtype=kind)
 
 
 def _on_device(source: Source) -> Iterator[tuple[slice, slice, Any]]:
