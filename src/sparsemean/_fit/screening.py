@@ -51,7 +51,8 @@ class ScreeningResult:
     columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """The features off the support that rows were judged by."""
     judged: Judged | None = None
-    """Rows in units of the features that they were judged by first."""
+    """Rows in units of the features that they were judged by first, ``judged_by``."""
+    judged_by: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -102,12 +103,12 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     values = values if about is None else values - near(values, about[columns])
     table = Judged(values, n_jobs=data.n_jobs)
     of_units = row_scores.judge(table, most=most_listed(plan.n_units))
-    kept = np.setdiff1d(np.arange(plan.n_units), of_units.suspects)
+    kept = np.flatnonzero(of_units.weights > 0)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
-    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table)
+    return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table, columns)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
@@ -289,7 +290,7 @@ def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) ->
     table = screening.judged
     if table is None or not table.ratios.whole:
         return data.values(others)[screening.kept]
-    columns = np.searchsorted(screening_columns(data), others)
+    columns = np.searchsorted(screening.judged_by, others)
     return Selected(table.ratios, screening.kept, np.flatnonzero(np.isin(table.columns, columns)))
 
 

@@ -78,22 +78,29 @@ def common_factors(values: FloatArray | Selected, *, share: float, rng: np.rando
     columns = _units(values[::step])
     if columns.used.size < LEAST_COLUMNS:
         return nothing
-    _, clipped, has = _scaled(values[::step], columns)
+    some, clipped, has = _scaled(values[::step], columns)
     directions, eigenvalues = _leading(clipped, has, rng)
-    count = number_of_factors(eigenvalues, n)
-    if not count:
+    directions = directions[:, : number_of_factors(eigenvalues, n)]
+    places = clipped @ directions
+    real = _real(places, eigenvalues, share)
+    if step > 1 and real.any():  # all rows say more surely what some of them have said
+        some, clipped, has = _scaled(values[:], columns)
+        places = clipped @ directions
+        real &= _real(places, eigenvalues, share)
+    if not real.any():
         return nothing
-    scaled, clipped, has = _scaled(values[:], columns)
-    places = np.asarray(clipped @ directions[:, :count], dtype=np.float64)
+    scores = _scores(some, has, directions[:, real], start=places[:, real].astype(np.float64))
+    return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), columns.used.size)
+
+
+def _real(places: Single, eigenvalues: FloatArray, share: float) -> Flags:
+    """Say along which directions most rows vary, by more than noise, and about zero."""
+    n, count = places.shape
     spread = GAUSSIAN * np.median(np.abs(places), axis=0)
     widened = GAUSSIAN * NormalDist().inv_cdf(0.5 + 0.25 / (1 - share))
     away = NormalDist().inv_cdf(0.5 / (1 - share)) + SURELY * math.sqrt(math.pi / 2 / n)
-    real = spread**2 > GAP * widened**2 * eigenvalues[count]
-    real &= np.abs(np.median(places, axis=0)) <= away * spread
-    if not real.any():
-        return nothing
-    scores = _scores(scaled, has, directions[:, :count][:, real], start=places[:, real])
-    return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), scaled.shape[1])
+    varied = spread**2 > GAP * widened**2 * eigenvalues[count]
+    return np.asarray(varied & (np.abs(np.median(places, axis=0)) <= away * spread))
 
 
 def may_have_factors(variances: FloatArray | None) -> bool:

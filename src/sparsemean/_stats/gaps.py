@@ -62,16 +62,22 @@ def apart(s: FloatArray, kept: Flags, bound: float) -> IntArray:
     """
     if np.count_nonzero(kept & (s > bound)) < TOGETHER_FROM:
         return np.empty(0, dtype=np.intp)
-    rows = np.flatnonzero(kept & (s > 0))
-    rows = rows[np.argsort(-s[rows], kind="stable")]
-    s = s[rows].astype(np.float64)
     low = min(NormalDist().inv_cdf(1 - ONE_GOOD / kept.size), 0.8 * bound)
-    above = np.arange(TOGETHER_FROM, int(np.sum(s > low)) + 1)
-    if not above.size:
-        return rows[:0]
+    most = int(np.count_nonzero(kept & (s > low)))
+    if most < TOGETHER_FROM:
+        return np.empty(0, dtype=np.intp)
+    rows = _largest(s, np.flatnonzero(kept & (s > 0)), most + WIDTHS[-1] + BELOW + 1)
+    s = s[rows].astype(np.float64)
     # Many rows far off widen the deviation, so that little of the tail lies beyond one: some of it is needed still.
-    s = s[: max(int(np.sum(s >= BULK)), int(above[-1]) + 2 * LEAST_BELOW)]
-    return rows[: _surest(s, above)]
+    s = s[: max(int(np.sum(s >= BULK)), most + 2 * LEAST_BELOW)]
+    return rows[: _surest(s, np.arange(TOGETHER_FROM, most + 1))]
+
+
+def _largest(s: FloatArray, rows: IntArray, most: int) -> IntArray:
+    """Return those of the rows with the largest values, which fall: no gap is looked for beyond them."""
+    if rows.size > most:
+        rows = rows[s[rows] >= np.partition(s[rows], rows.size - most)[rows.size - most]]
+    return np.asarray(rows[np.argsort(-s[rows], kind="stable")])
 
 
 def _surest(s: FloatArray, above: IntArray) -> int:
