@@ -210,7 +210,7 @@ def sample(seed: int = 0, n: int = 500, d: int = 120, count: int = 3) -> tuple[F
 
 
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening.factors, "common_factors", lambda values, **_: Factors(values[:, :0], 0))
+    monkeypatch.setattr(screening.factors, "common_factors", lambda values, **_: Factors(values[:][:, :0], 0))
 
 
 def test_values_have_the_error_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

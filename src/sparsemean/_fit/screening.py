@@ -51,8 +51,9 @@ class ScreeningResult:
     columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """The features off the support that rows were judged by."""
     judged: Judged | None = None
-    """Rows in units of the features that they were judged by first, ``judged_by``."""
+    """Rows in units of the features that they were judged by first."""
     judged_by: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Those features, on the support as well where it was not known."""
 
     def share(self, plan: Plan) -> float:
         """Return the share of the units kept that may still be wrong; rounding up to whole units does not raise it.
@@ -290,8 +291,8 @@ def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) ->
     table = screening.judged
     if table is None or not table.ratios.whole:
         return data.values(others)[screening.kept]
-    columns = np.searchsorted(screening.judged_by, others)
-    return Selected(table.ratios, screening.kept, np.flatnonzero(np.isin(table.columns, columns)))
+    places = np.flatnonzero(np.isin(screening.judged_by[table.columns], others))
+    return Selected(table.ratios, screening.kept, places)
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:
