@@ -24,7 +24,10 @@ from sparsemean._util.records import Partition
 from sparsemean.errors import InputError
 
 Arguments = tuple[Any, ...]
-MODULES = ("cells", "groups", "loops", "loops_influence", "loops_missing", "rank_tails", "signed_ranks", "sparse")
+MODULES = (
+    "cells", "centres", "groups", "judging", "loops", "loops_influence", "loops_missing", "loops_sorted", "rank_tails",
+    "signed_ranks", "simplex", "sparse",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -174,10 +177,10 @@ def texts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
 
 CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]] = {
     "cells.read_lines": texts,
-    "loops.ordered_difference": ordered,
-    "loops.split_differences": differences,
     "loops.sum_buckets": sums,
     "loops_missing.sum_buckets": gaps,
+    "loops_sorted.ordered_difference": ordered,
+    "loops_sorted.split_differences": differences,
     "rank_tails.log_choose": choices,
     "rank_tails.log_tails": evidence,
     "signed_ranks.add_scores": scores,
