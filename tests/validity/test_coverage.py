@@ -1,6 +1,6 @@
 """Intervals of selected features cover the mean: at least 0.95 − 2 standard errors of all selected ones.
 
-The long version has 200 runs a cell, the short one 8 of half of the cells.
+The long version has 200 runs a cell, the short one 4 of half of the cells.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_coverage_after_selection(
     if not long_version and (NOISES.index(noise) + (strength == "weak") + KINDS.index(kind)) % 2:
         pytest.skip("half of the cells, in the short version")
     draw = simulate.distributions.get(noise[0])
-    runs, mean = 200 if long_version else 8, SIGNALS[strength]
+    runs, mean = 200 if long_version else 4, SIGNALS[strength]
     epsilon, covered, selected = 0.01, 0, 0
     for seed in range(runs):
         X = draw(np.random.default_rng(20_000 + seed), (500, 200), noise[1])

@@ -18,7 +18,7 @@ from conftest import Claims
 def test_share_of_false_features(
     rule: str, epsilon: float, noise: tuple[str, float], long_version: bool, claims: Claims
 ) -> None:
-    draw, runs, m = simulate.distributions.get(noise[0]), 300 if long_version else 12, int(np.ceil(400 * epsilon))
+    draw, runs, m = simulate.distributions.get(noise[0]), 300 if long_version else 8, int(np.ceil(400 * epsilon))
     shares = np.empty(runs)
     for seed in range(runs):
         X = draw(np.random.default_rng(seed), (400, 300), noise[1])

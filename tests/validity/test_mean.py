@@ -90,7 +90,7 @@ def test_nothing_is_found_where_there_is_nothing(
     if not long_version and (list(LAWS).index(name) + CELLS.index((epsilon, kind)) + n // 2000) % 2:
         pytest.skip("half of the cells, in the short version")
     law, d = LAWS[name], D if n <= 20_000 else 5
-    runs = {500: (20, 200), 2000: (6, 100), 20_000: (1, 20), 1_000_000: (1, 2)}[n][long_version]
+    runs = {500: (10, 200), 2000: (3, 100), 20_000: (1, 20), 1_000_000: (1, 2)}[n][long_version]
     alarms, found = 0, []
     for seed in range(runs):
         X = law.draw(np.random.default_rng((20_000 + seed, n)), (n, d))

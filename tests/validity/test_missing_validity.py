@@ -1,7 +1,7 @@
 """Gaps at random, some of them an adversary's: no more false alarms, intervals that cover, signals that are kept.
 
-The bars are those of complete data: at most 34 of 400 runs (6 of 25) may select anything at level 0.05, which a cell
-with a true rate of 0.05 exceeds with probability 0.0009 (0.0002); intervals of selected features cover at least 0.95 −
+The bars are those of complete data: at most 34 of 400 runs (4 of 16) may select anything at level 0.05, which a cell
+with a true rate of 0.05 exceeds with probability 0.0009 (both); intervals of selected features cover at least 0.95 −
 2 standard errors of all selected ones; strong signals are found exactly as in complete data in every run. The short
 version has some of the cells. Seeds are fixed.
 """
@@ -45,7 +45,7 @@ def hide(X: np.ndarray, m: int) -> None:
 def test_family_wise_error(noise: str, epsilon: float, kind: str, long_version: bool, claims: Claims) -> None:
     if not long_version and (list(NOISES).index(noise) + CELLS.index((epsilon, kind))) % 2:
         pytest.skip("half of the cells, in the short version")
-    runs, most = (400, 34) if long_version else (25, 6)
+    runs, most = (400, 34) if long_version else (16, 4)
     draw, shape = simulate.distributions.get(NOISES[noise][0]), NOISES[noise][1]
     alarms = 0
     for seed in range(runs):
@@ -69,7 +69,7 @@ def test_coverage_after_selection(noise: str, mean: float, kind: str, long_versi
     if not long_version and (list(NOISES).index(noise) + (mean > 1) + (kind == "none")) % 2:
         pytest.skip("half of the cells, in the short version")
     draw, shape = simulate.distributions.get(NOISES[noise][0]), NOISES[noise][1]
-    runs, covered, selected = 200 if long_version else 8, 0, 0
+    runs, covered, selected = 200 if long_version else 4, 0, 0
     for seed in range(runs):
         X = draw(np.random.default_rng(31_000 + seed), (500, 200), shape)
         X[:, :20] += mean
@@ -113,7 +113,7 @@ def test_strong_signals_are_kept(shape: tuple[str, float], long_version: bool, c
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.03])
 def test_two_groups(epsilon: float, long_version: bool, claims: Claims) -> None:
-    runs, most = (400, 34) if long_version else (25, 6)
+    runs, most = (400, 34) if long_version else (16, 4)
     labels, alarms = np.repeat([0, 1], [40, 60]), 0
     for seed in range(runs):
         X = with_gaps(np.random.default_rng(32_000 + seed).standard_t(1.5, (100, 150)), seed)
