@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[CLAIMS] = []
     compiling.end_plainness()  # kernels, not their partners, are what tests are about
+    # Of processes that run side by side each has a core: threads that wait for each other would only take its time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.fixture
