@@ -39,7 +39,7 @@ def readers(request: pytest.FixtureRequest) -> Iterator[list[Reader]]:
 def test_hostile_files_end_in_an_answer_or_in_one_line(
     kind: str, readers: list[Reader], long_version: bool, claims: Claims
 ) -> None:
-    count = 5000 if long_version else 60
+    count = 5000 if long_version else 25
     ended, faults = run(kind, range(count), readers=readers, most_faults=20 if long_version else 3)
     for fault in faults:
         _keep(fault)
