@@ -151,6 +151,60 @@ def choices(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
         yield n, k
 
 
+def pair_sums(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    y = np.sort(values_of(rng, n, kind))
+    with np.errstate(over="ignore"):
+        places = np.array([0.0, 2 * y[0], 2 * y[-1], y[0] + y[-1], y[n // 2] + y[n // 3], np.nextafter(2 * y[0], -9)])
+    yield from ((y, value) for value in places)
+
+
+def sorted_rows(rng: np.random.Generator, n: int, kind: str) -> Iterator[npt.NDArray[np.float64]]:
+    block = np.stack([values_of(rng, n, kind) for _ in range(4)])
+    block[1] = block[1, 0]
+    for share in (0.0, 0.3, 1.0):
+        block[2:][rng.random((2, n)) < share] = np.nan
+        yield np.sort(block, axis=1)
+
+
+def starts(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for block in sorted_rows(rng, n, kind):
+        yield from ((block, by_median, np.zeros(4)) for by_median in (False, True))
+
+
+def centres(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for block in sorted_rows(rng, n, kind):
+        middle = np.array([x[np.isfinite(x)][x.size // 3 : x.size // 3 + 1].sum() for x in block])
+        for kinds in (np.full(4, -1), np.array([0, 1, 2, 1])):
+            yield (block, middle, kinds, np.array([1.0, 3.0]), np.array([1.4826, 10.0, 0.3]), 8,
+                   np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(4, dtype=np.int8))  # fmt: skip
+
+
+def likelihoods(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    z = np.clip(values_of(rng, n + 1, kind), -1e50, 1e50)
+    yield from ((z, n, centre, scale, 3.0) for centre in (0.0, 0.7) for scale in (1.0, 1e-3))
+
+
+def meetings(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for share in (0.0, 0.2, 1.0):
+        row, column = np.nonzero(rng.random((n, 7)) < share)
+        with np.errstate(over="ignore"):
+            value = values_of(rng, row.size, kind).astype(np.float32)
+        first = np.searchsorted(row, np.arange(n + 1))
+        yield value, column, first, rng.random(n) < 0.7, np.zeros((7, 7), dtype=np.float32)
+
+
+def looks(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    v = values_of(rng, n, kind)
+    yield from ((v, theta, cap) for theta in (-0.25, 0.0, 1e-320) for cap in (0.5, 1 / n, 3.0))
+
+
+def follows(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    with np.errstate(over="ignore"):
+        along = values_of(rng, 5 * n, kind).reshape(5, n).astype(np.float32)
+    centre, rates, shifts = rng.random((3, 5)).astype(np.float32)
+    yield along, centre, rates, shifts, rng.random(n).astype(np.float32)
+
+
 LINES = (
     "1,2.5,-3\n4,5,6\n", "a,1,2\r\nb,,NA\r\n\r\nc,true,FALSE\r\n", '"x","1.5"," 2 "\n"y""z",3,4\n', " 1 , 2e5 ,.5\n",
     "1,2,3\n4,5\n", "1,2,3,4\n", '"a" b,1,2\n', '1,2,"open\n', "1.234,100,0.5\n2,-7.,+1e-3\n", "12%,$3,1_000\n",
@@ -178,6 +232,11 @@ def texts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
 
 CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]] = {
     "cells.read_lines": texts,
+    "centres.count_sums": pair_sums,
+    "centres.locate_rows": centres,
+    "centres.start_rows": starts,
+    "centres.student_sums": likelihoods,
+    "judging.meet": meetings,
     "loops.sum_buckets": sums,
     "loops_missing.sum_buckets": gaps,
     "loops_sorted.ordered_difference": ordered,
@@ -190,6 +249,8 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "signed_ranks.next_mean": means,
     "signed_ranks.saddlepoint": tails,
     "signed_ranks.sum_above": above,
+    "simplex.follow": follows,
+    "simplex.look": looks,
 }
 """Arguments for every kernel with a partner that is called from outside, or whose partner is another function."""
 
@@ -231,6 +292,12 @@ def test_a_partner_gives_the_same_bits(name: str, kind: str) -> None:
             if name == "cells.read_lines":
                 agree(answers, ours, theirs)
                 continue
+            if name == "centres.student_sums":
+                np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-12)
+                continue
+            if name == "centres.locate_rows":
+                agree_on_centres(ours, theirs)
+                continue
             np.testing.assert_array_equal(*answers)
             for mine, other in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(mine, other)
@@ -246,6 +313,13 @@ def agree(answers: tuple[Any, Any], ours: list[Any], theirs: list[Any]) -> None:
         np.testing.assert_array_equal(ours[5][:n_odd], theirs[5][:n_odd])
         np.testing.assert_array_equal(ours[6], theirs[6])
     np.testing.assert_array_equal(ours[4][:lines], theirs[4][:lines])
+
+
+def agree_on_centres(ours: list[Any], theirs: list[Any]) -> None:
+    """Student-t centres come of sums in any order; Hodges–Lehmann ones have the same bits."""
+    for mine, other in zip(ours[6:], theirs[6:], strict=True):
+        np.testing.assert_array_equal(mine.T[0], other.T[0])
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 
 # Functions around kernels that ask whether a problem is small.

@@ -65,7 +65,7 @@ def border(y: Arr, value: float, steps: int) -> Any:
     return low
 
 
-@compiled
+@compiled(plain="reference")
 def count_sums(y: Arr, value: float) -> Any:
     """Return how many sums y_i + y_j of ordered pairs are up to ``value``, the largest of those, the smallest above.
 
@@ -88,7 +88,7 @@ def count_sums(y: Arr, value: float) -> Any:
     return c0 + c1 + c2 + c3, max(l0, l1, l2, l3), min(s0, s1, s2, s3)
 
 
-@compiled
+@compiled(plain="itself")
 def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
     """Return the k-th smallest sum of ordered pairs, how many are up to it, and the next larger one.
 
@@ -115,21 +115,22 @@ def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
             low, before = smallest, count
         if abs(count - seen_count) >= LEAST and value != seen:
             density = (count - seen_count) / (value - seen)
-        seen, seen_count = value, count
+        seen, seen_count = np.float64(value), count  # of a type that may be divided by zero, as Python as well
         value += (k - 0.5 - count) / density
         looks += 1
     return high, through, after
 
 
-@compiled
+@compiled(plain="itself")
 def median_sum(y: Arr, guess: float, spread: float) -> Any:
     """Return the median of the sums of all ordered pairs, a value with itself among them."""
     total = y.size * y.size
     lower, through, above = ordered_sum(y, (total + 1) // 2, guess, total * NORMAL / spread)
-    return lower if total % 2 == 1 or through > total // 2 else 0.5 * lower + 0.5 * above
+    middle = lower if total % 2 == 1 or through > total // 2 else 0.5 * lower + 0.5 * above
+    return middle + 0.0  # of sums that are zero no sign is kept
 
 
-@compiled
+@compiled(plain="itself")
 def hodges_lehmann_error(y: Arr, value: float, spread: float) -> Any:
     """Return half the distance of the averages one deviation of Wilcoxon's statistic to either side of ``value``."""
     n = y.size
@@ -147,14 +148,14 @@ def hodges_lehmann_error(y: Arr, value: float, spread: float) -> Any:
 # The spread about a centre: distances to either side of it are sorted already.
 
 
-@compiled
+@compiled(plain="itself")
 def between(low: float, high: float) -> float:
     """Return the middle of two numbers; their sum may be too large for one."""
     middle = 0.5 * (low + high)
     return middle if abs(middle) <= LARGEST else 0.5 * low + 0.5 * high
 
 
-@compiled
+@compiled(plain="itself")
 def median_distance(y: Arr, about: float) -> Any:
     """Return the median of all |y_i − about|, one or the middle of two.
 
@@ -177,8 +178,8 @@ def median_distance(y: Arr, about: float) -> Any:
 # Student-t centres: both equations of the likelihood at once, from four sums a step.
 
 
-@compiled(any_order=True)
-def score_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any:
+@compiled(plain="reference", any_order=True)
+def student_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any:
     """Return Σq, Σq², Σqr and Σq²r of q = 1/(ν + r²), r the distance from the centre in units of the scale."""
     inverse = 1.0 / scale
     q_sum = q2_sum = qr_sum = q2r_sum = 0.0
@@ -192,7 +193,7 @@ def score_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any:
     return q_sum, q2_sum, qr_sum, q2r_sum
 
 
-@compiled
+@compiled(plain="itself")
 def student_t(z: Arr, n: int, dof: float) -> Any:
     """Return the likeliest centre, from 0 and a scale of 1, and its standard error, infinite where it is of no use.
 
@@ -204,7 +205,7 @@ def student_t(z: Arr, n: int, dof: float) -> Any:
     """
     centre, scale = 0.0, 1.0
     for _ in range(ROUNDS):
-        q, q2, qr, q2r = score_sums(z, n, centre, scale, dof)
+        q, q2, qr, q2r = student_sums(z, n, centre, scale, dof)
         em = qr / q
         slope, spread = 2.0 * dof * q2 - q, 2.0 * dof * (q - dof * q2)
         skew, mixed = 2.0 * dof * q2r, qr - 2.0 * dof * q2r
@@ -231,7 +232,7 @@ def student_t(z: Arr, n: int, dof: float) -> Any:
 # One column after the other of a block, sorted along its rows; NaN comes last there.
 
 
-@compiled
+@compiled(plain="itself")
 def present(y: Arr) -> Any:
     """Return what is there of a sorted row."""
     n = y.size
@@ -240,7 +241,7 @@ def present(y: Arr) -> Any:
     return y[:n]
 
 
-@compiled
+@compiled(plain="itself")
 def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
     """Find the median or the pseudomedian of every row; NaN where there is nothing."""
     for f in range(block.shape[0]):
@@ -253,7 +254,7 @@ def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
             start[f] = 0.5 * median_sum(y, 2.0 * start[f], median_distance(y, start[f]))
 
 
-@compiled
+@compiled(plain="itself")
 def locate_rows(
     block: Arr, start: Arr, kinds: Arr, degrees: Arr, limits: Arr, fewest: int, values: Arr, errors: Arr, compared: Arr
 ) -> None:
@@ -284,8 +285,7 @@ def locate_rows(
         for kind in range(values.shape[1]):
             values[f, kind], errors[f, kind] = centre, error
         if compared[f] and kinds[f] != 0:
-            for i in range(y.size):
-                z[i] = min(max((y[i] - centre) / spread, -BEYOND), BEYOND)
+            z[: y.size] = np.minimum(np.maximum((y - centre) / spread, -BEYOND), BEYOND)
             for kind in range(1, values.shape[1]):
                 if kinds[f] < 0 or kinds[f] == kind:
                     away, error = student_t(z, y.size, degrees[kind - 1])

@@ -61,8 +61,8 @@ def row_medians(X: Any, columns: Any, out: Any) -> None:
         out[i] = sizes[half]
 
 
-@compiled
-def meet(first: Any, column: Any, value: Any, kept: Any, met: Any) -> None:
+@compiled(plain="reference")
+def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
     """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
 
     Columns rise within a row, so that all sums are above the diagonal, and are copied below it.

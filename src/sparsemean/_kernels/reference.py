@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.signed_ranks import log_tail
+from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
@@ -380,3 +381,45 @@ def log_choose(n: int, k: int) -> float:
     """Return the logarithm of a binomial coefficient."""
     lgamma = _lgamma()
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+# Centres, weights of rows, and far values that meet.
+
+
+def count_sums(y: FloatArray, value: float) -> tuple[int, Any, Any]:
+    """Do what `centres.count_sums` does."""
+    count, through, above = split_differences(y, -y[::-1], value)
+    return count, np.float64(through), np.float64(above)
+
+
+def student_sums(z: FloatArray, n: int, centre: float, scale: float, dof: float) -> tuple[Any, Any, Any, Any]:
+    """Do what `centres.student_sums` does."""
+    r = (z[:n] - centre) * (1.0 / scale)
+    q = 1.0 / (dof + r * r)
+    qr = q * r
+    return q.sum(), q @ q, qr.sum(), q @ qr
+
+
+def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
+    """Do what `simplex.look` does."""
+    x = v - theta
+    free = (x > 0) & (x < cap)
+    lanes = np.zeros((-(-v.size // LANES), LANES))
+    lanes.reshape(-1)[: v.size][free] = x[free]
+    return sum(lanes.sum(axis=0).tolist()), int(np.count_nonzero(free)), int(np.count_nonzero(x >= cap))
+
+
+def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
+    """Do what `simplex.follow` does, move by move."""
+    for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
+        moved = weights - rate * (a * (a - twice)) - shift
+        weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
+
+
+def meet(value: Arr, column: IntArray, first: IntArray, kept: Arr, met: Arr) -> None:
+    """Do what `judging.meet` does: products are listed row by row, and added in that order."""
+    left = np.repeat(np.where(kept, first[1:], 0), np.diff(first)) - np.arange(1, value.size + 1)
+    left = np.maximum(left, 0)  # entries that come after in a row, none of rows that are not kept
+    a = np.repeat(np.arange(value.size), left)
+    b = a + 1 + np.arange(a.size) - np.repeat(np.cumsum(left) - left, left)
+    np.add.at(met.reshape(-1), column[a] * met.shape[1] + column[b], value[a] * value[b])

@@ -13,7 +13,7 @@ LANES = 16
 """Entries that are added up beside each other: vector instructions, and the same order on every processor."""
 
 
-@compiled
+@compiled(plain="reference")
 def look(v: Arr, theta: float, cap: float) -> Any:
     """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
     total, free, capped = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
@@ -34,7 +34,7 @@ def look(v: Arr, theta: float, cap: float) -> Any:
     return total.sum(), free.sum(), capped.sum()
 
 
-@compiled
+@compiled(plain="reference")
 def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
     """Move weights by w ← clip(w − rate·a(a − 2·centre) − shift, 0, 1) for each row a of ``along``."""
     zero, one = np.float32(0.0), np.float32(1.0)

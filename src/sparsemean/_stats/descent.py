@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from sparsemean._kernels import simplex
 from sparsemean._stats.covariance import Matrix, TopEigenpair, WeightedCovariance
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 
-LOADED = 1000
-"""Entries from which on the compiled pass pays also in a process that must load numba first; it has the same bits."""
 LOOKS = 100
 """Newton's method takes two to six; halving, where it is lost, no more than the digits of a number."""
-LANES = 16
-"""Entries that are added up beside each other: vector instructions, and the same order everywhere."""
 FAR = 16.0
 """A shift θ of so many caps costs no digits worth having."""
 
@@ -62,10 +58,9 @@ def _project(v: FloatArray, cap: float) -> tuple[FloatArray, float]:
 
 def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = math.inf) -> float | None:
     """Return the θ between low and high with Σ clip(v − θ, 0, cap) = 1; None if it is far from zero."""
-    look = _compiled_look() if v.size >= LOADED or "numba" in sys.modules else _look
     theta, same = 0.0, (math.nan, math.nan)
     for _ in range(LOOKS):
-        total, free, capped = look(v, theta, cap)
+        total, free, capped = simplex.look(v, theta, cap)
         excess = total + capped * cap - 1
         newton = theta + excess / free if free else math.nan
         if excess == 0 or newton == theta or (free, capped) == same:
@@ -78,21 +73,6 @@ def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = m
         if not abs(theta) <= FAR * cap:
             return None
     return theta
-
-
-def _look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
-    """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
-    x = v - theta
-    free = (x > 0) & (x < cap)
-    lanes = np.zeros((-(-v.size // LANES), LANES))
-    lanes.ravel()[: v.size][free] = x[free]
-    return sum(lanes.sum(axis=0).tolist()), int(np.count_nonzero(free)), int(np.count_nonzero(x >= cap))
-
-
-def _compiled_look() -> Callable[[FloatArray, float, float], tuple[float, int, int]]:
-    from sparsemean._kernels.simplex import look
-
-    return look  # type: ignore[no-any-return]
 
 
 # The k×k part of a covariance that departs most from the identity.
@@ -291,8 +271,6 @@ def follow(descent: Descent, directions: list[tuple[Matrix, float]], rows: Matri
 
     ``directions`` are u and wᵀXu at each of its evaluations: a weight depends on nothing else but its own row.
     """
-    from sparsemean._kernels import simplex
-
     weights = np.full(rows.shape[0], np.float32(1 / (descent.weights.size * cap)))
     if descent.moves:
         rates, shifts = (np.array(descent.moves) / cap).astype(np.float32).T

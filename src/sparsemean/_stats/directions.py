@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._kernels import compiling, judging
+from sparsemean._kernels import judging
 from sparsemean._stats.arrays import namespace, near, on_host, some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
@@ -140,15 +140,8 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
 def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     """Return the products of every two columns summed over the far values that the same rows have there, and sums."""
     first = np.searchsorted(tails.row, np.arange(kept.size + 1))
-    if compiling.plainly(tails.row.size**2 // kept.size):
-        from scipy.sparse import csr_array
-
-        left = csr_array((tails.value, tails.column, first), shape=(kept.size, p))[kept]
-        met = (left.T @ left).toarray()
-    else:
-        met = np.zeros((p, p), dtype=np.float32)
-        judging.meet(first, tails.column, tails.value, kept, met)
-    np.fill_diagonal(met, 0.0)
+    met = np.zeros((p, p), dtype=np.float32)
+    judging.meet(tails.value, tails.column, first, kept, met)
     of_kept = kept[tails.row]
     sums = np.bincount(tails.column[of_kept], weights=tails.value[of_kept], minlength=p)
     return met, sums.astype(np.float32)
