@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -75,7 +76,7 @@ class Source(ABC):
 
     def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``, in any order, as a dense float64 array."""
-        if (np.diff(columns) > 0).all():
+        if (columns[1:] > columns[:-1]).all():
             return self._take(columns)
         rising, back = np.unique(columns, return_inverse=True)
         return self._take(rising)[:, back]
@@ -267,13 +268,9 @@ def runs(columns: IntArray, gap: int, most: int) -> list[Run]:
     >>> [read for read, _, _ in runs(np.array([1, 3, 8, 9, 11]), 2, 10)]
     [slice(1, 4, None), slice(8, 10, None), slice(11, 12, None)]
     """
-    apart = (np.diff(columns) > gap) | (np.diff(columns // most) > 0)
-    pieces = np.split(np.arange(columns.size), np.flatnonzero(apart) + 1) if columns.size else []
-    return [
-        (
-            slice(int(columns[p[0]]), int(columns[p[-1]]) + 1),
-            slice(int(p[0]), int(p[-1]) + 1),
-            columns[p] - columns[p[0]],
-        )
-        for p in pieces
-    ]
+    if not columns.size:
+        return []
+    stretch = columns // most
+    apart = (columns[1:] - columns[:-1] > gap) | (stretch[1:] > stretch[:-1])
+    ends = pairwise((0, *(np.flatnonzero(apart) + 1).tolist(), columns.size))
+    return [(slice(int(columns[a]), int(columns[b - 1]) + 1), slice(a, b), columns[a:b] - columns[a]) for a, b in ends]

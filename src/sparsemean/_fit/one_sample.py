@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -262,15 +262,16 @@ def build_estimate(
     )
 
 
-@lru_cache(maxsize=1)
-def _options_of_plans() -> frozenset[str]:
+@cache
+def _plan_options() -> frozenset[str]:
+    """Return what `planning.plan_fit` may be asked for."""
     return frozenset(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
 
 
 def _check_known(options: dict[str, Any]) -> None:
     """Refuse an option that no part of a fit has."""
-    known = _options_of_plans()
-    if unknown := sorted(set(options) - known):
+    known = _plan_options()
+    if unknown := sorted(options.keys() - known):
         named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device", "scale"}
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
 

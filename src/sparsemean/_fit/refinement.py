@@ -121,7 +121,9 @@ def agreeing(X: Any, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
     allowed = round(share * n)
     if allowed <= FEW * math.sqrt(n):
         return np.ones(n, dtype=bool)
-    seen = np.unique(np.linspace(0, k - 1, min(k, MOST_COLUMNS)).round().astype(np.intp))
+    seen = np.arange(k)
+    if k > MOST_COLUMNS:
+        seen = np.unique(np.linspace(0, k - 1, MOST_COLUMNS).round().astype(np.intp))
     rows = some_rows(n, max(seen.size, FEWEST_COLUMNS), values=MOST_VALUES)
     leading = X[rows if isinstance(rows, slice) else near(X, rows)][:, near(X, seen)]
     unit = scales(leading - near(X, centre[seen]), 1)

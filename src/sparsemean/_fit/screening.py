@@ -12,7 +12,7 @@ from sparsemean._fit.device_values import columns_of, skew_flags_there
 from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined
 from sparsemean._stats import dependence, factors, row_scores
-from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over
+from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
 from sparsemean._stats.judged import Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
@@ -96,7 +96,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     if not plan.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     columns = screening_columns(data)
-    columns = np.setdiff1d(columns, support) if about is None else columns
+    columns = without(columns, support) if about is None else columns
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
@@ -121,7 +121,7 @@ def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
     for columns in data.pieces(support):
         mean[columns] = medians(columns_of(data, columns))
     rows = screen(data, support, about=mean)
-    rows = replace(rows, columns=np.setdiff1d(rows.columns, support))
+    rows = replace(rows, columns=without(rows.columns, support))
     return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
 
 
@@ -163,7 +163,7 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
 def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArray) -> float:
     """Return how far neighbours among the units that are left agree, off the support if it leaves columns."""
     sampled = screening_columns(data)
-    off = np.setdiff1d(sampled, support)
+    off = without(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:
@@ -271,7 +271,7 @@ def _without_factors(
     data: FitData, screening: ScreeningResult, features: IntArray, *, X: FloatArray
 ) -> tuple[FloatArray, str]:
     """Take out of the columns ``X`` of some features what they share with those off the support, and say so."""
-    others = np.setdiff1d(screening.columns, features)
+    others = without(screening.columns, features)
     judged = screening.judged
     if others.size < factors.LEAST_COLUMNS or not (judged is None or factors.may_have_factors(judged.variances)):
         return X, ""

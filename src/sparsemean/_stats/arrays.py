@@ -29,7 +29,7 @@ Thing = TypeVar("Thing")
 
 def on_device(array: Any) -> bool:
     """Say whether ``array`` is CuPy's, without loading CuPy."""
-    return type(array).__module__.partition(".")[0] == DEVICE
+    return DEVICE in sys.modules and type(array).__module__.partition(".")[0] == DEVICE
 
 
 def namespace(*arrays: Any) -> Any:
@@ -55,6 +55,8 @@ def to_device(array: FloatArray) -> Any:
 
 def on_host(thing: Thing) -> Thing:
     """Return an array, a tuple or a record with every array in it moved to the host; what lies there stays as it is."""
+    if DEVICE not in sys.modules:
+        return thing
     if on_device(thing):
         return thing.get()  # type: ignore[attr-defined, no-any-return]
     if isinstance(thing, tuple):
@@ -156,6 +158,21 @@ def medians(x: Any) -> FloatArray:
     return medians_sorted(sort_columns(x)) if np.isnan(x).any() else np.asarray(np.median(x, axis=0))
 
 
+def middle(x: Any) -> Any:
+    """Return the median along the last axis of values that are all there: np.median's, in a fifth of its time for few.
+
+    Examples
+    --------
+    >>> middle(np.array([[4.0, 1.0, 3.0, 2.0], [0.0, 0.0, 0.0, 9.0]]))
+    array([2.5, 0. ])
+    """
+    half = x.shape[-1] // 2
+    if x.shape[-1] % 2:
+        return np.partition(x, half, axis=-1)[..., half]
+    ordered = np.partition(x, (half - 1, half), axis=-1)
+    return (ordered[..., half - 1] + ordered[..., half]) / 2
+
+
 def sort_columns(x: FloatArray) -> FloatArray:
     """Return ``x`` with the values of each column rising, NaN last; columns lie along memory, which sorts much faster.
 
@@ -208,7 +225,9 @@ def spread_over(numbers: IntArray, most: int) -> IntArray:
     >>> spread_over(np.array([2, 3, 5, 7, 11]), 3)
     array([ 2,  5, 11])
     """
-    return np.asarray(numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, most)).astype(np.intp))])
+    if numbers.size <= most:
+        return numbers
+    return np.asarray(numbers[np.unique(np.linspace(0, numbers.size - 1, most).astype(np.intp))])
 
 
 def scales(values: Any, step: int) -> FloatArray:
@@ -237,6 +256,19 @@ def _turned_sizes(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float
     out: npt.NDArray[np.floating[Any]] = np.empty(values.shape[::-1], dtype=values.dtype)
     judging.turned_sizes(values, out)
     return out
+
+
+def without(numbers: IntArray, gone: IntArray) -> IntArray:
+    """Return those of rising whole numbers from 0 on that are not among others, which need not be rising.
+
+    Examples
+    --------
+    >>> without(np.array([2, 3, 5, 7]), np.array([5, 0]))
+    array([2, 3, 7])
+    """
+    stay = np.ones(1 + max(numbers.max(initial=-1), gone.max(initial=-1)), dtype=bool)
+    stay[gone] = False
+    return np.asarray(numbers[stay[numbers]])
 
 
 def fillna(x: FloatArray, by: FloatArray | float) -> FloatArray:

@@ -117,7 +117,9 @@ def _levels_above(bucket: IntArray) -> list[IntArray]:
     levels: list[IntArray] = []
     for _ in range(1, BLOCK.bit_length()):
         bucket = bucket // 2
-        first = np.flatnonzero(np.diff(bucket, prepend=-1))
+        new = np.ones(bucket.size, dtype=bool)
+        np.not_equal(bucket[1:], bucket[:-1], out=new[1:])
+        first = np.flatnonzero(new)
         levels.append(np.append(first, bucket.size))
         bucket = bucket[first]
     return levels

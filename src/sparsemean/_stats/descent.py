@@ -53,7 +53,7 @@ def _project(v: FloatArray, cap: float) -> tuple[FloatArray, float]:
         v = np.clip(v - base, -cap, cap)
         theta = _shift(v, cap, low=-2 * cap, high=cap)
         assert theta is not None
-    return np.asarray(np.clip(v - theta, 0.0, cap)), base + theta
+    return np.minimum(np.maximum(v - theta, 0.0), cap), base + theta
 
 
 def _shift(v: FloatArray, cap: float, *, low: float = -math.inf, high: float = math.inf) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels import judging
-from sparsemean._stats.arrays import namespace, near, on_host, some_rows
+from sparsemean._stats.arrays import middle, namespace, near, on_host, some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
@@ -87,11 +87,11 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     of_kept = kept[told]
     if not of_kept.any():
         return np.zeros_like(x)
-    away = x - np.median(x[..., told][..., of_kept], axis=-1, keepdims=True)
+    away = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
     if worth is not None:
         away *= worth
-    spread = GAUSSIAN * np.median(np.abs(away[..., told][..., of_kept]), axis=-1, keepdims=True)
-    away *= np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    spread = GAUSSIAN * middle(np.abs(away[..., told][..., of_kept]))
+    away *= np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)[..., np.newaxis]
     return away
 
 
@@ -153,7 +153,7 @@ def _without_one_column(wide: Rows, rows: IntArray, common: Single, bound: float
         return rows
     parts = wide.take(rows) * common
     places = wide.places(common[:, np.newaxis])[0]
-    deviation = GAUSSIAN * float(np.median(np.abs(places[some_rows(places.size, TOLD_BY)])))
+    deviation = GAUSSIAN * float(middle(np.abs(places[some_rows(places.size, TOLD_BY)])))
     return np.asarray(rows[parts.sum(axis=1) - parts.max(axis=1) > bound * deviation])
 
 
@@ -161,7 +161,11 @@ def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement)
     """Return the first group that stands apart along a direction, and what its rows have in common."""
     places = rows.places(directions)
     together = places.size <= AT_ONCE
-    for along in deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places):
+    every = deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places)
+    if together and every.size and every.max() <= far and every.min() >= -far:  # as most often
+        seen.see(np.maximum(every.max(axis=0), -every.min(axis=0)))
+        every = every[:0]
+    for along in every:
         seen.see(np.abs(along))
         sides = [np.flatnonzero(seen.kept & beyond) for beyond in (along > far, along < -far)]
         for side in sorted(sides, key=len, reverse=True):
@@ -178,11 +182,11 @@ def _alike_in_length(rows: Rows, bound: float) -> tuple[Rows, float]:
     mean_square = rows.squares / np.maximum(rows.counts, 1.0)
     told = some_rows(rows.shape[0], TOLD_BY)
     there = mean_square[told][rows.counts[told] > 0]
-    middle = float(np.median(there)) if there.size else 0.0
-    spread = GAUSSIAN * float(np.median(np.abs(there - middle))) if there.size else 0.0
-    if spread <= OWN_SCALE * math.sqrt(rows.variance_of_squares) / p or not middle > 0:
+    usual = float(middle(there)) if there.size else 0.0
+    spread = GAUSSIAN * float(middle(np.abs(there - usual))) if there.size else 0.0
+    if spread <= OWN_SCALE * math.sqrt(rows.variance_of_squares) / p or not usual > 0:
         return rows, bound
-    return rows.over(np.sqrt(np.maximum(mean_square, SMALL**2 * middle))), min(bound, WAY * math.sqrt(p))
+    return rows.over(np.sqrt(np.maximum(mean_square, SMALL**2 * usual))), min(bound, WAY * math.sqrt(p))
 
 
 def _group(table: Rows, rows: IntArray, far: float, *, seen: Judgement) -> tuple[IntArray, Single]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsemean._stats.arrays import middle
 from sparsemean._stats.judged import INNER, TINY, Entries, Flags, Single
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, IntArray
@@ -144,7 +145,7 @@ def far_values(tails: Entries, shape: tuple[int, int]) -> FarValues:
     # What lies beyond the gap says nothing of the tail before it.
     before = np.maximum(exposure[column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST
     # Nor do rows with far values in many columns say anything of what the tails have in common.
-    usual = float(np.median(counts))
+    usual = float(middle(counts))
     spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tails.row]
     before += SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
     told = np.minimum(m, TELLING)

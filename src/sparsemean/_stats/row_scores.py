@@ -154,7 +154,8 @@ def _judge_columns(table: Judged, seen: Judgement) -> None:
         return
     far = far_values(table.far, table.ratios.shape)
     # What is mostly zero, directions do not see: it is named for rows that they have found.
-    for at in np.flatnonzero(~seen.kept[far.row] & ~np.isin(far.column, table.judging)).tolist():
+    gone = np.flatnonzero(~seen.kept[far.row])
+    for at in gone[~np.isin(far.column[gone], table.judging)].tolist():
         seen.reasons[far.row[at]] = (*seen.reasons[far.row[at]], int(table.columns[far.column[at]]))[:REASONS]
     counts = np.bincount(far.row, minlength=n)
     rows = np.flatnonzero(seen.kept & (counts >= no_coincidence(counts)))
@@ -197,6 +198,8 @@ def _judge_leaning(table: Judged, seen: Judgement, away: FloatArray) -> None:
 def _judge_copies(table: Judged, seen: Judgement, away: FloatArray) -> None:
     """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
+    if rows.size < TOGETHER_FROM:
+        return
     rows = rows[copies(table.ratios.take(rows))][: seen.room()]
     if rows.size >= TOGETHER_FROM:
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])

@@ -35,7 +35,7 @@ def score_sums(ranks: IntArray, cap: int) -> IntArray:
     >>> score_sums(np.array([-1, 2, 5]), 3)
     array([ 0,  3, 12])
     """
-    inside = np.clip(ranks, 0, cap)
+    inside = np.minimum(np.maximum(ranks, 0), cap)  # np.clip takes five times as long of a few
     return np.asarray(inside * (inside + 1) // 2 + cap * np.maximum(ranks - cap, 0))
 
 

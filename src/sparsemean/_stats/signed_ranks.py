@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,7 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
     return np.asarray(score_sums(values, cap) - score_sums(values - bad_rows, cap))
 
 
+@lru_cache(maxsize=64)
 def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
     """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_eras`."""
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
@@ -268,8 +269,8 @@ class SignedRankEvidence:
         slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
         at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | self.ties_against)
         out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
-        if not self.ties_against:
-            at = np.flatnonzero(REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows)
+        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows) & (not self.ties_against))
+        if at.size:
             halves = -(-(doubled - 2 * slack)[at] // 2)
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
