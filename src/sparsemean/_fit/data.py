@@ -105,11 +105,9 @@ class FitData:
         rows = rows if self.units is None else self._of_units(rows)
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         rows = rows if self.null is None else rows - self.null[columns]
-        if (
-            self.nonzero is not None
-            and self.nonzero.size
-            and (at := np.flatnonzero(np.isin(columns, self.nonzero))).size
-        ):
+        if self.nonzero is None or not self.nonzero.size:
+            return rows
+        if (at := np.flatnonzero(np.isin(columns, self.nonzero))).size:
             rows[:, at] = np.where(rows[:, at] == 0, np.nan, rows[:, at])
         return rows
 

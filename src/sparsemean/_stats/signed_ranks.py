@@ -43,6 +43,9 @@ ROUNDING = 8.0
 """Units in the last place that values of one size may differ by once a number was subtracted."""
 REPEAT_SHARE = 10
 """Fewer than a tenth of the rows repeat the size of others: their ties count against rejection."""
+ASKED, ASKED_OF_FEW = 8, 64
+"""Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
+few features it is the calls that take time."""
 UP, DOWN = 0, 1
 SIDES = {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}
 
@@ -228,13 +231,15 @@ class SignedRankEvidence:
         ``above`` are numbers at which it is known to be: most often the next one is asked for in vain.
         """
         goal, high = np.log(error), np.minimum(self.passing[at], self.n_rows // 2)
-        low, middle = (np.full(at.size, -1), high // 2) if above is None else (above.copy(), above + 1)
+        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
         while (moving := np.flatnonzero(low < high)).size:
-            asked = middle[moving]
-            reached = self.log_p(asked, at[moving]) <= goal
-            low[moving] = np.where(reached, asked, low[moving])
-            high[moving] = np.where(reached, high[moving], asked - 1)
-            middle = (low + high + 1) // 2
+            least, most = low[moving, np.newaxis], high[moving, np.newaxis]
+            step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
+            asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
+            p = self.log_p(asked.ravel(), np.repeat(at[moving], step.size)).reshape(asked.shape)
+            reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
+            ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
+            low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
         return low
 
     def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
@@ -259,8 +264,8 @@ class SignedRankEvidence:
                 share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())
                 low, doubled = sums.low[:, place], sums.doubled[:, place]
                 # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
-                own = (doubled[DOWN] > doubled[UP]).astype(np.intp) if side is None else np.full(at.size, side)
-                chosen = (np.take_along_axis(sums_of, own[np.newaxis], axis=0)[0] for sums_of in (low, doubled))
+                down = doubled[DOWN] > doubled[UP]
+                chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
                 best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[place]) - np.log(share))
         return np.asarray(best + np.log(len(self.sides)))
 
@@ -309,7 +314,7 @@ def select_by_ranks(
     if at.size:
         best[at] = xp.asarray(best_size(on_host(evidence.signs.of(at)), bad_rows) % evidence.n_sizes)
     if at.size and known is None:
-        slack[at] = xp.asarray(_last_slacks(evidence, rule))
+        slack[at] = xp.asarray(_last_slacks(evidence, rule, p if bad_rows == 0 else None))
     return Selection(
         support=at[xp.asarray(rule(p[:, np.newaxis], d, 0)[:, 0])],
         p_values=values[0],
@@ -320,11 +325,12 @@ def select_by_ranks(
     )
 
 
-def _last_slacks(evidence: SignedRankEvidence, rule: Rule) -> IntArray:
+def _last_slacks(evidence: SignedRankEvidence, rule: Rule, p_values: FloatArray | None = None) -> IntArray:
     """Return the largest number of bad rows at which each ranked feature is selected, −1 where at none.
 
     Without bad rows R features are selected, so that at any number a p-value is compared with something between what
     the first of them and what the last is compared with. Both settle most features, and few numbers are left.
+    ``p_values`` are those without bad rows, if they are known.
     """
     d, most = evidence.n_features, evidence.n_rows // 2
 
@@ -332,7 +338,8 @@ def _last_slacks(evidence: SignedRankEvidence, rule: Rule) -> IntArray:
         return probabilities(evidence.log_p(bad_rows, at))
 
     slack = np.full(evidence.features.size, -1, dtype=np.intp)
-    at = np.flatnonzero(rule(p(0, np.arange(slack.size))[:, np.newaxis], d, 0)[:, 0])
+    p_values = p(0, np.arange(slack.size)) if p_values is None else p_values
+    at = np.flatnonzero(rule(p_values[:, np.newaxis], d, 0)[:, 0])
     if not at.size:
         return slack
     asked = rule.level * (at.size / d if isinstance(rule, BenjaminiHochberg) else 1 / (d - at.size + 1))
