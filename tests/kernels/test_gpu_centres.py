@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._fit import refinement
 from sparsemean._kernels import gpu_blocks
 from sparsemean._stats import location
 from sparsemean._stats.arrays import dropna, medians

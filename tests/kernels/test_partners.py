@@ -25,8 +25,8 @@ from sparsemean.errors import InputError
 
 Arguments = tuple[Any, ...]
 MODULES = (
-    "cells", "centres", "groups", "judging", "loops", "loops_influence", "loops_missing", "loops_sorted", "rank_tails",
-    "signed_ranks", "simplex", "sparse",
+    "cells", "centres", "columns", "groups", "judging", "loops", "loops_influence", "loops_missing", "loops_sorted",
+    "rank_tails", "signed_ranks", "simplex", "sparse",
 )  # fmt: skip
 
 
@@ -113,25 +113,30 @@ def ordered(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
         yield a, b, k
 
 
-def sums(rng: np.random.Generator, n: int, kind: str, missing: bool = False) -> Iterator[Arguments]:
+def nested(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
     X = values_of(rng, 5 * n, kind).reshape(n, 5)
-    order = rng.permutation(n)
     columns = np.array([4, 0, 2])
     for offsets in (np.arange(n + 1), np.array([0, n]), np.unique(np.append(rng.integers(1, n + 1, 3), (0, n)))):
+        buckets = [offsets.size - 1]
+        levels = []
+        while buckets[-1] > 1 and len(levels) < 3:
+            levels.append(np.append(np.arange(0, buckets[-1], 2), buckets[-1]))
+            buckets.append(levels[-1].size - 1)
+        above, ends = np.concatenate((*levels, offsets[:0])), np.cumsum([0, *(level.size for level in levels)])
+        counts = [np.diff(offsets)]
+        for level in levels:
+            counts.append(np.add.reduceat(counts[-1], level[:-1]))
         for dtype in (np.float64, np.float32):
-            with np.errstate(over="ignore"):
-                memory = X.astype(dtype).reshape(-1)
-            if missing:
-                memory[rng.random(memory.size) < 0.3] = np.nan
-            room = np.zeros((2, offsets.size - 1, 3))
-            out = (room[0], room[1]) if missing else (room[0],)
-            yield (memory, 0, 5, 1, order, offsets, columns, *out)
-            yield (memory, memory.size - n, -n, 1, np.arange(5), np.array([0, 2, 5]), columns % n,
-                   *(np.zeros((2, 3)) for _ in out))  # fmt: skip
-
-
-def gaps(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
-    yield from sums(rng, n, kind, missing=True)
+            for missing in (False, True):
+                with np.errstate(over="ignore"):
+                    memory = X.astype(dtype).reshape(-1)
+                if missing:
+                    memory[rng.random(memory.size) < 0.3] = np.nan
+                rest = (rng.permutation(n), offsets, above, ends, columns, missing)
+                for at in ((0, 5, 1), (0, 1, n), (memory.size - 5, -5, 1)):
+                    # counts and what is turned are overwritten, and no answer
+                    room = np.full((2, n), np.nan), np.zeros((3, sum(buckets))), np.concatenate(counts).astype(float)
+                    yield (memory, *at, *rest, *room)
 
 
 def evidence(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
@@ -236,9 +241,8 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "centres.locate_rows": centres,
     "centres.start_rows": starts,
     "centres.student_sums": likelihoods,
+    "columns.nested_means": nested,
     "judging.meet": meetings,
-    "loops.sum_buckets": sums,
-    "loops_missing.sum_buckets": gaps,
     "loops_sorted.ordered_difference": ordered,
     "loops_sorted.split_differences": differences,
     "rank_tails.log_choose": choices,
@@ -274,6 +278,8 @@ def test_every_partner_is_compared_with_its_kernel() -> None:
     assert CASES.keys() <= kernels().keys()
 
 
+SCRATCH = {"columns.nested_means": (10, 12)}
+"""Places of arguments that are overwritten with what is nobody's."""
 PLAIN_NUMBERS = ("cells.read_lines", "rank_tails.log_choose", "rank_tails.log_tails", "signed_ranks.log_tail")
 """Kernels that are not given values of any kind."""
 
@@ -299,7 +305,10 @@ def test_a_partner_gives_the_same_bits(name: str, kind: str) -> None:
                 agree_on_centres(ours, theirs)
                 continue
             np.testing.assert_array_equal(*answers)
-            for mine, other in zip(ours, theirs, strict=True):
+            scratch = SCRATCH.get(name, ())
+            for place, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+                if place in scratch:
+                    continue
                 np.testing.assert_array_equal(mine, other)
                 np.testing.assert_array_equal(np.signbit(mine), np.signbit(other))
 

@@ -146,7 +146,10 @@ def test_metrics_of_an_experiment(metric: str, long_version: bool, claims: Claim
         ratios.append(found.result_.p_values[0] / p)
         assert found.support_.size == 1 or p > 0.01
     claims.add(
-        f"20,000 users, {metric}: p over scipy's with ties", f"{min(ratios):.2g}–{max(ratios):.2g}", "≤ 1000", f"0–{seeds - 1}"
+        f"20,000 users, {metric}: p over scipy's with ties",
+        f"{min(ratios):.2g}–{max(ratios):.2g}",
+        "≤ 1000",
+        f"0–{seeds - 1}",
     )
     assert 1 <= min(ratios) <= max(ratios) <= 1000
 

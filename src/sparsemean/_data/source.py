@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._kernels.memory_layout import is_native
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -156,6 +157,10 @@ class Dense(Source):
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
+        from sparsemean._kernels import compiling, cpu
+
+        if not compiling.plainly(self.shape[0] * columns.size) and is_native(self.values):
+            return cpu.gather(self.values, np.arange(self.shape[0]), columns)
         read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))
 

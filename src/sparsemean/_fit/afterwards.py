@@ -139,7 +139,7 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Tab
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        levels = intervals.sorted_levels(levels, plan)
+        levels = intervals.sort_levels(levels, plan)
         ends = intervals.of_levels(levels, plan, error=error)
         if plan.dealing == "blocks":
             other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)

@@ -197,7 +197,7 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     error = intervals.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        levels = intervals.sorted_levels(levels, plan)
+        levels = intervals.sort_levels(levels, plan)
         used = [levels[level] for level in intervals.levels_used(plan)]
         value = _value(used, take(selection.best, columns), plan)
         (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)

@@ -155,8 +155,9 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
     if (there := skew_flags_there(data, screening.kept, support)) is not None:
         flags[support] = there
         return flags
+    rows = None if screening.kept.size == data.plan.n_units else screening.kept
     for columns, values in data.values_of(support):
-        flags[columns] = skew_flags(values[screening.kept])
+        flags[columns] = skew_flags(values, rows, n_jobs=data.n_jobs)
     return flags
 
 

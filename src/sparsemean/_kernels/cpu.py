@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference
+from sparsemean._kernels import columns as column_loops
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
 from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
@@ -102,23 +103,10 @@ def _blank(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
     return zeros[0], zeros[1], zeros[2]
 
 
-def level_means_present(view: Strided, partition: Partition, columns: IntArray, depth: int) -> list[FloatArray]:
-    """Return the (J, columns) means of what is there, of every level below ``depth``; NaN where nothing is."""
-    sums, counts = np.empty((2, partition.n_buckets(0), columns.size))
-    loops_missing.sum_buckets(
-        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums,
-        counts,
-    )  # fmt: skip
-    with np.errstate(invalid="ignore"):
-        means = [sums / counts]
-        for above in partition.levels[1:depth]:
-            sums, counts = (np.add.reduceat(x, above[:-1], axis=0) for x in (sums, counts))
-            means.append(sums / counts)
-    return means
-
-
 # The fast kernels: one pass over memory where it lies, on threads of our own.
 
+TURNED_AT_ONCE = 250_000
+"""Values of some columns that are copied before their bucket means are taken: two megabytes."""
 BLOCK_COLUMNS = 8192
 """Long stretches of a row keep the memory busy; the counters of a block still fit in the second-level cache."""
 MIN_COLUMNS = 512
@@ -334,25 +322,39 @@ def level_means(
 ) -> list[FloatArray]:
     """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
 
-    With ``missing`` means are those of the values that are there, and NaN where there are none.
+    They lie column by column along memory. With ``missing`` means are those of the values that are there, and NaN where
+    there are none.
     """
     if shift is not None or not is_native(X):
         X, columns = _converted(X, columns, shift), np.arange(columns.size)
-    view = strided(X)
-    if missing and X.dtype.kind == "f":
-        return level_means_present(view, partition, columns, depth)
-    sums = np.empty((partition.n_buckets(0), columns.size))
-    loops.sum_buckets(
-        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0], columns, sums
-    )
-    offsets = partition.levels[0]
-    means = [sums / np.diff(offsets)[:, np.newaxis]]
+    view, omit = strided(X), missing and X.dtype.kind == "f"
+    ends = np.cumsum([0, *(level.size for level in partition.levels[1:depth])])
+    firsts = np.cumsum([0, *(partition.n_buckets(level) for level in range(depth))])
+    total = int(firsts[-1])
+    width = max(1, min(columns.size, TURNED_AT_ONCE // X.shape[0]))
+    means = np.empty((columns.size, total))
+    column_loops.nested_means(
+        view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],
+        np.concatenate((*partition.levels[1:depth], firsts[:0])), ends, columns, omit,
+        np.empty((width, X.shape[0])), means, _numbers(partition, depth),
+    )  # fmt: skip
+    return [means[:, a:b].T for a, b in pairwise(firsts.tolist())]
+
+
+def _numbers(partition: Partition, depth: int) -> FloatArray:
+    """Return the number of rows of every bucket, level after level."""
+    offsets, numbers = partition.levels[0], [np.diff(partition.levels[0])]
     for above in partition.levels[1:depth]:
-        with np.errstate(over="ignore"):  # of sums that nobody has counted
-            sums = np.add.reduceat(sums, above[:-1], axis=0)
         offsets = offsets[above]
-        means.append(sums / np.diff(offsets)[:, np.newaxis])
-    return means
+        numbers.append(np.diff(offsets))
+    return np.concatenate(numbers).astype(np.float64)
+
+
+def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Return some rows of some columns of an array that is native."""
+    view, out = strided(X), np.empty((rows.size, columns.size))
+    column_loops.gather(view.memory, view.start, view.row_step, view.column_step, rows, columns, out)
+    return out
 
 
 def bucket_means(X: Array, partition: Partition, *, level: int = 0, columns: IntArray | None = None) -> FloatArray:

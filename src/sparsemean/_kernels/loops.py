@@ -362,23 +362,3 @@ def rows_below(bucket: int, level: int, offsets: Arr, bases: Arr) -> int:
     for h in range(level, -1, -1):
         first, last = offsets[bases[h] + first], offsets[bases[h] + last]
     return last - first
-
-
-@compiled(plain="reference")
-def sum_buckets(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, columns: Arr, out: Arr
-) -> None:
-    """Write the finest bucket sums of ``columns`` into ``out`` (J, columns), reading rows or columns along memory."""
-    out[:] = 0.0
-    if abs(across) <= abs(step):
-        for j in range(offsets.size - 1):
-            for k in range(offsets[j], offsets[j + 1]):
-                at = start + order[k] * step
-                for i in range(columns.size):
-                    out[j, i] += np.float64(memory[np.uintp(at + columns[i] * across)])
-    else:
-        for i in range(columns.size):
-            at = start + columns[i] * across
-            for j in range(offsets.size - 1):
-                for k in range(offsets[j], offsets[j + 1]):
-                    out[j, i] += np.float64(memory[np.uintp(at + order[k] * step)])

@@ -173,21 +173,3 @@ def count_columns(
             near[c] = nearer(sums[j] / max(1, counts[j]), near[c])
             bad |= is_bad(sums[j])
     return bad
-
-
-@compiled(plain="reference")
-def sum_buckets(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, columns: Arr, sums: Arr, counts: Arr
-) -> None:
-    """Write the finest bucket sums of ``columns`` and the number of values in each, both (J, columns)."""
-    for i in range(columns.size):
-        at = start + columns[i] * across
-        for j in range(offsets.size - 1):
-            total, count = 0.0, 0
-            for k in range(offsets[j], offsets[j + 1]):
-                x = np.float64(memory[np.uintp(at + order[k] * step)])
-                if x == x:
-                    total += x
-                    count += 1
-            sums[j, i] = total
-            counts[j, i] = count

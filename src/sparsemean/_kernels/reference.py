@@ -92,18 +92,21 @@ def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Cou
     ).settled()
 
 
-def sum_buckets(
-    memory: Array, start: int, step: int, across: int, order: IntArray, offsets: IntArray, columns: IntArray,
-    sums: FloatArray, counts: FloatArray | None = None,
+def nested_means(
+    memory: Array, start: int, step: int, across: int, order: IntArray, offsets: IntArray, above: IntArray,
+    ends: IntArray, columns: IntArray, missing: bool, turned: FloatArray, out: FloatArray, counts: FloatArray,
 ) -> None:  # fmt: skip
-    """Write the finest bucket sums of ``columns`` of an array in flat memory; with ``counts`` NaN is left out."""
+    """Write the bucket means of every level of ``columns`` of an array in flat memory into rows of ``out``."""
     values = np.asarray(memory[start + order[:, np.newaxis] * step + columns * across], dtype=np.float64)
-    if counts is not None:
-        there = ~np.isnan(values)
-        counts[:] = _group_sums(there.astype(np.float64), offsets)
-        values = np.where(there, values, 0.0)
+    there = np.ones(values.shape) if not missing else (~np.isnan(values)).astype(np.float64)
+    sums = np.where(there > 0, values, 0.0) + 0.0  # of zeros the sum is never −0.0
+    levels = [offsets, *(above[a:b] for a, b in pairwise(ends.tolist()))]
+    at = 0
     with np.errstate(over="ignore", invalid="ignore"):
-        sums[:] = _group_sums(values + 0.0, offsets)  # of zeros the sum is never −0.0
+        for level in levels:
+            sums, there = _group_sums(sums, level), _group_sums(there, level)
+            out[:, at : at + level.size - 1] = (sums / there).T
+            at += level.size - 1
 
 
 def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) -> FloatArray:

@@ -161,7 +161,7 @@ def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement)
     """Return the first group that stands apart along a direction, and what its rows have in common."""
     places = rows.places(directions)
     together = places.size <= AT_ONCE
-    every = deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places)
+    every: Any = deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places)
     if together and every.size and every.max() <= far and every.min() >= -far:  # as most often
         seen.see(np.maximum(every.max(axis=0), -every.min(axis=0)))
         every = every[:0]

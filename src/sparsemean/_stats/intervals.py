@@ -22,10 +22,11 @@ def levels_used(plan: Plan) -> list[int]:
     return [0] if plan.dealing == "paper" else [size.bit_length() - 1 for size in plan.bucket_sizes]
 
 
-def sorted_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
-    """Return bucket means with each column of those levels sorted that values and intervals rest on."""
-    used = levels_used(plan)
-    return [sort_columns(means) if level in used else means for level, means in enumerate(levels)]
+def sort_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
+    """Sort each column of those levels of bucket means that values and intervals rest on, where they lie."""
+    for level in levels_used(plan):
+        levels[level].sort(axis=0)
+    return levels
 
 
 def error_after_selection(plan: Plan, n_selected: int) -> float:
@@ -65,7 +66,7 @@ def one_size(ordered: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
 
 
 def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArray:
-    """Return the null values that the test of a plan does not reject, of `sorted_levels` of bucket means, as two rows.
+    """Return the null values that the test of a plan does not reject, of `sort_levels` of bucket means, as two rows.
 
     Of one side the other end is infinite.
     """
