@@ -135,7 +135,7 @@ def nested(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
                 rest = (rng.permutation(n), offsets, above, ends, columns, missing)
                 for at in ((0, 5, 1), (0, 1, n), (memory.size - 5, -5, 1)):
                     # counts and what is turned are overwritten, and no answer
-                    room = np.full((2, n), np.nan), np.zeros((3, sum(buckets))), np.concatenate(counts).astype(float)
+                    room = np.zeros((3, sum(buckets))), np.full((2, n), np.nan), np.concatenate(counts).astype(float)
                     yield (memory, *at, *rest, *room)
 
 
@@ -278,7 +278,7 @@ def test_every_partner_is_compared_with_its_kernel() -> None:
     assert CASES.keys() <= kernels().keys()
 
 
-SCRATCH = {"columns.nested_means": (10, 12)}
+SCRATCH = {"columns.nested_means": (11, 12)}
 """Places of arguments that are overwritten with what is nobody's."""
 PLAIN_NUMBERS = ("cells.read_lines", "rank_tails.log_choose", "rank_tails.log_tails", "signed_ranks.log_tail")
 """Kernels that are not given values of any kind."""

@@ -40,7 +40,7 @@ def gather(memory: Arr, start: int, step: int, across: int, rows: Arr, columns: 
 @compiled(plain="reference")
 def nested_means(
     memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, above: Arr, ends: Arr, columns: Arr,
-    missing: bool, turned: Arr, out: Arr, counts: Arr,
+    missing: bool, out: Arr, turned: Arr, counts: Arr,
 ) -> None:  # fmt: skip
     """Write the bucket means of every level of some columns into ``out`` (columns, buckets), level after level.
 
@@ -68,9 +68,7 @@ def nested_means(
 
 
 @compiled
-def _sum_column(
-    x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing: bool, sums: Arr, counts: Arr
-) -> None:
+def _sum_column(x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing: bool, sums: Arr, counts: Arr) -> None:
     """Write the finest bucket sums of one column, and with ``missing`` how many values each has."""
     if not missing and offsets.size - 1 == order.size:
         for j in range(order.size):

@@ -336,7 +336,7 @@ def level_means(
     column_loops.nested_means(
         view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],
         np.concatenate((*partition.levels[1:depth], firsts[:0])), ends, columns, omit,
-        np.empty((width, X.shape[0])), means, _numbers(partition, depth),
+        means, np.empty((width, X.shape[0])), _numbers(partition, depth),
     )  # fmt: skip
     return [means[:, a:b].T for a, b in pairwise(firsts.tolist())]
 

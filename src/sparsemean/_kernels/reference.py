@@ -94,7 +94,7 @@ def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Cou
 
 def nested_means(
     memory: Array, start: int, step: int, across: int, order: IntArray, offsets: IntArray, above: IntArray,
-    ends: IntArray, columns: IntArray, missing: bool, turned: FloatArray, out: FloatArray, counts: FloatArray,
+    ends: IntArray, columns: IntArray, missing: bool, out: FloatArray, *_: FloatArray,
 ) -> None:  # fmt: skip
     """Write the bucket means of every level of ``columns`` of an array in flat memory into rows of ``out``."""
     values = np.asarray(memory[start + order[:, np.newaxis] * step + columns * across], dtype=np.float64)
