@@ -237,6 +237,13 @@ def _looks(evidence: Evidence, low: int, high: int) -> SlackSearch | DeviceSlack
         from sparsemean._stats.device_search import DeviceSlackSearch
 
         return DeviceSlackSearch(evidence, low, high)
+    from sparsemean._kernels import compiling
+
+    few_slacks = high - low <= evidence.n_features
+    if signs and few_slacks and evidence.statistic.dtype == np.int32 and not compiling.plainly(evidence.statistic.size):
+        from sparsemean._stats.compiled_search import CompiledSlackSearch
+
+        return CompiledSlackSearch(evidence, low, high)
     return SlackSearch(evidence, low)
 
 
