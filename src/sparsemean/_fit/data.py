@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,11 @@ from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
 from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition, Plan
 
+if TYPE_CHECKING:
+    from sparsemean._fit.by_workers import Columns, HeldColumns
+
+SPREAD = 500_000
+"""Rows of a dask array beyond which its columns stay with the workers: 32 of them, which judge rows, would be 128 MB."""
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
 
@@ -37,7 +43,7 @@ class FitData:
     seed: int = 0
     units: IntArray | None = None
     n_jobs: int | None = None
-    cache: ColumnCache | None = None
+    cache: ColumnCache | HeldColumns | None = None
     """Columns that were kept when all values were read, or read since, where the table does not lie in memory."""
     chosen: IntArray | None = None
     """The units that are looked at; None for all."""
@@ -54,6 +60,23 @@ class FitData:
         """What single columns are read from."""
         return self.table.source if self.cache is None else self.cache
 
+    @property
+    def spread(self) -> bool:
+        """Whether columns are too long to be put together here, and stay with workers."""
+        source = self.table.source
+        return source.engine == "dask" and source.shape[0] > SPREAD and self.units is None
+
+    def columns(self, columns: IntArray, *, kept: IntArray | None = None, about: FloatArray | None = None) -> Columns:
+        """Return `values` of some rows, ``about`` numbers of their own, where workers have them."""
+        from sparsemean._fit.by_workers import HeldColumns
+
+        assert isinstance(self.cache, HeldColumns)
+        flags = None if kept is None or kept.size == self.plan.n_units else np.zeros(self.plan.n_units, dtype=bool)
+        if flags is not None:
+            flags[kept] = True
+        offset = self.offset(columns) if about is None else self.offset(columns) + about
+        return self.cache.columns(columns, kept=flags, about=offset, nonzero=self.nonzero)
+
     def count(self, progress: Progress | None = None) -> Counts:
         """Read every value once and count signs."""
         return self._count(None, progress)[0]
@@ -61,8 +84,12 @@ class FitData:
     def count_and_keep(self, columns: IntArray, progress: Progress | None = None) -> tuple[Counts, FitData]:
         """Count signs, and keep ``columns`` as they come by unless all lies in memory anyway."""
         source = self.table.source
-        counts, values = self._count(None if source.in_memory else columns, progress)
-        cache = None if values is None else ColumnCache(source, columns, values)
+        counts, values = self._count(None if source.in_memory or self.spread else columns, progress)
+        cache: Any = None if values is None else ColumnCache(source, columns, values)
+        if self.spread:
+            from sparsemean._fit.by_workers import HeldColumns
+
+            cache = HeldColumns(source)
         buckets = replace(self.buckets, skip_missing=counts.missing is not None)
         return counts, replace(self, cache=cache, buckets=buckets)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from sparsemean._stats.descent import descend, follow, largest_weight
 from sparsemean._stats.location import DEGREES, FAR, FEWEST, NAMES, NEAR, NOTHING
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._kernels.centres import Centres, Rule
 
 Refinement: TypeAlias = str | Callable[[FloatArray, float], Any] | None
 PUBLISHED = {"gd": "dense_gd", "filter": "sparse_filter"}
@@ -121,9 +125,11 @@ def agreeing(X: Any, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
     allowed = round(share * n)
     if allowed <= FEW * math.sqrt(n):
         return np.ones(n, dtype=bool)
-    seen = np.arange(k)
-    if k > MOST_COLUMNS:
-        seen = np.unique(np.linspace(0, k - 1, MOST_COLUMNS).round().astype(np.intp))
+    seen, most = np.arange(k), min(MOST_COLUMNS, X.at_once) if with_workers(X) else MOST_COLUMNS
+    if k > most:
+        seen = np.unique(np.linspace(0, k - 1, most).round().astype(np.intp))
+    if with_workers(X) and seen.size < k:
+        return agreeing(X.only(seen).held(), centre[seen], share)
     rows = some_rows(n, max(seen.size, FEWEST_COLUMNS), values=MOST_VALUES)
     leading = X[rows if isinstance(rows, slice) else near(X, rows)][:, near(X, seen)]
     unit = scales(leading - near(X, centre[seen]), 1)
@@ -140,8 +146,13 @@ def agreeing(X: Any, centre: FloatArray, share: float) -> npt.NDArray[np.bool_]:
         return np.asarray(descent.weights >= cap / 2)
     height = max(1, BLOCK // seen.size)
     columns = slice(None) if seen.size == k else near(X, seen)
-    blocks = (_clipped(X[at : at + height][:, columns], centre[seen], unit) for at in range(0, n, height))
-    weights = np.concatenate([follow(descent, objective.directions, block, cap=cap) for block in blocks])
+    directions = objective.directions
+
+    def weigh(block: Any) -> npt.NDArray[np.float32]:
+        return follow(descent, directions, _clipped(block[:, columns], centre[seen], unit), cap=cap)
+
+    parts = X.each(weigh, height) if with_workers(X) else [weigh(X[at : at + height]) for at in range(0, n, height)]
+    weights = np.concatenate(parts)
     dropped = 2 * allowed
     return np.asarray(weights >= min(0.5, np.partition(weights, dropped)[dropped]))
 
@@ -210,6 +221,8 @@ def _starts(X: Any, *, by_median: bool, n_jobs: int | None) -> FloatArray:
         from sparsemean._kernels import gpu_blocks
 
         return on_host(gpu_blocks.starts(gpu_blocks.sorted_columns(X), by_median=by_median))
+    if with_workers(X):
+        return np.concatenate(X.over_columns(partial(centres.starts, by_median=by_median, n_jobs=1)))
     return centres.starts(X, by_median=by_median, n_jobs=n_jobs)
 
 
@@ -238,6 +251,11 @@ def _centres(
 
             columns = gpu_blocks.sorted_columns(X[rows if isinstance(rows, slice) else near(X, rows)])
             return centres.Centres(*gpu_blocks.locate(columns, near(X, start), **rule._asdict()))
+        if with_workers(X) and kinds is None:
+            return centres.locate(X[rows], start, rule, n_jobs=n_jobs, progress=part(number))
+        if with_workers(X):
+            found = X.of_rows(kept).over_columns(partial(_of_kinds, rule=rule), start, kinds)
+            return centres.Centres(*map(np.concatenate, zip(*found, strict=True)))
         return centres.locate(X, start, rule, rows=rows, kinds=kinds, n_jobs=n_jobs, progress=part(number))
 
     found = locate(some, 0)
@@ -248,6 +266,18 @@ def _centres(
     named = np.where(found.compared > 0, kinds, 0)
     names = [NAMES[kind] if present >= 0 else NOTHING for kind, present in zip(named, found.compared, strict=True)]
     return found.values[features, kinds], names
+
+
+def _of_kinds(x: FloatArray, start: FloatArray, kinds: IntArray, *, rule: Rule) -> Centres:
+    """Return the centres of columns that a worker has put together."""
+    from sparsemean._kernels import centres
+
+    return centres.locate(x, start, rule, kinds=kinds, n_jobs=1)
+
+
+def with_workers(X: Any) -> bool:
+    """Whether columns stay with workers, see `by_workers.Columns`; what else there is are arrays."""
+    return hasattr(X, "over_columns")
 
 
 def choose(errors: FloatArray) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +11,16 @@ from sparsemean._counts.engines import Progress
 from sparsemean._fit.data import FitData
 from sparsemean._fit.device_values import columns_of, skew_flags_there
 from sparsemean._fit.inference import Values
-from sparsemean._fit.refinement import Refinement, refined
+from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
-from sparsemean._stats.judged import Judged, Selected
+from sparsemean._stats.judged import CLIP, Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsemean._fit.by_workers import Columns
 
 MOST_COLUMNS = 1024
 """Columns off the support that rows are judged by, sampled where there are more."""
@@ -32,6 +36,8 @@ ALONE = 1.2
 """Clip over the limit in robust deviations, of 1.48 median ones, below which no single column takes a row there."""
 DOUBT = 0.1
 """Share of bad rows that refined values allow for where it is not named: it costs clean rows next to nothing."""
+MOST_JUDGED = 320_000_000
+"""Values of the support that workers hold, a byte each, to judge rows by."""
 TOO_FEW = 4
 """Columns below which nothing can be said of a row."""
 
@@ -100,9 +106,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     if columns.size < TOO_FEW:
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
-    values = columns_of(data, columns)
-    values = values if about is None else values - near(values, about[columns])
-    table = Judged(values, n_jobs=data.n_jobs)
+    table = _judged(data, columns, about=None if about is None else about[columns])
     of_units = row_scores.judge(table, most=most_listed(plan.n_units))
     kept = np.flatnonzero(of_units.weights > 0)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
@@ -110,6 +114,19 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
     return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table, columns)
+
+
+def _judged(
+    data: FitData, columns: IntArray, *, about: FloatArray | None, kept: IntArray | None = None, clip: float = CLIP
+) -> Judged:
+    """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
+    if data.spread:
+        from sparsemean._fit.by_workers import CodedColumns
+
+        return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
+    values = columns_of(data, columns)
+    values = values if kept is None else values[near(values, kept)]
+    return Judged(values if about is None else values - near(values, about), clip, data.n_jobs)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
@@ -131,12 +148,12 @@ def screen_on_support(
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
     if not data.plan.screen_rows or not support.size:
         return before
-    support = spread_over(support, MOST_COLUMNS)
-    values = columns_of(data, support)
-    residuals = values[near(values, before.kept)] - near(values, mean[support] - data.offset(support))
+    most = max(LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows) if data.spread else MOST_COLUMNS
+    support = spread_over(support, most)
+    about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.screen(residuals, most=max(0, room), clip=clip, n_jobs=data.n_jobs)
+    of_kept = row_scores.judge(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
     rows = _of_rows(data, of_kept, units=before.kept, features=support)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
     kept = np.delete(before.kept, of_kept.suspects)
@@ -155,6 +172,9 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
     if (there := skew_flags_there(data, screening.kept, support)) is not None:
         flags[support] = there
         return flags
+    if data.spread and support.size:
+        flags[support] = np.concatenate(data.columns(support, kept=screening.kept).over_columns(skew_flags))
+        return flags
     rows = None if screening.kept.size == data.plan.n_units else screening.kept
     for columns, values in data.values_of(support):
         flags[columns] = skew_flags(values, rows, n_jobs=data.n_jobs)
@@ -170,7 +190,14 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     if not columns.size:
         return 0.0
     rows = dependence.some_neighbours(screening.kept)
-    return dependence.neighbours_alike(data.values(spread_over(columns, dependence.MOST_COLUMNS))[rows], known=known)
+    columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
+    if not data.spread:
+        values = data.values(columns)[rows]
+    elif table is None or not table.ratios.whole:
+        values = data.columns(columns).take(rows)
+    else:  # signs are those of the values
+        values = table.ratios.take(rows, _places(screening, columns)).astype(np.float64)
+    return dependence.neighbours_alike(values, known=known)
 
 
 def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:
@@ -245,8 +272,7 @@ def locate_features(
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
     else:
-        X = columns_of(data, features) if method == "auto" else data.values(features)
-        X = X[near(X, screening.kept)]
+        X = _rows_left(data, screening, features, method=method)
         share = screening.share(plan)
     if share >= 0.5:
         rule = "leave most buckets without a bad row"
@@ -254,9 +280,9 @@ def locate_features(
     how = "auto" if method is None else method
     if how == "auto" and plan.refine_on != "buckets":
         X, without = _without_factors(data, screening, features, X=X)
-    gaps = 0 if on_device(X) else int(np.count_nonzero(np.isnan(X)))
-    if gaps:
-        centre = medians(X) if centre is None else centre
+    gaps = _count_gaps(X)
+    if gaps and centre is None:
+        centre = medians(X) if isinstance(X, np.ndarray) else np.concatenate(X.over_columns(medians))
     if gaps and how != "auto":
         assert centre is not None
         X = fillna(X, fillna(centre, 0.0))
@@ -264,22 +290,44 @@ def locate_features(
         how, X, contamination=share, random_state=data.seed, progress=progress, centre=centre, n_jobs=data.n_jobs
     )
     if gaps and data.buckets.skip_missing:
-        located = located.said(f"{located.how}; {_gaps(gaps, X.size, how)}")
+        located = located.said(f"{located.how}; {_gaps(gaps, X.shape[0] * X.shape[1], how)}")
     return located.said(f"{without}: {located.how}") if without else located
 
 
+def _rows_left(data: FitData, screening: ScreeningResult, features: IntArray, *, method: Refinement) -> Any:
+    """Return the rows that are left of some features: on a device, or with workers, where these are the default's."""
+    if data.spread and method in (None, "auto"):
+        return data.keep(features).columns(features, kept=screening.kept)
+    X = columns_of(data, features) if method == "auto" else data.values(features)
+    return X[near(X, screening.kept)]
+
+
+def _count_gaps(X: Any) -> int:
+    """Return how many values are missing: none on a device, where they are not taken."""
+    if isinstance(X, np.ndarray):
+        return int(np.count_nonzero(np.isnan(X)))
+    return 0 if on_device(X) else int(X.gaps())
+
+
 def _without_factors(
-    data: FitData, screening: ScreeningResult, features: IntArray, *, X: FloatArray
-) -> tuple[FloatArray, str]:
-    """Take out of the columns ``X`` of some features what they share with those off the support, and say so."""
+    data: FitData, screening: ScreeningResult, features: IntArray, *, X: Any
+) -> tuple[Any, str]:
+    """Take out of the columns ``X`` of some features what they share with those off the support, and say so.
+
+    Where workers have them it is only said.
+    """
     others = without(screening.columns, features)
     judged = screening.judged
     if others.size < factors.LEAST_COLUMNS or not (judged is None or factors.may_have_factors(judged.variances)):
         return X, ""
-    off = _off_support(data, screening, others)
+    off: Any = _off_support(data, screening, others)
+    if with_workers(X):
+        off = off[:: -(-off.shape[0] // factors.ROWS)]
     common = factors.common_factors(off, share=screening.share(data.plan), rng=np.random.default_rng((data.seed, 3)))
     if not (count := common.scores.shape[1]):
         return X, ""
+    if with_workers(X):
+        return X, f"with {count} common factor(s) of other features, which are not taken out of so many rows"
     X, adjusted = factors.take_out(on_host(X), common)
     if not adjusted:
         return X, ""
@@ -287,13 +335,18 @@ def _without_factors(
     return X, f"after taking out {count} common {kinds} of {common.n_columns:,} other features"
 
 
-def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) -> FloatArray | Selected:
+def _off_support(data: FitData, screening: ScreeningResult, others: IntArray) -> FloatArray | Selected | Columns:
     """Return features off the support of the rows that are left, as they were judged by unless values are missing."""
     table = screening.judged
     if table is None or not table.ratios.whole:
-        return data.values(others)[screening.kept]
-    places = np.flatnonzero(np.isin(screening.judged_by[table.columns], others))
-    return Selected(table.ratios, screening.kept, places)
+        return data.columns(others, kept=screening.kept) if data.spread else data.values(others)[screening.kept]
+    return Selected(table.ratios, screening.kept, _places(screening, others))
+
+
+def _places(screening: ScreeningResult, features: IntArray) -> IntArray:
+    """Return the places of some features among those in whose units rows are judged."""
+    assert screening.judged is not None
+    return np.flatnonzero(np.isin(screening.judged_by[screening.judged.columns], features))
 
 
 def _gaps(gaps: int, of: int, how: object) -> str:

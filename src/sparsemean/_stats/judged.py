@@ -235,7 +235,7 @@ class Selected:
         self.rows, self.kept, self.columns = rows, kept, columns
         self.shape = (int(kept.size), int(columns.size))
 
-    def __getitem__(self, at: slice) -> Single:
+    def __getitem__(self, at: slice | IntArray) -> Single:
         return self.rows.take(self.kept[at], self.columns)
 
 
@@ -271,7 +271,7 @@ class Judged:
         self.columns, self.judging = self.units.used, self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        parts = list(each(lambda at: _ratios(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
+        parts = list(each(lambda at: ratios_of(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
         self.ratios = Rows(parts, n_jobs)
         if self.judging.size < self.columns.size:
             parts = [(x[:, near(x, self.judging)], None if has is None else has[:, self.judging]) for x, has in parts]
@@ -347,7 +347,7 @@ class Judged:
         return tuple(self.columns[best[:most]].tolist())
 
 
-def _ratios(values: Any, units: Units) -> Part:
+def ratios_of(values: Any, units: Units) -> Part:
     """Return a block of rows in units of its columns, what is missing as zero, and where it is not missing."""
     xp = namespace(values)
     if units.used.size < values.shape[1]:

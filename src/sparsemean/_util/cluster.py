@@ -40,13 +40,38 @@ def run(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any
 
     What ``heard`` raises ends everything; what has not begun by then is cancelled.
     """
+    client = _client_of([*watched, *others])
+    return _in_place(watched, others, heard) if client is None else _on_cluster(client, watched, others, heard)
+
+
+def ask(values: Sequence[Any]) -> list[Any]:
+    """Compute delayed values, in their order."""
+    out: list[Any] = [None] * len(values)
+    run(values, [], out.__setitem__)
+    return out
+
+
+def hold(values: Sequence[Any]) -> list[Any]:
+    """Return the same delayed values, computed once and kept where they were as long as somebody refers to them.
+
+    A worker that needs its memory for something else puts them on its disk; those of one that dies are computed again.
+    """
+    import dask
+
+    client = _client_of(values)
+    if client is None:
+        return list(dask.persist(*values))
+    with _lost(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        return list(client.persist(list(values), retries=RETRIES))
+
+
+def _client_of(values: Sequence[Any]) -> Any:
+    """Return the client whose workers compute delayed values; None where this process does."""
     import dask.base
 
-    get = dask.base.get_scheduler(collections=[*watched, *others])
-    client = getattr(get, "__self__", None)
-    if client is not None and hasattr(client, "scheduler_info"):
-        return _on_cluster(client, watched, others, heard)
-    return _in_place(watched, others, heard)
+    client = getattr(dask.base.get_scheduler(collections=values), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
 
 
 def _in_place(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:

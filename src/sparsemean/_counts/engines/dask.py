@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._counts import merging
 from sparsemean._counts.engines import Mask, Progress, engine_of
@@ -18,10 +20,11 @@ from sparsemean._counts.engines.host import map_means
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import NonFiniteValue
+from sparsemean._data.source import NonFiniteValue, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
+from sparsemean._stats.buckets import assign_places, block_spans
 from sparsemean._util.cluster import run
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
@@ -30,8 +33,60 @@ if TYPE_CHECKING:
     from sparsemean._data.source import Block
 
 __all__ = ["count", "influence_sums", "map_means", "rank_counts"]
+MOST_BETWEEN = 0.1
+"""Share of the rows in blocks that lie in no chunk, at most: they are put together for each chunk of columns."""
 FAN_IN = 8
 """Sketches that are added up in one task."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlocksOfChunks:
+    """Rows in the order of their buckets: those of blocks that lie in one chunk, and those of blocks between chunks."""
+
+    inside: npt.NDArray[np.int32]
+    """From the first row of their chunk."""
+    offsets: IntArray
+    """Where those of each chunk begin."""
+    between: IntArray
+
+    def partition(self, i: int, sizes: tuple[int, ...]) -> Partition | None:
+        """Return how the rows of a chunk are dealt; None where no block lies in it."""
+        return _dealt(self.inside[self.offsets[i] : self.offsets[i + 1]].astype(np.intp), sizes)
+
+    def partition_between(self, sizes: tuple[int, ...]) -> Partition | None:
+        """Return how the rows of blocks between chunks are dealt, numbered among themselves."""
+        return _dealt(np.searchsorted(np.sort(self.between), self.between), sizes)
+
+    def rows_between(self, first: int, last: int) -> IntArray:
+        """Return those of a chunk, from its first row."""
+        return np.sort(self.between[(self.between >= first) & (self.between < last)]) - first
+
+
+def _dealt(rows: IntArray, sizes: tuple[int, ...]) -> Partition | None:
+    return assign_places(np.arange(rows.size), sizes).of_rows(rows) if rows.size else None
+
+
+def blocks_of_chunks(partition: Partition, rows: list[int]) -> BlocksOfChunks | None:
+    """Return how the blocks of a partition lie in chunks; None where many lie in none, or there are no blocks."""
+    spans = block_spans(partition)
+    if spans is None:
+        return None
+    lows, highs = spans
+    first, last = np.searchsorted(lows, rows[:-1]), np.searchsorted(highs, rows[1:], side="right")
+    inside, between, offsets = [], [], [0]
+    behind = 0
+    for chunk, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        a = max(a, behind)
+        b = max(a, b)
+        between.append(partition.order[BLOCK * behind : BLOCK * a])
+        inside.append((partition.order[BLOCK * a : BLOCK * b] - rows[chunk]).astype(np.int32))
+        offsets.append(offsets[-1] + inside[-1].size)
+        behind = b
+    between.append(partition.order[BLOCK * behind :])
+    across = np.concatenate(between)
+    if across.size > MOST_BETWEEN * partition.n_rows:
+        return None
+    return BlocksOfChunks(np.concatenate(inside), np.array(offsets), across)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +105,8 @@ class Job:
     seed: int
     left_out: IntArray
     partition: Partition | None
+    blocks: BlocksOfChunks | None = None
+    """How blocks of rows that were dealt anew lie in chunks."""
 
 
 Bad = NonFiniteValue | InputError
@@ -62,6 +119,8 @@ class ChunkResult:
     counted: Sketch | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
+    between: Block | None = None
+    """Rows of blocks that do not lie in one chunk."""
 
 
 def count(
@@ -81,8 +140,11 @@ def count(
     source, partition = _source(table), spec.partition
     if keep is not None:
         check_held(source.shape[0], keep.size)
-    array = source.pieces() if partition.seed is not None else source.whole_columns()
-    job = _job(array, spec, keep)
+    array = source.pieces()
+    blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
+    if partition.seed is None and blocks is None:
+        array = source.whole_columns()
+    job = _job(array, spec, keep, blocks)
     sent_once = dask.delayed(job, traverse=False, pure=False)
     chunks = array.map_blocks(
         _count, job=sent_once, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
@@ -90,7 +152,7 @@ def count(
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
     on_result = _on_result(table, job, kept, blocks=chunks.shape, progress=progress)
     watched = [dask.delayed(_travels, pure=False)(chunk) for chunk in chunks.ravel()]
-    totals = run(watched, [_tree(column) for column in chunks.T], on_result)
+    totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(chunks.T)], on_result)
     return _side_by_side(table, partition, job, totals=totals), kept
 
 
@@ -108,10 +170,10 @@ def _ones(array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (1,) * array.numblocks[0], (1,) * array.numblocks[1]
 
 
-def _job(array: Any, spec: BucketSpec, keep: IntArray | None) -> Job:
+def _job(array: Any, spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
     n, partition = array.shape[0], spec.partition
     left_out = np.empty(0, dtype=np.intp)
-    if partition.n_rows < n:
+    if partition.n_rows < n and blocks is None:
         left_out = np.setdiff1d(np.arange(n), partition.order)
     return Job(
         rows=ends(array.chunks[0]),
@@ -122,7 +184,8 @@ def _job(array: Any, spec: BucketSpec, keep: IntArray | None) -> Job:
         sizes=tuple(partition.sizes[level] for level in partition.wanted),
         seed=partition.seed or 0,
         left_out=left_out,
-        partition=None if partition.seed is not None else replace(partition, bucket_of_row=left_out),
+        partition=None if partition.seed is not None or blocks else replace(partition, bucket_of_row=left_out),
+        blocks=blocks,
     )
 
 
@@ -141,6 +204,8 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Ch
         low, high = np.searchsorted(job.keep, (first_column, last_column))
         kept = table.source.take(job.keep[low:high] - first_column) if high > low else None
         null = None if job.null is None else job.null[first_column:last_column]
+        if job.blocks is not None:
+            return _count_blocks(table, job, block_id[0], null=null)
         if job.partition is not None:
             spec = BucketSpec(job.partition, null, job.skip_missing)
             counts, _ = engine_of(table.source).count(table, spec, n_jobs=1)
@@ -148,6 +213,17 @@ def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> Ch
         return ChunkResult(_sketch(block, table, first_row, null=null, job=job), kept)
     except InputError as error:
         return ChunkResult(None, bad=_place(block, error, at=(first_row, first_column), skip_missing=job.skip_missing))
+
+
+def _count_blocks(table: Table, job: Job, i: int, *, null: FloatArray | None) -> ChunkResult:
+    """Count the blocks that lie in a chunk, and hand on its rows of others."""
+    assert job.blocks is not None
+    partition, counts = job.blocks.partition(i, job.sizes), None
+    if partition is not None:
+        counts, _ = engine_of(table.source).count(table, BucketSpec(partition, null, job.skip_missing), n_jobs=1)
+    rows = job.blocks.rows_between(*job.rows[i : i + 2])
+    block = table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1]))
+    return ChunkResult(counts, between=as_dense(block[rows]))
 
 
 def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
@@ -207,14 +283,14 @@ def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
     return table.non_finite_error(bad, skip_missing=missing)
 
 
-def _tree(chunks: Sequence[Any]) -> Any:
+def _tree(chunks: Sequence[Any], job: Any, j: int) -> Any:
     """Add up chunks that stand above each other, a few neighbours at a time."""
     import dask
 
     level = list(chunks)
     while len(level) > FAN_IN:
         level = [dask.delayed(_merged, pure=False)(level[k : k + FAN_IN]) for k in range(0, len(level), FAN_IN)]
-    return dask.delayed(_ended, pure=False)(level)
+    return dask.delayed(_ended, pure=False)(level, job, j)
 
 
 def _merged(parts: list[ChunkResult]) -> ChunkResult:
@@ -222,19 +298,43 @@ def _merged(parts: list[ChunkResult]) -> ChunkResult:
     for part in parts:
         if part.bad is not None:
             return part
+    blocks = [part.between for part in parts if part.between is not None]
+    if blocks:
+        counted = [part.counted for part in parts if isinstance(part.counted, Counts)]
+        return ChunkResult(reduce(Counts.plus, counted) if counted else None, between=np.concatenate(blocks))
     sketches = [part.counted for part in parts if isinstance(part.counted, Sketch)]
     return ChunkResult(merging.add_sketches(sketches) if sketches else None)
 
 
-def _ended(parts: list[ChunkResult]) -> Counts | Bad:
+def _ended(parts: list[ChunkResult], job: Job, j: int) -> Counts | Bad:
     """Return the counts of some columns: nothing more comes."""
-    if parts[0].bad is None and isinstance(parts[0].counted, Counts):
+    if job.partition is not None and parts[0].bad is None:
+        assert isinstance(parts[0].counted, Counts)
         return parts[0].counted
     total = _merged(parts)
     if total.bad is not None:
         return total.bad
+    if job.blocks is not None:
+        return _with_between(total, job, slice(job.columns[j], job.columns[j + 1]))
     assert isinstance(total.counted, Sketch)
     return merging.close_blocks(total.counted).counts
+
+
+def _with_between(total: ChunkResult, job: Job, columns: slice) -> Counts | Bad:
+    """Return the counts of some columns with those of the blocks that lie in no chunk."""
+    assert job.blocks is not None
+    assert not isinstance(total.counted, Sketch)
+    partition = job.blocks.partition_between(job.sizes)
+    if partition is None:
+        assert total.counted is not None
+        return total.counted
+    try:
+        table = as_table(total.between)
+        spec = BucketSpec(partition, None if job.null is None else job.null[columns], job.skip_missing)
+        counts, _ = engine_of(table.source).count(table, spec, n_jobs=1)
+    except InputError as error:
+        return error
+    return counts if total.counted is None else total.counted.plus(counts)
 
 
 def _side_by_side(table: Table, partition: Partition, job: Job, *, totals: list[Counts | Bad]) -> Counts:
