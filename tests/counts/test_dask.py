@@ -115,16 +115,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("chunks", ["both ways", "odd"])
 @pytest.mark.parametrize("options", OPTIONS)
-def test_a_fit_decides_what_one_in_memory_does(data: Any, options: str, chunks: str) -> None:
+def test_a_fit_decides_what_one_in_memory_does(data: Any, options: str) -> None:
     X = data.X.astype(np.float32) if options == "null" else data.X.copy()
     if options == "omit":
         X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     settings = {"contamination": 0.1, "random_state": 0, **OPTIONS[options]}
     expected = sparse_mean(X, **settings)
-    found = sparse_mean(da.from_array(X, chunks=CHUNKS[chunks]), **settings)
-    same(found, expected)
+    for chunks in ("both ways", "odd"):
+        found = sparse_mean(da.from_array(X, chunks=CHUNKS[chunks]), **settings)
+        same(found, expected)
     if options == "default":
         assert found.rows is not None
         assert found.rows.suspects.size  # so that some rows were left out of the second look
@@ -238,7 +238,7 @@ def fitted(path: Path, **options: Any) -> Estimate:
 def test_a_killed_worker_costs_time_not_the_result(file: Path, cluster: Any, long_version: bool, claims: Any) -> None:
     expected = fit(open_file(file), contamination=0.1, random_state=0)
     rng = np.random.default_rng(0)
-    moments = rng.random(10) if long_version else np.array([0.0, 0.4])
+    moments = rng.random(10) if long_version else np.array([0.4])
     for moment in moments:
         cluster.wait_for_workers(2)
         killed: list[int] = []

@@ -271,10 +271,10 @@ def test_parts_that_do_not_fit_are_refused(what: str, form: str, tmp_path: Path)
 def test_damaged_files_get_one_line(form: str, compression: str | None, tmp_path: Path) -> None:
     content = written(tmp_path / "whole.h5ad", form, compression=compression).read_bytes()
     path, rng, refused = tmp_path / "damaged.h5ad", np.random.default_rng(0), 0
-    for _ in range(20):
+    for _ in range(8):
         path.write_bytes(damaged(content, rng))
         refused += is_refused(path, ReadOptions(group="sex"))
-    assert refused > 3
+    assert refused > 1
 
 
 def test_a_heap_that_hdf5_would_walk_for_ever_is_refused(tmp_path: Path) -> None:

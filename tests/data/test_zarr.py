@@ -304,7 +304,7 @@ def test_a_source_is_copied_with_its_array(tmp_path: Path) -> None:
 def test_damaged_folders_get_one_line(layout: str, tmp_path: Path) -> None:
     whole, path = written(tmp_path / "whole.zarr", X[:64, :20], **LAYOUTS[layout]), tmp_path / "damaged.zarr"
     rng, refused = np.random.default_rng(0), 0
-    for trial in range(30):
+    for trial in range(12):
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(whole, path)
         files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -312,7 +312,7 @@ def test_damaged_folders_get_one_line(layout: str, tmp_path: Path) -> None:
         file = rng.choice(np.array(described if trial % 2 else files, dtype=object))
         file.write_bytes(damaged(file.read_bytes(), rng))
         refused += is_refused(path)
-    assert refused > 5
+    assert refused > 2
 
 
 def test_chunks_that_were_never_written_are_no_damage(tmp_path: Path) -> None:
