@@ -151,6 +151,20 @@ def evidence(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
         yield np.array([[400]]), np.array([[300]]), np.array([[650]]), np.array([140_000]), True, False, np.zeros(1)
 
 
+def tilts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for large in (n, 7 * n, 300):
+        yield from ((n, large, s) for s in (1e-4, *rng.exponential(0.1, 3).tolist(), 2.0))
+
+
+def coefficients(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    yield from ((-0.1, *arguments) for arguments in tilts(rng, n, kind))
+
+
+def places(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for a, b in ((20, 20 + n), (30 * n, 25), (200, 250)):
+        yield from ((a, b, place) for place in rng.integers(a * b, 2 * a * b - 4 * max(a, b), 5).tolist())
+
+
 def choices(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
     for k in rng.integers(0, n + 1, 5).tolist():
         yield n, k
@@ -246,7 +260,10 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "loops_sorted.ordered_difference": ordered,
     "loops_sorted.split_differences": differences,
     "rank_tails.log_choose": choices,
+    "rank_tails.plus_log_gaussian": coefficients,
+    "rank_tails.log_saddle": places,
     "rank_tails.log_tails": evidence,
+    "rank_tails.tilted": tilts,
     "signed_ranks.add_scores": scores,
     "signed_ranks.log_tail": one_by_one,
     "signed_ranks.lower_ends": ends,
@@ -280,7 +297,15 @@ def test_every_partner_is_compared_with_its_kernel() -> None:
 
 SCRATCH = {"columns.nested_means": (11, 12)}
 """Places of arguments that are overwritten with what is nobody's."""
-PLAIN_NUMBERS = ("cells.read_lines", "rank_tails.log_choose", "rank_tails.log_tails", "signed_ranks.log_tail")
+PLAIN_NUMBERS = (
+    "cells.read_lines",
+    "rank_tails.log_choose",
+    "rank_tails.log_saddle",
+    "rank_tails.log_tails",
+    "rank_tails.plus_log_gaussian",
+    "rank_tails.tilted",
+    "signed_ranks.log_tail",
+)
 """Kernels that are not given values of any kind."""
 
 

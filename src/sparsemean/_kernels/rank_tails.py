@@ -331,7 +331,34 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled(plain="itself")
+@compiled(plain="reference")
+def tilted(small: int, large: int, s: float) -> Any:
+    """Return the mean and the variance of U, of so many values against so many, tilted by s."""
+    rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
+    slope, bend = small * float(large), 0.0
+    for i in range(1, small + 1):
+        power *= rho
+        k, high = large + i, top * power
+        up, down = k / (1.0 - high), i / (1.0 - power)
+        slope += high * up - power * down
+        bend += power * down * down - high * up * up
+    return slope, bend
+
+
+@compiled(plain="reference")
+def plus_log_gaussian(total: float, small: int, large: int, s: float) -> Any:
+    """Return a number plus the logarithm of the Gaussian binomial coefficient [small + large, small] at e^(−s)."""
+    rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
+    for _ in range(1, small + 1):
+        power *= rho
+        product *= (1.0 - top * power) / (1.0 - power)
+        if product > 1e250:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@compiled(plain="reference")
 def log_saddle(a: int, b: int, place: int) -> Any:
     """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
 
@@ -349,27 +376,12 @@ def log_saddle(a: int, b: int, place: int) -> Any:
     s = off / variance
     bend = 0.0
     for _ in range(12):
-        rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
-        slope, bend = pairs, 0.0
-        for i in range(1, small + 1):
-            power *= rho
-            k, high = large + i, top * power
-            up, down = k / (1.0 - high), i / (1.0 - power)
-            slope += high * up - power * down
-            bend += power * down * down - high * up * up
+        slope, bend = tilted(small, large, s)
         step = (u - slope) / bend
         s += step
         if abs(step) < 1e-5 * s:
             break
-    rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
-    cumulant = s * pairs - log_choose(a + b, a)
-    for _ in range(1, small + 1):
-        power *= rho
-        product *= (1.0 - top * power) / (1.0 - power)
-        if product > 1e250:
-            cumulant += math.log(product)
-            product = 1.0
-    cumulant += math.log(product)
+    cumulant = plus_log_gaussian(s * pairs - log_choose(a + b, a), small, large, s)
     w = math.sqrt(max(2.0 * (s * u - cumulant), 1e-300))
     v = 2.0 * math.sinh(0.5 * s) * math.sqrt(bend)
     # Φ̄(w) + φ(w)(1/v − 1/w) over Φ̄(y)

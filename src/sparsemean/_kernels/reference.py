@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError
+from sparsemean._kernels import NotFiniteError, rank_tails
 from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
@@ -384,6 +384,46 @@ def log_choose(n: int, k: int) -> float:
     """Return the logarithm of a binomial coefficient."""
     lgamma = _lgamma()
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+@lru_cache(maxsize=64)
+def _ranks(n: int) -> FloatArray:
+    return np.arange(1.0, n + 1)
+
+
+def tilted(small: int, large: int, s: float) -> tuple[float, float]:
+    """Do what `rank_tails.tilted` does: products and sums are accumulated one by one."""
+    i = _ranks(small)
+    power = np.multiply.accumulate(np.full(small, math.exp(-s)))
+    high = math.exp(-s * large) * power
+    up, down = (large + i) / (1.0 - high), i / (1.0 - power)
+    high_up, power_down = high * up, power * down
+    terms = np.empty((2, small + 1))
+    terms[:, 0] = small * float(large), 0.0
+    terms[0, 1:] = high_up - power_down
+    terms[1, 1:] = power_down * down - high_up * up
+    slope, bend = np.add.accumulate(terms, axis=1)[:, -1].tolist()
+    return slope, bend
+
+
+def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
+    """Do what `rank_tails.plus_log_gaussian` does."""
+    power = np.multiply.accumulate(np.full(small, math.exp(-s)))
+    product = 1.0
+    for factor in ((1.0 - math.exp(-s * large) * power) / (1.0 - power)).tolist():
+        product *= factor
+        if product > 1e250:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+_log_saddle = lru_cache(maxsize=1 << 16)(rank_tails.log_saddle.function)
+
+
+def log_saddle(a: int, b: int, place: int) -> float:
+    """Do what `rank_tails.log_saddle` does; the same numbers are asked for twice on average."""
+    return float(_log_saddle(int(a), int(b), int(place)))
 
 
 # Centres, weights of rows, and far values that meet.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import sparsemean
 from sparsemean._cli.benchmarks.data import FloatMatrix
 from sparsemean._cli.benchmarks.timing import Row, best_times, measure, numbers, size
 from sparsemean._counts.merging import merge
@@ -273,6 +274,20 @@ began = time.perf_counter()
 sparsemean.sparse_mean(X, contamination=0.1, random_state=0)
 print(time.perf_counter() - began)
 """
+COMMAND = """
+import sys, time
+sys.path.insert(0, {folder!r})
+sys.argv = ["sparsemean", "fit", *{arguments!r}]
+from sparsemean._cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print()
+print(time.process_time())
+"""
+COMMAND_BARS = (2.0, 1.0)
+"""Seconds of the processor that the command takes of a small file: with nothing kept by earlier processes, and then."""
 MOST = 3
 """Processes started for a number, at most."""
 
@@ -287,6 +302,28 @@ def start(*, quick: bool, repeat: int) -> Iterator[Row]:
     for i, (which, most) in enumerate((("cold", COLD_BAR), ("warm", WARM_BAR))):
         name = f"first fit in a new process beyond imports, {which} kernel cache, float64, 600 × 100"
         yield Row(name, min(pair[i] for pair in pairs), "s", bar=most)
+    for options in ((), ("--group", "arm")):
+        commands = [_command(options) for _ in range(times)]
+        for i, which in enumerate(("cold", "warm")):
+            name = f"{' '.join(('sparsemean fit file.csv', *options))}, {which}, processor time, 600 × 100"
+            yield Row(name, min(pair[i] for pair in commands), "s", bar=COMMAND_BARS[i])
+
+
+def _command(options: tuple[str, ...]) -> tuple[float, float]:
+    """Return what the command takes of a copy of the package without bytecode and kernels, and once they are there."""
+    X = np.random.default_rng(0).standard_t(4, (600, 100))
+    X[:300, :4] += 1.0
+    names, arms = [f"f{j}" for j in range(X.shape[1])], ["arm", *np.repeat(["a", "b"], 300)]
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in X.tolist())]
+    if options:
+        lines = [f"{line},{arm}" for line, arm in zip(lines, arms, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "file.csv")
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        home = Path(sparsemean.__file__).parent
+        shutil.copytree(home, Path(folder, home.name), ignore=shutil.ignore_patterns("__pycache__", "*.kernel"))
+        code = COMMAND.format(folder=folder, arguments=[str(file), *options])
+        return measure(code, cache=Path(folder)), measure(code, cache=Path(folder))
 
 
 def _cold_and_warm() -> tuple[float, float]:

@@ -180,11 +180,12 @@ def growth(*, quick: bool, repeat: int) -> Iterator[Row]:
 SMALL_SHAPE = (600, 100)
 CALLS = 20
 """A call is short; this many take the place of one."""
-KERNELS_BAR, FIT_BAR = 1.0, 5.0
+KERNELS_BAR, FIT_BAR, DEFAULT_BAR = 1.0, 5.0, 4.0
 
 
 def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     """Yield the time of the kernel calls of a fit and of the fit itself."""
+    from sparsemean._fit.one_sample import sparse_mean
     from sparsemean._kernels import cpu
     from sparsemean.estimators import SparseMean
 
@@ -203,6 +204,14 @@ def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     detail = f"count, bucket means and walk of {support.size} features"
     yield Row(f"kernel calls, {what}", 1e3 * calls, "ms", bar=KERNELS_BAR, detail=detail)
     yield Row(f"SparseMean.paper().fit, {what}", 1e3 * fit, "ms", bar=FIT_BAR)
+    Y = np.random.default_rng(0).standard_t(4, SMALL_SHAPE)
+    Y[:, :4] += 1.0
+    by_signs = partial(sparse_mean, Y, contamination=timing.DEFAULT_CONTAMINATION, test="buckets", n_jobs=1)
+    by_ranks = partial(sparse_mean, Y, n_jobs=1)
+    of_signs, of_ranks = best_times(by_signs, by_ranks, repeat=repeat * CALLS, clock=time.process_time)
+    detail = f"{by_signs().support.size} features selected; processor time, one thread"
+    yield Row(f"default fit by signs of buckets, {what}", 1e3 * of_signs, "ms", bar=DEFAULT_BAR, detail=detail)
+    yield Row(f"default fit, {what}", 1e3 * of_ranks, "ms", detail=detail)
 
 
 # The default fit of a sparse matrix: its memory over that of the matrix, its time over filling the zeros in first.
