@@ -1,0 +1,70 @@
+"""Short ways of small fits: they find what the long ones do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsemean._data.source import runs
+from sparsemean._stats import signed_ranks
+from sparsemean._stats.arrays import middle, without
+from sparsemean._stats.nulls import of_signs
+from sparsemean._stats.signed_ranks import SignedRankEvidence, caps_of, rank_sums
+from sparsemean._util.records import Counts
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 41])
+def test_the_middle_is_the_median_to_the_last_bit(n: int, kind: type) -> None:
+    x = (100 * np.random.default_rng(n).standard_t(2, (5, n))).astype(kind)
+    x[1], x[2, ::2] = x[1, 0], -0.0
+    found = middle(x)
+    np.testing.assert_array_equal(found, np.median(x, axis=1))
+    assert found.dtype == np.median(x, axis=1).dtype or kind is np.int64
+    assert middle(x[0]) == np.median(x[0])
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 50])
+def test_what_is_without_others_is_their_difference(size: int) -> None:
+    rng = np.random.default_rng(size)
+    numbers = np.unique(rng.integers(0, 60, size))
+    for gone in (np.empty(0, dtype=np.intp), rng.integers(0, 90, 20), numbers):
+        np.testing.assert_array_equal(without(numbers, gone), np.setdiff1d(numbers, gone))
+
+
+@pytest.mark.parametrize(("gap", "most"), [(1, 100), (3, 100), (1, 8), (4, 16)])
+def test_runs_cover_what_is_wanted_once(gap: int, most: int) -> None:
+    columns = np.unique(np.random.default_rng(gap).integers(0, 100, 40))
+    found = runs(columns, gap, most)
+    at = np.concatenate([np.arange(place.start, place.stop) for _, place, _ in found])
+    np.testing.assert_array_equal(at, np.arange(columns.size))
+    for read, place, wanted in found:
+        np.testing.assert_array_equal(read.start + wanted, columns[place])
+        assert (read.stop - 1) // most == read.start // most
+        assert np.diff(columns[place]).max(initial=0) <= gap
+    assert runs(columns[:0], gap, most) == []
+
+
+@pytest.mark.parametrize("asked", [1, 2, 8])
+@pytest.mark.parametrize("n", [30, 200, 600])
+def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
+    n: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signed_ranks, "ASKED", asked)
+    X = np.random.default_rng(n).standard_t(3, (n, 6)) + np.array([0.0, 0.2, 0.5, 1.0, 3.0, -2.0])
+    counts = Counts(
+        positive=(X > 0).sum(axis=0, dtype=np.int32)[np.newaxis],
+        negative=(X < 0).sum(axis=0, dtype=np.int32)[np.newaxis],
+        nearest=np.abs(X).min(axis=0),
+        n_buckets=(n,),
+    )
+    passing = np.array([n, n, n, 3, n, n])
+    evidence = SignedRankEvidence(of_signs(counts), n, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
+    every, most = np.arange(6), n // 2
+    p = np.stack([evidence.log_p(m, every) for m in range(most + 1)])
+    last = {}
+    for error in (1e-4, 1e-3, 0.04):
+        reached = (p <= np.log(error)) & (np.arange(most + 1)[:, np.newaxis] <= passing)
+        last[error] = np.logical_and.accumulate(reached).sum(axis=0) - 1
+        np.testing.assert_array_equal(evidence.last(error, every), last[error])
+    np.testing.assert_array_equal(evidence.last(0.04, every, last[1e-3]), last[0.04])
