@@ -123,9 +123,6 @@ def nested(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
             levels.append(np.append(np.arange(0, buckets[-1], 2), buckets[-1]))
             buckets.append(levels[-1].size - 1)
         above, ends = np.concatenate((*levels, offsets[:0])), np.cumsum([0, *(level.size for level in levels)])
-        counts = [np.diff(offsets)]
-        for level in levels:
-            counts.append(np.add.reduceat(counts[-1], level[:-1]))
         for dtype in (np.float64, np.float32):
             for missing in (False, True):
                 with np.errstate(over="ignore"):
@@ -135,7 +132,7 @@ def nested(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
                 rest = (rng.permutation(n), offsets, above, ends, columns, missing)
                 for at in ((0, 5, 1), (0, 1, n), (memory.size - 5, -5, 1)):
                     # counts and what is turned are overwritten, and no answer
-                    room = np.zeros((3, sum(buckets))), np.full((2, n), np.nan), np.concatenate(counts).astype(float)
+                    room = np.zeros((3, sum(buckets))), np.full((2, n), np.nan), np.zeros(sum(buckets))
                     yield (memory, *at, *rest, *room)
 
 

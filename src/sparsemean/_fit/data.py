@@ -11,7 +11,8 @@ import numpy as np
 from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Dense, Source, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.compiling import plainly
+from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
 from sparsemean._stats import path
 from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
@@ -31,6 +32,21 @@ PASS = 128
 """Rows that cost as much to count as a pass costs by itself: counters of all features are made and added up."""
 WORTHWHILE = 200_000
 """Values that must be spared for a second pass over some rows to be worth its start."""
+
+
+class RowReader:
+    """Rows of some columns of an array in memory, given like an array gives its rows; none is held."""
+
+    def __init__(self, data: FitData, values: Array, columns: IntArray, about: FloatArray | None = None) -> None:
+        self.data, self.values, self.columns, self.about = data, values, columns, about
+        self.shape = (int(values.shape[0]), int(columns.size))
+
+    def __getitem__(self, at: slice | IntArray) -> FloatArray:
+        from sparsemean._kernels import cpu
+
+        rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
+        values = self.data.centred(self.columns, cpu.gather(self.values, rows, self.columns))
+        return values if self.about is None else values - self.about
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +133,8 @@ class FitData:
 
         What is missing is NaN: a value, or every value of a subject.
         """
-        return self._centred(columns, self.source.take(columns))
+        rows = self.source.take(columns)
+        return self.centred(columns, rows if self.units is None else self._of_units(rows))
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `values` a good many columns at a time."""
@@ -128,8 +145,20 @@ class FitData:
         """Cut ``columns`` into as many as are read together."""
         return [columns[part] for part in self.source.cut_columns(columns.size)] if columns.size else []
 
-    def _centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
-        rows = rows if self.units is None else self._of_units(rows)
+    def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> FloatArray | RowReader:
+        """Return `values` less a number each, or what reads rows of them from an array of many values in memory."""
+        source = self.source
+        if (
+            isinstance(source, Dense)
+            and self.units is None
+            and is_native(source.values)
+            and not plainly(source.values.size)
+        ):
+            return RowReader(self, source.values, columns, about)
+        return self.values(columns) if about is None else self.values(columns) - about
+
+    def centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
+        """Return rows of ``columns`` less their null values."""
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
         rows = rows if self.null is None else rows - self.null[columns]
         if self.nonzero is None or not self.nonzero.size:

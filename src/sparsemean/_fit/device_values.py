@@ -81,14 +81,15 @@ def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.N
     return symmetry.flags_of(symmetry.p_of_groups(h), np.full(features.size, kept.size))
 
 
-def columns_of(data: FitData, features: IntArray) -> Any:
-    """Return `FitData.values` of some features: on the device, if that is where they lie and nothing is missing."""
+def columns_of(data: FitData, features: IntArray, about: FloatArray | None = None) -> Any:
+    """Return `FitData.rows_of` some features: on the device, if that is where they lie and nothing is missing."""
     source = _there(data)
     if source is None or data.units is not None or (data.nonzero is not None and data.nonzero.size):
-        return data.values(features)
+        return data.rows_of(features, about)
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
-    return values if data.null is None else values - xp.asarray(data.null[features])
+    values = values if data.null is None else values - xp.asarray(data.null[features])
+    return values if about is None else values - xp.asarray(about)
 
 
 def _there(data: FitData) -> DeviceArray | None:

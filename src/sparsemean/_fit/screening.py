@@ -108,6 +108,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     table = _judged(data, columns, about=None if about is None else about[columns])
     of_units = row_scores.judge(table, most=most_listed(plan.n_units))
+    del table.scaled  # half of what is held
     kept = np.flatnonzero(of_units.weights > 0)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
     used = plan.refine and plan.refine_on == "rows" and support.size
@@ -124,9 +125,8 @@ def _judged(
         from sparsemean._fit.by_workers import CodedColumns
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
-    values = columns_of(data, columns)
-    values = values if kept is None else values[near(values, kept)]
-    return Judged(values if about is None else values - near(values, about), clip, data.n_jobs)
+    values = columns_of(data, columns, about)
+    return Judged(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
 
 
 def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
@@ -136,7 +136,7 @@ def screen_first(data: FitData, support: IntArray) -> ScreeningResult:
     """
     mean = np.zeros(data.plan.n_features)
     for columns in data.pieces(support):
-        mean[columns] = medians(columns_of(data, columns))
+        mean[columns] = medians(columns_of(data, columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=without(rows.columns, support))
     return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
@@ -192,7 +192,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     rows = dependence.some_neighbours(screening.kept)
     columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
     if not data.spread:
-        values = data.values(columns)[rows]
+        values = data.rows_of(columns)[rows]
     elif table is None or not table.ratios.whole:
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values

@@ -45,12 +45,15 @@ def nested_means(
     """Write the bucket means of every level of some columns into ``out`` (columns, buckets), level after level.
 
     ``offsets`` are those of the finest buckets in ``order``, and ``above[ends[h − 1]] …`` those of level h among the
-    buckets below it, two at most each. ``counts`` are the rows of each bucket. With ``missing`` NaN is left out, a mean
-    of nothing NaN, and ``counts`` are overwritten. Where rows lie along memory some columns of all of them are
-    ``turned`` first: buckets take rows from everywhere.
+    buckets below it, two at most each. With ``missing`` NaN is left out, and a mean of nothing NaN. ``counts`` is room
+    for the values of each bucket. Where rows lie along memory some columns of all of them are ``turned`` first: buckets
+    take rows from everywhere.
     """
     J, width = offsets.size - 1, turned.shape[0]
     along = abs(across) > abs(step)
+    for j in range(J):
+        counts[j] = offsets[j + 1] - offsets[j]
+    _rise(counts, above, ends, J)
     for c in range(columns.size):
         if along:
             at = start + columns[c] * across

@@ -336,18 +336,9 @@ def level_means(
     column_loops.nested_means(
         view.memory, view.start, view.row_step, view.column_step, partition.order, partition.levels[0],
         np.concatenate((*partition.levels[1:depth], firsts[:0])), ends, columns, omit,
-        means, np.empty((width, X.shape[0])), _numbers(partition, depth),
+        means, np.empty((width, X.shape[0])), np.empty(total),
     )  # fmt: skip
     return [means[:, a:b].T for a, b in pairwise(firsts.tolist())]
-
-
-def _numbers(partition: Partition, depth: int) -> FloatArray:
-    """Return the number of rows of every bucket, level after level."""
-    offsets, numbers = partition.levels[0], [np.diff(partition.levels[0])]
-    for above in partition.levels[1:depth]:
-        offsets = offsets[above]
-        numbers.append(np.diff(offsets))
-    return np.concatenate(numbers).astype(np.float64)
 
 
 def gather(X: Array, rows: IntArray, columns: IntArray) -> FloatArray:

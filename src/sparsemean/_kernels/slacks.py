@@ -31,8 +31,8 @@ def raise_slacks(
         begins, lowest = LEAST, np.int32(low)
         for era in range(lasts.size):
             _rooms(statistic, nonzero, ragged, asked[era], first, room[: mine.size])
-            last = np.int32(min(lasts[era], -LEAST))
-            most = np.int32(min(last, high))
+            last = np.int32(lasts[era])
+            most = min(last, np.int32(high))
             for f in range(mine.size):
                 reached = min(min(room[f], most), passed[f])
                 mine[f] = max(mine[f], reached if reached >= begins else lowest)
@@ -42,7 +42,7 @@ def raise_slacks(
 
 @compiled
 def reaching(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, slack: int, found: Arr) -> None:
-    """Flag the features that have in every era up to that of ``slack`` what is asked for at its end, or at ``slack``."""
+    """Flag the features that have what is asked for at ``slack``, and in eras before it at their ends."""
     room = np.empty(TILE, np.int32)
     for first in range(0, found.size, TILE):
         mine = found[first : first + TILE]

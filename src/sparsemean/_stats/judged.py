@@ -36,6 +36,8 @@ INNER = 3.0
 """In median sizes of a column: what lies beyond is in its tail."""
 TAIL, WIDE = 4.0, 12.0
 """The same over the size of a row: what is beyond the first is its tail; the second is where rows are then clipped."""
+HELD = 16_000_000
+"""Values from which on rows that are looked at a few times are not held beside those they are made of."""
 THREADED = 8_000_000
 """Values from which on blocks are shared out to threads."""
 TINY = 1e-12
@@ -118,7 +120,8 @@ class Rows:
 
         A sum of fewer terms is smaller by chance alone: where values are missing, it is in units of its own deviation.
         """
-        found = np.concatenate(self.each(lambda x, _: on_host(near(x, directions).T @ x.T)), axis=1)
+        found = np.empty((directions.shape[1], self.shape[0]), dtype=np.float32)
+        self.each(lambda x, _, out: np.copyto(out.T, on_host(near(x, directions).T @ x.T)), found.T)
         if self.lengths is not None:
             found /= self.lengths.astype(np.float32)
         if not self.whole:
@@ -228,6 +231,19 @@ class Rows:
         return self.pull(weights)
 
 
+class Derived(Sequence[Part]):
+    """Blocks that are made anew of those of other rows whenever they are looked at: less memory for more time."""
+
+    def __init__(self, rows: Rows, rule: Callable[..., Part], of_rows: Any) -> None:
+        self.rows, self.rule, self.of_rows = rows, rule, of_rows
+
+    def __len__(self) -> int:
+        return len(self.rows.parts)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.rule(*self.rows.parts[k], self.of_rows[self.rows.ends[k] : self.rows.ends[k + 1]])
+
+
 class Selected:
     """Some of the rows and columns, given like an array gives its rows."""
 
@@ -331,7 +347,9 @@ class Judged:
             x = (x if all_used else x[:, near(x, judging)]) / near(x, own)[:, np.newaxis]
             return xp.clip(x, -WIDE, WIDE, out=x), has if has is None or all_used else has[:, near(x, judging)]
 
-        return Rows(self.ratios.each(rule, self.own), self.ratios.n_jobs)
+        many = not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
+        parts = Derived(self.ratios, rule, self.own) if many else self.ratios.each(rule, self.own)
+        return Rows(parts, self.ratios.n_jobs)
 
     def tails(self) -> Entries:
         """Return the values of `wide` that are beyond `TAIL`."""
