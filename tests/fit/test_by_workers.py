@@ -153,7 +153,9 @@ def test_what_is_asked_of_rows(kind: str, chunks: str) -> None:
         np.testing.assert_array_equal(a.counts, b.counts)
         np.testing.assert_array_equal(a.per_column, b.per_column)
     scale = np.abs(expected.scaled.gram()).max()
-    np.testing.assert_allclose(found.scaled.gram(), expected.scaled.gram(), atol=(1e-5 if found.scaled.whole else 1e-3) * scale)
+    np.testing.assert_allclose(
+        found.scaled.gram(), expected.scaled.gram(), atol=(1e-5 if found.scaled.whole else 1e-3) * scale
+    )
     np.testing.assert_allclose(found.wide().take(some), expected.wide().take(some), atol=1 / 42)
     one, other = row_scores.judge(found), row_scores.judge(expected)
     assert set(one.suspects.tolist()) == set(other.suspects.tolist())

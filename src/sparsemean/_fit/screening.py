@@ -309,9 +309,7 @@ def _count_gaps(X: Any) -> int:
     return 0 if on_device(X) else int(X.gaps())
 
 
-def _without_factors(
-    data: FitData, screening: ScreeningResult, features: IntArray, *, X: Any
-) -> tuple[Any, str]:
+def _without_factors(data: FitData, screening: ScreeningResult, features: IntArray, *, X: Any) -> tuple[Any, str]:
     """Take out of the columns ``X`` of some features what they share with those off the support, and say so.
 
     Where workers have them it is only said.
