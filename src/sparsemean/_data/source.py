@@ -75,6 +75,11 @@ class Source(ABC):
         """Bytes that a value takes in memory when it is read, on average."""
         return float(self.dtype.itemsize)
 
+    @property
+    def native(self) -> Array | None:
+        """The array in memory that compiled kernels read as it is; None where there is none."""
+        return None
+
     def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``, in any order, as a dense float64 array."""
         if (columns[1:] > columns[:-1]).all():
@@ -155,11 +160,16 @@ class Dense(Source):
         """Return a view."""
         return self.values[rows, columns]
 
+    @property
+    def native(self) -> Array | None:
+        """The array itself, if compiled kernels know its type."""
+        return self.values if is_native(self.values) else None
+
     def _take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``."""
         from sparsemean._kernels import compiling, cpu
 
-        if not compiling.plainly(self.shape[0] * columns.size) and is_native(self.values):
+        if self.native is not None and not compiling.plainly(self.shape[0] * columns.size):
             return cpu.gather(self.values, np.arange(self.shape[0]), columns)
         read = [self.values[:, part] for part, _, _ in self.runs(columns)]
         return np.concatenate(read, axis=1, dtype=np.float64) if read else np.empty((self.shape[0], 0))

@@ -12,7 +12,7 @@ from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Dense, Source, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels.compiling import plainly
-from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
+from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
@@ -147,14 +147,9 @@ class FitData:
 
     def rows_of(self, columns: IntArray, about: FloatArray | None = None) -> FloatArray | RowReader:
         """Return `values` less a number each, or what reads rows of them from an array of many values in memory."""
-        source = self.source
-        if (
-            isinstance(source, Dense)
-            and self.units is None
-            and is_native(source.values)
-            and not plainly(source.values.size)
-        ):
-            return RowReader(self, source.values, columns, about)
+        native = self.source.native
+        if native is not None and self.units is None and not plainly(native.size):
+            return RowReader(self, native, columns, about)
         return self.values(columns) if about is None else self.values(columns) - about
 
     def centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:

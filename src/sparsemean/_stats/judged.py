@@ -198,6 +198,8 @@ class Rows:
     def counts(self) -> FloatArray:
         """The number of values of each row."""
         p = float(self.shape[1])
+        if self.whole:
+            return np.broadcast_to(p, self.shape[:1])
         found = self.each(lambda x, has: np.full(x.shape[0], p) if has is None else on_host(has.sum(axis=1)))
         return np.concatenate(found).astype(np.float64)
 
