@@ -59,15 +59,15 @@ INDEPENDENT: dict[str, Draw] = {
 @pytest.mark.parametrize("shape", [(300, 100), (60, 3), (100, 1)])
 @pytest.mark.parametrize("kind", INDEPENDENT)
 def test_independent_rows_raise_no_alarm(kind: str, shape: tuple[int, int], long_version: bool) -> None:
-    for seed in range(100 if long_version else 40):
+    for seed in range(100 if long_version else 16):
         rows = INDEPENDENT[kind](np.random.default_rng(seed), *shape)
         assert neighbours_alike(rows, known=True) <= ALARM
 
 
 @pytest.mark.parametrize("kind", ["Gaussian", "elliptical", "correlated features", "row scales", "80 % zeros"])
 def test_fits_of_independent_rows_raise_no_alarm(kind: str, long_version: bool, claims: Claims) -> None:
-    """200 fits (40 in `make test`) of each of five kinds, with two means among them, their centres known or not."""
-    alarmed, fits = 0, 200 if long_version else 40
+    """200 fits (16 in `make test`) of each of five kinds, with two means among them, their centres known or not."""
+    alarmed, fits = 0, 200 if long_version else 16
     for seed in range(fits):
         X = INDEPENDENT[kind](np.random.default_rng(seed), 120, 8) + np.where(np.arange(8) < 2, 3.0, 0.0)
         found = sparse_mean(X[:, : 8 if seed % 2 else 4], refine=None, contamination=0.02)

@@ -51,8 +51,8 @@ WORST: dict[int, float] = {}
 
 
 @pytest.mark.parametrize("first", range(0, 500, 50))
-def test_identical_support_and_values_on_500_random_problems(first: int, claims: Claims, long_version: bool) -> None:
-    WORST[first] = check_problems(range(first, first + 50))
+def test_identical_support_and_values_on_random_problems(first: int, claims: Claims, long_version: bool) -> None:
+    WORST[first] = check_problems(range(first, first + (50 if long_version else 20)))
     assert WORST[first] <= 1e-12
     if long_version and len(WORST) == 10:
         measured = f"same support, values within {max(WORST.values()):.1e}·(u²+v²)"

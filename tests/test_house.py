@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,14 @@ def imports(node: ast.AST, *, lazy: bool) -> Iterator[str]:
                 yield from imports(child, lazy=lazy)
 
 
+@cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imported(module: str, *, lazy: bool) -> set[str]:
-    found = set(imports(ast.parse(FILES[module].read_text(encoding="utf-8")), lazy=lazy))
+    found = set(imports(parsed(module), lazy=lazy))
     return found - {module, "sparsemean"}
 
 
@@ -80,7 +87,7 @@ def test_kernels_know_arrays_only() -> None:
 
 
 def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() -> None:
-    trees = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
+    trees = {module: parsed(module) for module in FILES}
     kinds, size = {"Source"}, 0
     while size != len(kinds):  # until no class derives from a kind that was not known before
         size = len(kinds)
