@@ -1,13 +1,13 @@
-"""Columns of very many rows that stay with the workers of a cluster, in blocks of rows: what is asked of them goes there.
+"""Columns of very many rows that stay with the workers of a cluster, in blocks: what is asked of them goes there.
 
 Rows are judged by columns in units of their own. Each value is held as one of 253 steps up to the clip, exact in its
-sign and in being zero, and to all digits beyond the clip: a byte a value, for which workers have room. Selected columns
+sign and in being zero, and to all digits in tails: a byte a value, for which workers have room. Selected columns
 are held as they are; one after the other is put together where its centre is computed, and blocks tell all the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from sparsemean._stats.arrays import some_rows
 from sparsemean._stats.judged import (
     BLOCK_VALUES,
     CLIP,
+    INNER,
     WIDE,
     Flags,
     Judged,
@@ -28,6 +29,7 @@ from sparsemean._stats.judged import (
     Rows,
     Single,
     Units,
+    own_sizes,
     ratios_of,
     units_of,
 )
@@ -143,6 +145,9 @@ class Columns:
             found += ask(tasks)
         return found
 
+    def __getitem__(self, rows: IntArray | slice) -> FloatArray:
+        return self.take(rows)
+
     def gaps(self) -> int:
         """Return how many values are missing."""
         return sum(self.each(_gaps, max(1, BLOCK_VALUES // max(1, self.shape[1]))))
@@ -168,9 +173,12 @@ class Columns:
         import dask
 
         task = dask.delayed(_coded, pure=False)
-        rule = partial(ratios_of, units=units)
         return hold(
-            [task(block, self._kept(k), self._form, rule, clip) for k, block in enumerate(self.blocks) if self._rows(k)]
+            [
+                task(block, self._kept(k), self._form, units, clip)
+                for k, block in enumerate(self.blocks)
+                if self._rows(k)
+            ]
         )
 
     @property
@@ -262,46 +270,83 @@ def _of_blocks(block: Any, kept: Flags | None, form: Form, rule: Rule, height: i
 
 
 class Coded(NamedTuple):
-    """Values of a block as steps, and those beyond the last one: where they are in it, row by row, and how large."""
+    """Values of a block as steps, and those in tails or beyond the last one: where, row by row, and how large."""
 
     steps: npt.NDArray[np.int8]
-    at: IntArray
+    at: npt.NDArray[np.integer[Any]]
     value: Single
     clip: float
+    sums: FloatArray
+    """Of the columns, clipped, and of their products: before they became steps."""
+    products: FloatArray
+    own: Single
+    """The size of each row, before too."""
+    whole: bool
+    """Whether nothing is missing."""
 
     def part(self, rows: slice) -> Part:
-        """Return some rows, and where they are not missing; None: nowhere missing."""
-        steps, p = self.steps[rows], self.steps.shape[1]
-        x = steps * np.float32(self.clip / STEPS)
-        gaps = steps == MISSING
-        has = ~gaps if gaps.any() else None
-        x[gaps] = 0
+        """Return neighbouring rows, and where they are not missing; None: nowhere missing."""
+        p = self.steps.shape[1]
+        x, has = self._near(self.steps[rows])
         low, high = np.searchsorted(self.at, (rows.start * p, rows.stop * p))
         x.ravel()[self.at[low:high] - rows.start * p] = self.value[low:high]
         return x, has
 
+    def rows(self, wanted: IntArray) -> Part:
+        """Return any rows in the same way."""
+        p = self.steps.shape[1]
+        x, has = self._near(self.steps[wanted])
+        low, high = np.searchsorted(self.at, wanted * p), np.searchsorted(self.at, (wanted + 1) * p)
+        row = np.repeat(np.arange(wanted.size), high - low)
+        at = np.arange(row.size) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
+        x[row, self.at[at] - wanted[row] * p] = self.value[at]
+        return x, has
 
-def _coded(block: Any, kept: Flags | None, form: Form, rule: Rule, clip: float) -> Coded:
+    def _near(self, steps: npt.NDArray[np.int8]) -> Part:
+        x = steps * np.float32(self.clip / STEPS)
+        if self.whole:
+            return x, None
+        has = steps != MISSING
+        x[~has] = 0
+        return x, has
+
+
+def _coded(block: Any, kept: Flags | None, form: Form, units: Units, clip: float) -> Coded:
+    """Return a block in units of its columns as steps."""
     height = max(1, BLOCK_VALUES // max(1, _sound(block).shape[1]))
-    parts = _of_blocks(block, kept, form, lambda x: _steps(*rule(x), clip), height)
+    parts = _of_blocks(block, kept, form, lambda x: _steps(x, units, clip), height)
     sizes = np.cumsum([0, *(part.steps.size for part in parts)])
+    places = np.int32 if sizes[-1] < np.iinfo(np.int32).max else np.intp
     return Coded(
-        np.concatenate([part.steps for part in parts]),
-        np.concatenate([part.at + first for part, first in zip(parts, sizes, strict=False)]),
-        np.concatenate([part.value for part in parts]),
-        clip,
+        steps=np.concatenate([part.steps for part in parts]),
+        at=np.concatenate([(part.at + first).astype(places) for part, first in zip(parts, sizes, strict=False)]),
+        value=np.concatenate([part.value for part in parts]),
+        clip=clip,
+        sums=sum_of(part.sums for part in parts),
+        products=sum_of(part.products for part in parts),
+        own=np.concatenate([part.own for part in parts]),
+        whole=all(part.whole for part in parts),
     )
 
 
-def _steps(x: Single, has: Flags | None, clip: float) -> Coded:
-    """Return ratios as steps: to the nearest one, but zero is nothing else than zero."""
-    at = np.flatnonzero((x > clip) | (x < -clip))
-    scaled = x * np.float32(STEPS / clip)
-    size = np.minimum(np.maximum(np.rint(np.abs(scaled)), x != 0), np.float32(STEPS))
-    steps = np.copysign(size, scaled).astype(np.int8)
+def _steps(values: FloatArray, units: Units, clip: float) -> Coded:
+    """Return values as steps: to the nearest one, but zero is nothing else than zero."""
+    x, has = ratios_of(values, units)
+    tail = min(clip, INNER)
+    at = np.flatnonzero((x > tail) | (x < -tail))
+    near = np.clip(x, -clip, clip)
+    size = np.abs(near) * np.float32(STEPS / clip)
+    steps = np.copysign(np.maximum(np.rint(size), x != 0), x).astype(np.int8)
     if has is not None:
         steps[~has] = MISSING
-    return Coded(steps, at.astype(np.intp), x.ravel()[at], clip)
+    sums, products = near.sum(axis=0, dtype=np.float64), (near.T @ near).astype(np.float64)
+    own = own_sizes(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
+    return Coded(steps, at, x.ravel()[at], clip, sums, products, own, has is None)
+
+
+def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Return the sum of some arrays."""
+    return np.asarray(sum(arrays))
 
 
 def _each_part(block: Coded, height: int, look: Rule, given: list[Any], shared: int, rule: Rule) -> list[Any]:
@@ -314,25 +359,18 @@ def _each_part(block: Coded, height: int, look: Rule, given: list[Any], shared: 
     return out
 
 
-def _rows_of(block: Coded, height: int, look: Rule, given: list[Any], wanted: IntArray, columns: Any) -> Single:
+def _rows_of(block: Coded, look: Rule, given: list[Any], wanted: IntArray, columns: Any) -> Single:
     """Return some rows of a block as ``look`` shows them."""
-    found = []
-    for rows in cut(block.steps.shape[0], height, 1):
-        low, high = np.searchsorted(wanted, (rows.start, rows.stop))
-        if high > low:
-            x, _ = look(*block.part(rows), *(values[rows] for values in given))
-            x = x[wanted[low:high] - rows.start]
-            found.append(x if columns is None else x[:, columns])
-    return np.concatenate(found)
+    x, _ = look(*block.rows(wanted), *given)
+    return np.asarray(x if columns is None else x[:, columns])
 
 
-def _said(block: Coded) -> bool:
-    """Say whether nothing is missing."""
-    return not bool((block.steps == MISSING).any())
+def _told(block: Coded) -> tuple[bool, FloatArray, FloatArray, Single]:
+    return block.whole, block.sums, block.products, block.own
 
 
 class CodedRows(Rows):
-    """Rows that workers hold as steps, and ``look`` makes something of: with numbers of the rows, if it is given some."""
+    """Rows that workers hold as steps, as ``look`` shows them: it is given ``numbers`` of the rows, if there are."""
 
     def __init__(
         self,
@@ -345,7 +383,9 @@ class CodedRows(Rows):
         numbers: Sequence[Any] = (),
         p: int | None = None,
         lengths: FloatArray | None = None,
+        products: Single | None = None,
     ) -> None:
+        self.products = products
         self.blocks, self.heights, self.width, self.whole = blocks, heights, width, whole
         self.look, self.numbers, self.lengths, self.n_jobs = look, numbers, lengths, 1
         self.height = max(1, BLOCK_VALUES // max(1, width))
@@ -354,9 +394,11 @@ class CodedRows(Rows):
         self.ends = np.cumsum([0, *parts])
         self.shape = (int(self.ends[-1]), width if p is None else p)
 
-    def seen(self, look: Rule, *numbers: Any, p: int) -> CodedRows:
-        """Return the same rows, looked at in another way."""
-        return CodedRows(self.blocks, self.heights, self.width, whole=self.whole, look=look, numbers=numbers, p=p)
+    def seen(self, look: Rule, *numbers: Any, p: int, products: Single | None = None) -> CodedRows:
+        """Return the same rows, looked at in another way, with what is known of the ``products`` of their columns."""
+        return CodedRows(
+            self.blocks, self.heights, self.width, whole=self.whole, look=look, numbers=numbers, p=p, products=products
+        )  # fmt: skip
 
     def over(self, lengths: FloatArray) -> CodedRows:
         """Return the same rows, each divided by its length."""
@@ -376,6 +418,14 @@ class CodedRows(Rows):
         ]
         return [part for parts in ask(tasks) for part in parts]
 
+    def beside(self, small: Any) -> Any:
+        """Return a small array as it is: it goes to the workers with whatever is asked of them."""
+        return small
+
+    def gram(self) -> Single:
+        """Return the products of all columns: of what they were before they became steps, where that is known."""
+        return super().gram() if self.products is None else self.products.copy()
+
     def take(self, rows: IntArray, columns: IntArray | None = None) -> Single:
         """Return some rows, of some columns."""
         import dask
@@ -386,7 +436,7 @@ class CodedRows(Rows):
         task = dask.delayed(_rows_of, pure=False)
         tasks = [
             task(
-                block, self.height, self.look, [values[mine] for values in self.numbers],
+                block, self.look, [values[rising[low:high]] for values in self.numbers],
                 rising[low:high] - mine.start, columns,
             )
             for block, mine, (low, high) in zip(self.blocks, self._slices(), pairwise(at), strict=True)
@@ -407,19 +457,23 @@ class CodedColumns(Judged):
     """What `Judged` is, of columns that workers hold."""
 
     def __init__(self, values: Columns, clip: float = CLIP) -> None:
+        import dask
+
         n, d = values.shape
         self.units = units_of(values.take(some_rows(n, d)))
         self.columns, self.judging = self.units.used, self.units.judging
-        blocks = values.coded(self.units, clip)
-        import dask
-
-        whole = all(ask([dask.delayed(_said, pure=False)(block) for block in blocks]))
-        p = self.judging.size
+        blocks, p = values.coded(self.units, clip), self.judging.size
+        told = ask([dask.delayed(_told, pure=False)(block) for block in blocks])
+        of_whole, of_sums, of_products, of_own = zip(*told, strict=True)
+        whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
+        products, self.own = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
         self.ratios: CodedRows = CodedRows(blocks, values.heights, self.columns.size, whole=whole, look=_as_is)
-        rough = self.ratios.seen(partial(_near, judging=self.judging, clip=clip, mean=None), p=p)
-        sums = rough.pull(np.ones(rough.shape[0]))
-        mean = np.asarray(sums / np.maximum(rough.per_column, 1), dtype=np.float32)
-        self.scaled = rough.seen(partial(_near, judging=self.judging, clip=clip, mean=mean), p=p)
+        near = partial(_near, judging=self.judging, clip=clip)
+        if whole:
+            mean, gram = sums / n, (products - np.outer(sums, sums) / n).astype(np.float32)
+        else:
+            mean, gram = sums / np.maximum(self.ratios.per_column[self.judging], 1), None
+        self.scaled = self.ratios.seen(partial(near, mean=mean.astype(np.float32)), p=p, products=gram)
         self.variances = None
 
     def wide(self) -> Rows:
@@ -431,13 +485,12 @@ def _as_is(x: Single, has: Flags | None) -> Part:
     return x, has
 
 
-def _near(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single | None) -> Part:
+def _near(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single) -> Part:
     """Return the columns that directions are judged by, clipped, about their means."""
     if judging.size < x.shape[1]:
         x, has = x[:, judging], None if has is None else has[:, judging]
     x = np.clip(x, -clip, clip)
-    if mean is not None:
-        x -= mean if has is None else mean * has
+    x -= mean if has is None else mean * has
     return x, has
 
 

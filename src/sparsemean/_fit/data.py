@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparsemean._fit.by_workers import Columns, HeldColumns
 
 SPREAD = 500_000
-"""Rows of a dask array beyond which its columns stay with the workers: 32 of them, which judge rows, would be 128 MB."""
+"""Rows of a dask array beyond which columns stay with the workers: 32 of them, which judge rows, would be 128 MB."""
 RANKED_AT_ONCE = 32
 """Columns that a thread ranks together: their values stay near."""
 
@@ -103,8 +103,10 @@ class FitData:
         counts, values = self._count(None if source.in_memory or self.spread else columns, progress)
         cache: Any = None if values is None else ColumnCache(source, columns, values)
         if self.spread:
+            from sparsemean._data.dask import Dask
             from sparsemean._fit.by_workers import HeldColumns
 
+            assert isinstance(source, Dask)
             cache = HeldColumns(source)
         buckets = replace(self.buckets, skip_missing=counts.missing is not None)
         return counts, replace(self, cache=cache, buckets=buckets)

@@ -74,7 +74,7 @@ def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Cou
 
     Raises ``NotFiniteError`` where a sum is not finite.
     """
-    gaps = np.isnan(X) if missing and X.dtype.kind == "f" else np.zeros((1, X.shape[1]), dtype=bool)
+    gaps = np.isnan(X[partition.order]) if missing and X.dtype.kind == "f" else np.zeros((1, X.shape[1]), dtype=bool)
     levels = list(_levels(X, partition, partition.depth, missing=bool(gaps.any())))
     sums, counts = levels[-1]
     if not np.isfinite(sums).all():

@@ -129,7 +129,7 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
         if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
             break
         wide = wide or table.wide()
-        directions, _ = leading(near(wide.parts[0][0], met), sums, float(np.sum(seen.kept)))
+        directions, _ = leading(wide.beside(met), sums, float(np.sum(seen.kept)))
         group, common = _first_group(wide, bound, directions, seen=seen)
         group = _without_one_column(wide, group, common, bound)
         if group.size < TOGETHER_FROM:

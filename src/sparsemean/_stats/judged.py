@@ -101,6 +101,10 @@ class Rows:
         self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
         self.whole = all(part[1] is None for part in parts)
 
+    def beside(self, small: Any) -> Any:
+        """Return a small array where the rows lie."""
+        return near(self.parts[0][0], small)
+
     def over(self, lengths: FloatArray) -> Rows:
         """Return the same rows, each divided by its length."""
         return Rows(self.parts, self.n_jobs, lengths)
@@ -206,7 +210,9 @@ class Rows:
     @property
     def per_column(self) -> FloatArray:
         """The number of values of each column."""
-        p = self.shape[1]
+        n, p = self.shape
+        if self.whole:
+            return np.full(p, n)
         return np.asarray(
             sum(self.each(lambda x, has: np.full(p, x.shape[0]) if has is None else on_host(has.sum(axis=0))))
         )
@@ -325,20 +331,9 @@ class Judged:
 
     @cached_property
     def own(self) -> Single:
-        """The median size of each row, at least one: of about `FOR_OWN` of its columns."""
-        step = -(-self.judging.size // FOR_OWN)
-        some = self.judging[::step]
-
-        def rule(x: Any, _: Any) -> Any:
-            if isinstance(x, np.ndarray) and x.size > compiling.SMALL:
-                out = np.empty(x.shape[0], dtype=np.float32)
-                judging.row_medians(x, some, out)
-                return out
-            xp = namespace(x)
-            sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)
-            return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
-
-        return np.concatenate(self.ratios.each(rule))
+        """The median size of each row, at least one."""
+        units = self.units
+        return np.concatenate(self.ratios.each(lambda x, _: own_sizes(x, units)))
 
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
@@ -365,6 +360,18 @@ class Judged:
     def features(self, best: IntArray, most: int) -> tuple[int, ...]:
         """Return which columns of the data the best of those used are."""
         return tuple(self.columns[best[:most]].tolist())
+
+
+def own_sizes(x: Any, units: Units) -> Single:
+    """Return the median size of each row of ratios, at least one: of about `FOR_OWN` of the columns."""
+    some = units.judging[:: -(-units.judging.size // FOR_OWN)]
+    if isinstance(x, np.ndarray) and x.size > compiling.SMALL:
+        out = np.empty(x.shape[0], dtype=np.float32)
+        judging.row_medians(x, some, out)
+        return out
+    xp = namespace(x)
+    sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)
+    return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
 
 def ratios_of(values: Any, units: Units) -> Part:

@@ -20,7 +20,7 @@ from sparsemean._counts.engines.host import map_means
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table
 from sparsemean._data.dask import Dask, check_held, ends
-from sparsemean._data.source import NonFiniteValue, as_dense
+from sparsemean._data.source import Array, NonFiniteValue, as_dense
 from sparsemean._data.table import Table
 from sparsemean._kernels import cpu
 from sparsemean._kernels.influence import InfluenceSums
@@ -119,7 +119,7 @@ class ChunkResult:
     counted: Sketch | Counts | None
     kept: FloatArray | None = None
     bad: Bad | None = None
-    between: Block | None = None
+    between: Array | None = None
     """Rows of blocks that do not lie in one chunk."""
 
 
