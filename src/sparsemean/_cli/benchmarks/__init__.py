@@ -29,6 +29,7 @@ CASES = {
     "certified_fit": "speed.certified_fit",
     "counting_pass": "speed.counting_pass",
     "dask": "scale.dask_workers",
+    "dask_default": "scale.dask_default",
     "default_fit": "default_fit.default_fit",
     "far": "scale.far_reckoning",
     "gpu": "gpu.gpu",

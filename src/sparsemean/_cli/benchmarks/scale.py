@@ -163,6 +163,81 @@ def dask_workers(*, quick: bool, repeat: int) -> Iterator[Row]:
         shutil.rmtree(folder)
 
 
+# The default fit of rows that no process holds: nothing of them is stored, chunks are drawn where they are looked at.
+
+TALL = {False: (10_000_000, 200), True: (640_000, 40)}
+CHUNKS_OF_TALL = 16
+MEANS = np.array([1.0, -0.5, 0.4, 0.2], dtype=np.float32)
+EVERY, OFF = 50, np.float32(1.5)
+"""Every so many rows one is bad: off by so much in all features."""
+ALSO_HERE = 640_000
+"""Rows up to which one process fits them too."""
+TALL_CODE = "from sparsemean._cli.benchmarks import scale\nprint(*scale.fit_tall({}, {}))"
+
+
+def drawn(number: int, rows: int, d: int) -> data.FloatMatrix:
+    """Draw one chunk: normal values, means of the first features, and bad rows."""
+    chunk = np.random.default_rng((0, number)).standard_normal((rows, d), dtype=np.float32)
+    chunk[:, : MEANS.size] += MEANS
+    chunk[::EVERY] += OFF
+    return chunk
+
+
+def tall(n: int, d: int) -> Any:
+    """Return a dask array of such chunks."""
+    import dask
+    import dask.array
+
+    rows = n // CHUNKS_OF_TALL
+    draw = dask.delayed(drawn, pure=False)
+    chunks = [
+        dask.array.from_delayed(draw(k, rows, d), (rows, d), dtype=np.float32, meta=np.empty((0, 0), dtype=np.float32))
+        for k in range(CHUNKS_OF_TALL)
+    ]
+    return dask.array.concatenate(chunks)
+
+
+def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
+    """Return seconds, peaks of a worker and of this process, bad rows missed, good ones listed, and error of values.
+
+    The error is the largest difference from the values of one process, where that holds so many rows, else NaN.
+    """
+    options: dict[str, Any] = {"contamination": 0.05, "test": "buckets", "random_state": 0}
+    with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
+        began = time.perf_counter()
+        found = fit(as_table(tall(n, d)), **options)
+        took = time.perf_counter() - began
+        peak = max(client.run(peak_memory).values())
+    of_client = peak_memory()
+    assert found.support.tolist() == list(range(MEANS.size))
+    assert found.rows is not None
+    rows = n // CHUNKS_OF_TALL
+    listed = found.rows.suspects % rows % EVERY == 0
+    bad = CHUNKS_OF_TALL * len(range(0, rows, EVERY))
+    error = np.nan
+    if n <= ALSO_HERE:
+        alone = fit(as_table(np.concatenate([drawn(k, rows, d) for k in range(CHUNKS_OF_TALL)])), **options)
+        error = float(np.abs(alone.mean - found.mean).max())
+    return took, float(peak), float(of_client), int(bad - listed.sum()), int(np.sum(~listed)), error
+
+
+def dask_default(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
+    """Yield time and memory of a default fit by workers, and what one process finds of fewer rows; once each."""
+    if sys.platform == "win32" or not all(map(importlib.util.find_spec, ("dask", "distributed"))):
+        return
+    n, d = TALL[quick]
+    took, peak, of_client, missed, wrong, _ = numbers(TALL_CODE.format(n, d))
+    of = f"float32, {size(n)} × {size(d)} in {CHUNKS_OF_TALL} chunks, two workers of 1 GB"
+    detail = (
+        f"{missed:.0f} bad rows missed, {wrong:.0f} good ones listed; {of_client / 1e6:,.0f} MB in the asking process"
+    )
+    yield Row(f"default fit of a dask array, {of}", took, "s", detail=detail)
+    yield Row(f"peak memory of a worker, default fit, {of}", peak / 1e6, "MB", bar=DASK_LIMIT)
+    *_, error = numbers(TALL_CODE.format(*TALL[True]))
+    n, d = TALL[True]
+    yield Row(f"values by workers less those of one process, at most, {size(n)} × {size(d)}", error, "", bar=1e-12)
+
+
 # What the page on how far it goes is reckoned from: one core, growth, merging, a tree, concluding, workers.
 
 SIZES = (1, 2, 4)
