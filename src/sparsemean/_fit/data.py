@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from sparsemean._counts.engines import Progress, Work, engine_of
-from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Dense, Source, cut
+from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.memory_layout import Array, count_threads, each
@@ -19,6 +19,7 @@ from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
 from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition, Plan
 
 if TYPE_CHECKING:
+    from sparsemean._data.dask import Dask
     from sparsemean._fit.by_workers import Columns, HeldColumns
 
 SPREAD = 500_000
@@ -84,14 +85,12 @@ class FitData:
 
     def columns(self, columns: IntArray, *, kept: IntArray | None = None, about: FloatArray | None = None) -> Columns:
         """Return `values` of some rows, ``about`` numbers of their own, where workers have them."""
-        from sparsemean._fit.by_workers import HeldColumns
-
-        assert isinstance(self.cache, HeldColumns)
+        held = cast("HeldColumns", self.cache)
         flags = None if kept is None or kept.size == self.plan.n_units else np.zeros(self.plan.n_units, dtype=bool)
         if flags is not None:
             flags[kept] = True
         offset = self.offset(columns) if about is None else self.offset(columns) + about
-        return self.cache.columns(columns, kept=flags, about=offset, nonzero=self.nonzero)
+        return held.columns(columns, kept=flags, about=offset, nonzero=self.nonzero)
 
     def count(self, progress: Progress | None = None) -> Counts:
         """Read every value once and count signs."""
@@ -103,11 +102,9 @@ class FitData:
         counts, values = self._count(None if source.in_memory or self.spread else columns, progress)
         cache: Any = None if values is None else ColumnCache(source, columns, values)
         if self.spread:
-            from sparsemean._data.dask import Dask
             from sparsemean._fit.by_workers import HeldColumns
 
-            assert isinstance(source, Dask)
-            cache = HeldColumns(source)
+            cache = HeldColumns(cast("Dask", source))
         buckets = replace(self.buckets, skip_missing=counts.missing is not None)
         return counts, replace(self, cache=cache, buckets=buckets)
 
@@ -228,7 +225,7 @@ class FitData:
 
         Of a source that is not an array in memory everything would be read for that.
         """
-        if isinstance(self.table.source, Dense) and subset.chosen is not None and subset.plan.dealing != "paper":
+        if self.table.source.native is not None and subset.chosen is not None and subset.plan.dealing != "paper":
             left = self._left(subset.chosen)
             spared = subset.chosen.size - SCATTERED * (left.broken.size + left.mended.size) - PASS
             if spared * self.plan.n_features > WORTHWHILE:
