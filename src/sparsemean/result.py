@@ -15,7 +15,7 @@ from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import path
-from sparsemean._stats.arrays import any_on_device, on_host
+from sparsemean._stats.arrays import LeftThere
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import FamilyMember
@@ -42,12 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-LEFT_THERE = ("beta", "bucket_size", "selection", "counts", "evidence")
-"""What an estimate of data on a device leaves there until it is asked for: some hundred bytes a feature."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(LeftThere):
     """The result of a fit: which features, how large, how sure, and what there is to say about it.
 
     Attributes
@@ -125,31 +122,10 @@ class Estimate:
     difference_test: MeanDifferenceTest | None = None
     source: Table | None = field(default=None)
 
-    def __post_init__(self) -> None:
-        there = {name: value for name in LEFT_THERE if any_on_device(value := self.__dict__[name])}
-        for name in there:
-            del self.__dict__[name]
-        if there:
-            self.__dict__["_there"] = there
-
-    if not TYPE_CHECKING:  # fields are there for all who read them
-
-        def __getattr__(self, name: str) -> Any:
-            """Copy what was left on a device to the host when it is first asked for."""
-            there = self.__dict__.get("_there", {})
-            if name not in there:
-                raise AttributeError(f"'Estimate' object has no attribute {name!r}")
-            self.__dict__[name] = on_host(there[name])
-            del there[name]
-            return self.__dict__[name]
-
     def __getstate__(self) -> dict[str, Any]:
-        for name in LEFT_THERE:
-            getattr(self, name)
+        self.bring()
         made = {"entry_time": self.entry_time, "radius": self.radius}
-        state = {**self.__dict__, **made, "source": None, "evidence": None}
-        state.pop("_there", None)
-        return state
+        return {**self.__dict__, **made, "source": None, "evidence": None}
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features

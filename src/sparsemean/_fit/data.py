@@ -230,7 +230,7 @@ class FitData:
             spared = subset.chosen.size - SCATTERED * (left.broken.size + left.mended.size) - PASS
             if spared * self.plan.n_features > WORTHWHILE:
                 broken, mended = (self._count_of(units) for units in (left.broken, left.mended))
-                return counts.minus(broken).taking_in(mended)
+                return less(counts, broken).taking_in(mended)
         return subset.count(progress)
 
     def _count_of(self, units: IntArray) -> Counts:
@@ -251,3 +251,16 @@ class FitData:
         numbers[units] = places
         rows = np.flatnonzero(numbers[self.units] >= 0)
         return assign_places(places, sizes, units=numbers[self.units[rows]]).of_rows(rows)
+
+
+def less(counts: Counts, other: Counts) -> Counts:
+    """Return counts without those of some of the buckets; which mean is the nearest is not told any more."""
+    gaps = counts.missing is not None
+    return Counts(
+        positive=counts.positive - other.positive,
+        negative=counts.negative - other.negative,
+        nearest=np.full(counts.nearest.size, np.nan),
+        n_buckets=tuple(a - b for a, b in zip(counts.n_buckets, other.n_buckets, strict=True)),
+        present=counts.everywhere() - other.everywhere() if gaps else None,
+        missing=counts.gaps() - other.gaps() if gaps else None,
+    )

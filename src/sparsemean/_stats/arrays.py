@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,35 @@ def any_on_device(thing: Any) -> bool:
     if is_dataclass(thing):
         return any(any_on_device(getattr(thing, item.name)) for item in fields(thing))
     return on_device(thing)
+
+
+class LeftThere:
+    """A record that leaves what is large on a device until it is asked for: some hundred bytes a feature."""
+
+    _left = ("beta", "bucket_size", "selection", "counts", "evidence")
+
+    def __post_init__(self) -> None:
+        there = {name: value for name in self._left if any_on_device(value := self.__dict__[name])}
+        for name in there:
+            del self.__dict__[name]
+        if there:
+            self.__dict__["_there"] = there
+
+    if not TYPE_CHECKING:  # fields are there for all who read them
+
+        def __getattr__(self, name: str) -> Any:
+            """Copy what was left on a device to the host when it is first asked for."""
+            there = self.__dict__.get("_there", {})
+            if name not in there:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__[name] = on_host(there.pop(name))
+            return self.__dict__[name]
+
+    def bring(self) -> None:
+        """Copy all that was left on a device to the host."""
+        for name in self._left:
+            getattr(self, name)
+        self.__dict__.pop("_there", None)
 
 
 def near(array: Any, small: Any) -> Any:

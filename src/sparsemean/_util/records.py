@@ -233,20 +233,8 @@ class Counts:
             negative=np.add(self.negative, other.negative, dtype=np.int32),
             nearest=np.minimum(self.nearest, other.nearest),
             n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
-            present=np.add(self._everywhere(), other._everywhere(), dtype=np.int32) if gaps else None,
-            missing=np.add(self._missing(), other._missing(), dtype=np.int32) if gaps else None,
-        )
-
-    def minus(self, other: Counts) -> Counts:
-        """Return the counts without those of some of the buckets; which mean is the nearest is not told any more."""
-        gaps = self.missing is not None
-        return Counts(
-            positive=self.positive - other.positive,
-            negative=self.negative - other.negative,
-            nearest=np.full(self.nearest.size, np.nan),
-            n_buckets=tuple(a - b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)),
-            present=self._everywhere() - other._everywhere() if gaps else None,
-            missing=self._missing() - other._missing() if gaps else None,
+            present=np.add(self.everywhere(), other.everywhere(), dtype=np.int32) if gaps else None,
+            missing=np.add(self.gaps(), other.gaps(), dtype=np.int32) if gaps else None,
         )
 
     def taking_in(self, other: Counts) -> Counts:
@@ -257,8 +245,8 @@ class Counts:
         np.add(self.negative, other.negative, out=self.negative)
         np.minimum(self.nearest, other.nearest, out=self.nearest)
         if self.present is not None and self.missing is not None:
-            np.add(self.present, other._everywhere(), out=self.present)
-            np.add(self.missing, other._missing(), out=self.missing)
+            np.add(self.present, other.everywhere(), out=self.present)
+            np.add(self.missing, other.gaps(), out=self.missing)
         return replace(self, n_buckets=tuple(a + b for a, b in zip(self.n_buckets, other.n_buckets, strict=True)))
 
     def of_sizes(self, indices: tuple[int, ...]) -> Counts:
@@ -274,11 +262,11 @@ class Counts:
             present=None if self.present is None else self.present[at],
         )
 
-    def _missing(self) -> CountArray:
+    def gaps(self) -> CountArray:
         """Return the number of values that are missing, for every feature."""
         return np.zeros(self.nearest.size, dtype=np.int32) if self.missing is None else self.missing
 
-    def _everywhere(self) -> CountArray:
+    def everywhere(self) -> CountArray:
         """Return the number of buckets that count, for every size and feature."""
         if self.present is not None:
             return self.present
