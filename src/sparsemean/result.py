@@ -123,7 +123,7 @@ class Estimate(LeftThere):
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
-        self.bring()
+        self._bring()
         made = {"entry_time": self.entry_time, "radius": self.radius}
         return {**self.__dict__, **made, "source": None, "evidence": None}
 

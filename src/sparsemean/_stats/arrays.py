@@ -100,7 +100,7 @@ class LeftThere:
             self.__dict__[name] = on_host(there.pop(name))
             return self.__dict__[name]
 
-    def bring(self) -> None:
+    def _bring(self) -> None:
         """Copy all that was left on a device to the host."""
         for name in self._left:
             getattr(self, name)
