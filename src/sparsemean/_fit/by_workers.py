@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dask import Dask
-from sparsemean._data.source import TAKEN_AT_ONCE, Source, cut
+from sparsemean._data.source import Source, cut
 from sparsemean._stats.arrays import some_rows
 from sparsemean._stats.judged import (
     BLOCK_VALUES,
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 HELD_THERE = 100_000_000
 """Values of selected columns that workers hold at once, 400 MB in single precision: of more, some after the others."""
+TAKEN_HERE = 16_000_000
+"""Values of columns that come to the process that asks at once, 128 MB, or one column: much more is made of them."""
 STEPS = 126
 """Steps from zero to the clip: they are whole numbers that a byte holds."""
 MISSING = -128
@@ -530,7 +532,7 @@ class HeldColumns(Source):
         """Yield rising columns a few at a time; as many as workers can hold are computed at once."""
         for part in cut(columns.size, max(1, HELD_THERE // self.shape[0]), 1):
             near = self.adding(columns[part])
-            for few in cut(columns[part].size, max(1, TAKEN_AT_ONCE // self.shape[0]), 1):
+            for few in cut(columns[part].size, max(1, TAKEN_HERE // self.shape[0]), 1):
                 yield columns[part][few], near.take(columns[part][few])
 
     def adding(self, columns: IntArray) -> HeldColumns:

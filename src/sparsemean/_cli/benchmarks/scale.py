@@ -175,26 +175,21 @@ ALSO_HERE = 640_000
 TALL_CODE = "from sparsemean._cli.benchmarks import scale\nprint(*scale.fit_tall({}, {}))"
 
 
-def drawn(number: int, rows: int, d: int) -> data.FloatMatrix:
+def drawn(rows: int, d: int, block_id: tuple[int, int]) -> data.FloatMatrix:
     """Draw one chunk: normal values, means of the first features, and bad rows."""
-    chunk = np.random.default_rng((0, number)).standard_normal((rows, d), dtype=np.float32)
+    chunk = np.random.default_rng(block_id).standard_normal((rows, d), dtype=np.float32)
     chunk[:, : MEANS.size] += MEANS
     chunk[::EVERY] += OFF
     return chunk
 
 
 def tall(n: int, d: int) -> Any:
-    """Return a dask array of such chunks."""
-    import dask
+    """Return a dask array of such chunks: drawn by the task that counts or picks columns, and gone with it."""
     import dask.array
 
     rows = n // CHUNKS_OF_TALL
-    draw = dask.delayed(drawn, pure=False)
-    chunks = [
-        dask.array.from_delayed(draw(k, rows, d), (rows, d), dtype=np.float32, meta=np.empty((0, 0), dtype=np.float32))
-        for k in range(CHUNKS_OF_TALL)
-    ]
-    return dask.array.concatenate(chunks)
+    chunks, meta = ((rows,) * CHUNKS_OF_TALL, (d,)), np.empty((0, 0), dtype=np.float32)
+    return dask.array.map_blocks(drawn, rows=rows, d=d, chunks=chunks, dtype=np.float32, meta=meta)
 
 
 def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
@@ -216,7 +211,7 @@ def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
     bad = CHUNKS_OF_TALL * len(range(0, rows, EVERY))
     error = np.nan
     if n <= ALSO_HERE:
-        alone = fit(as_table(np.concatenate([drawn(k, rows, d) for k in range(CHUNKS_OF_TALL)])), **options)
+        alone = fit(as_table(np.concatenate([drawn(rows, d, (k, 0)) for k in range(CHUNKS_OF_TALL)])), **options)
         error = float(np.abs(alone.mean - found.mean).max())
     return took, float(peak), float(of_client), int(bad - listed.sum()), int(np.sum(~listed)), error
 
