@@ -32,13 +32,19 @@ DRAWN = {"path_plot.py": "path.png"}
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_example_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    long_version: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In this process, where everything is imported already: ten new ones took half of their time to start."""
     if name == "cells.py":
         pytest.importorskip("anndata")
         if find_spec("scanpy") is None:
             pytest.skip("its data come with scanpy")
+        if not long_version:
+            pytest.skip("part of make validate and of make docs: scanpy takes ten seconds to load")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(EXAMPLES / name)])
     monkeypatch.syspath_prepend(str(EXAMPLES))
