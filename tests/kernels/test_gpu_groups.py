@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -116,9 +118,42 @@ def test_an_engine_counts_what_the_host_does(cupy: Any, kind: str, dtype: str, m
 
 def test_longer_columns_are_compared_on_the_host(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, asked = np.random.default_rng(0).standard_normal((30, 3)), (np.arange(30) % 2, np.zeros(2, int), [[REST] * 2])
-    monkeypatch.setattr(gpu_blocks, "MOST_ROWS", {4: 20, 8: 20})
+    monkeypatch.setattr(gpu_blocks, "most_rows", lambda size: 160 // size)
     found = gpu.rank_counts(as_table(cupy.asarray(X)), *map(np.asarray, asked))
     assert isinstance(found.own, np.ndarray)
+
+
+SHARED = re.compile(r"__shared__ (.*?);", re.DOTALL)
+PLACES = re.compile(r"(\w+)\[(\w+)\]")
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("threads", [64, 128, 256, 512])
+def test_the_longest_columns_fit_into_the_memory_of_a_block(
+    monkeypatch: pytest.MonkeyPatch, threads: int, size: int
+) -> None:
+    monkeypatch.setattr(gpu_blocks, "THREADS", threads)
+    home = resources.files("sparsemean._kernels")
+    code = "".join((home / file).read_text(encoding="utf-8") for file in ("blocks.cuh", "compare_groups.cu"))
+    bytes_of = {
+        "Key": size,
+        "unsigned short": 2,
+        "unsigned int": 4,
+        "Part": 4 * 3 + 4 * 6,
+    }  # found and pairs are joined
+
+    def shared(rows: int) -> int:
+        places = {"THREADS": threads, "ROWS": rows, "BUCKETS": 2 * threads + 1, "WARPS": threads // 32}
+        return sum(
+            bytes_of[re.match(r"(?:unsigned )?\w+", declared)[0]] * places[places_of]  # type: ignore[index]
+            for declared in SHARED.findall(code)
+            for _, places_of in PLACES.findall(declared)
+        )
+
+    most = gpu_blocks.most_rows(size)
+    assert most % threads == 0
+    assert 3000 <= most < 2**15  # places in a bucket have 15 bits
+    assert shared(most) <= gpu_blocks.OWN_MEMORY < shared(most + threads)
 
 
 def test_what_is_not_finite_is_named(cupy: Any) -> None:

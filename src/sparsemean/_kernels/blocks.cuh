@@ -5,12 +5,19 @@
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 #endif
 
-// Every thread gets what all of them have, joined in one and the same order.
+// Every thread gets what all of its warp have, joined in one and the same order.
+template <typename Part>
+__device__ inline Part of_warp(Part x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) join(x, across(x, lanes));
+  return x;
+}
+
+// The same of the whole block.
 template <typename Part>
 __device__ inline Part all_of(Part x) {
   __shared__ Part of_warps[WARPS];
-#pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) join(x, across(x, lanes));
+  x = of_warp(x);
   __syncthreads();  // the last one may still be being read
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = x;
   __syncthreads();

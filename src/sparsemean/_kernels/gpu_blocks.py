@@ -1,4 +1,4 @@
-"""Columns on a device, where they lie, a block of threads each: centres of a few, two groups compared in all."""
+"""Work of blocks of threads on a device: centres of a few columns, groups compared in all, leading directions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from sparsemean._util.records import FloatArray, IntArray
 
 THREADS = 256
 """Of a block. Each walks along n/256 of the sums of two rows; so many values part those of groups into buckets."""
-MOST_ROWS = {4: 6144, 8: 4096}
-"""By the bytes of a value: so many rows of groups fit into the memory that a block has to itself."""
+ONE_BLOCK = 1024
+"""Threads of a block that works alone: as many as there may be."""
+OWN_MEMORY = 48 * 1024
+"""Bytes that a block may have to itself, without asking for more."""
 FIELDS = 12
 """Counts of a column, see `compare_groups`."""
 
@@ -89,17 +91,28 @@ class DeviceCovariance:
         return matrix
 
 
+def most_rows(size: int) -> int:
+    """Return how many rows of groups, values of ``size`` bytes each, fit into the memory that a block has to itself.
+
+    That is what `compare_groups` has shared: the value and the bucket of each row; the value that each thread sorts;
+    two counts of a bucket, of which there are two for each thread and one more; and ten words of each warp.
+    """
+    buckets, warps = 2 * THREADS + 1, THREADS // 32
+    left = OWN_MEMORY - size * THREADS - 2 * 4 * buckets - 10 * 4 * warps
+    return left // (size + 2) // THREADS * THREADS
+
+
 def compare_groups(X: Any, groups: IntArray, *, missing: bool = False) -> Any:
     """Return the (12, features) counts of rows of group 0 against those of group 1, on the device; 2 is neither.
 
     They are values, positive and negative ones of either group; wins and ties of the first among positive values, the
     same among negative ones; and how many values of both repeat others, among positive and among negative ones.
-    ``X`` has rows of floats, `MOST_ROWS` at most.
+    ``X`` has rows of floats, `most_rows` at most.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``.
     """
     xp, (n, d), size = cupy(), X.shape, X.dtype.itemsize
-    assert n <= MOST_ROWS[size], "columns fit into the memory of a block"
+    assert n <= most_rows(size), "columns fit into the memory of a block"
     assert X.strides[1] == size or d == 1, "rows are read as they lie"
     counts, bad = xp.empty((FIELDS, d), dtype=np.int32), xp.zeros(1, dtype=np.int32)
     kernel = _kernel("compare_groups", X.device.id, "compare_groups.cu", ROWS=-(-n // THREADS) * THREADS, SIZE=size)
@@ -110,9 +123,48 @@ def compare_groups(X: Any, groups: IntArray, *, missing: bool = False) -> Any:
     return counts
 
 
+class DeviceSpace:
+    """Vectors of Lanczos' method on the device, each with its image; see `directions.Space` for the same on the host.
+
+    The matrix is ``gram``, single and symmetric, less the product of ``sums`` and ``centre``. A step is two launches:
+    one block makes a vector of the image of the last, for which all of its threads must wait for each other; all blocks
+    make its image, as one would be long in reading the matrix.
+    """
+
+    def __init__(self, gram: Any, sums: Any, centre: Any, *, start: Any, most: int, tiny: float) -> None:
+        xp, p = cupy(), start.size
+        self.size, self.p = 0, np.int32(p)
+        self.matrix = tuple(xp.ascontiguousarray(xp.asarray(part, dtype=np.float32)) for part in (gram, sums, centre))
+        self.basis, self.images = xp.empty((most, p), dtype=np.float32), xp.empty((most + 1, p), dtype=np.float32)
+        self.images[0] = xp.asarray(start, dtype=np.float32)
+        self.left = xp.empty(most, dtype=np.float32)
+        self.next_vector, self.next_image = (
+            _kernel(name, gram.device.id, "lanczos.cu", THREADS=ONE_BLOCK, STEPS=most, TINY=tiny)
+            for name in ("next_vector", "next_image")
+        )
+
+    def grow(self, size: int) -> npt.NDArray[np.float32]:
+        """Add vectors up to so many, and return the share that those before have left of each."""
+        blocks = -(-32 * int(self.p) // THREADS)
+        for k in map(np.int32, range(self.size, size)):
+            self.next_vector((1,), (ONE_BLOCK,), (self.images, k, self.p, self.basis, self.left))
+            self.next_image((blocks,), (THREADS,), (*self.matrix, k, self.p, self.basis, self.images))
+        self.size = size
+        return self.left[:size].get()  # type: ignore[no-any-return]
+
+    def products(self, size: int) -> npt.NDArray[np.float32]:
+        """Return the products of the first vectors with their images."""
+        return (self.basis[:size] @ self.images[1 : size + 1].T).get()  # type: ignore[no-any-return]
+
+    def turned(self, turn: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return sums of the first vectors, with weights in columns."""
+        return (self.basis[: len(turn)].T @ cupy().asarray(turn)).get()  # type: ignore[no-any-return]
+
+
 @lru_cache(maxsize=64)
-def _kernel(name: str, device: int, file: str = "centres.cu", **macros: int) -> Any:  # noqa: ARG001
+def _kernel(name: str, device: int, file: str = "centres.cu", **macros: float) -> Any:  # noqa: ARG001
     home = resources.files("sparsemean._kernels")
     code = "".join((home / part).read_text(encoding="utf-8") for part in ("blocks.cuh", file))
-    options = ("-std=c++17", f"-DTHREADS={THREADS}", *(f"-D{macro}={value}" for macro, value in macros.items()))
+    defined = {"THREADS": THREADS} | macros
+    options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in defined.items()))
     return cupy().RawModule(code=code, options=options).get_function(name)

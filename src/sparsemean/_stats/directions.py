@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsemean._kernels import judging
-from sparsemean._stats.arrays import middle, namespace, near, on_host, some_rows
+from sparsemean._stats.arrays import middle, near, on_device, on_host, some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
 from sparsemean._util.records import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sparsemean._kernels.gpu_blocks import DeviceSpace
 
 ROUNDS = 10
 """Times that directions are looked for: bad rows may stand in the shadow of others that are farther off."""
@@ -236,7 +239,8 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, Floa
     if gram is not None:
         return leading(gram, sums, float(weight.sum()))
     centre = sums / np.maximum(weight.sum(), np.float32(1))
-    return _lanczos(lambda v: rows.product(weight, v, centre), rows.shape[1])
+    most = min(STEPS, rows.shape[1])
+    return _lanczos(Space(lambda v: rows.product(weight, v, centre), rows.shape[1], most), most)
 
 
 def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
@@ -246,42 +250,66 @@ def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
     if centre.size <= EXACT:
         values, vectors = np.linalg.eigh(on_host(gram) - total * np.outer(centre, centre))
         return vectors[:, : -DIRECTIONS - 1 : -1], values[::-1]
-    there = near(gram, centre)
-    return _lanczos(lambda v: gram @ v - (total * (there @ v)) * there, centre.size, xp=namespace(gram))
+    most = min(STEPS, centre.size)
+    if on_device(gram):
+        from sparsemean._kernels.gpu_blocks import DeviceSpace
+
+        return _lanczos(DeviceSpace(gram, sums, centre, start=_start(centre.size), most=most, tiny=TINY), most)
+    return _lanczos(Space(lambda v: gram @ v - (total * (centre @ v)) * centre, centre.size, most), most)
 
 
-def _lanczos(vary: Callable[[Any], Any], p: int, *, xp: Any = np) -> tuple[Single, FloatArray]:
+def _start(p: int) -> Single:
+    """Return any vector that is the same each time: that nothing shows in it is as unlikely as for a random one."""
+    return np.random.default_rng(0).standard_normal(p).astype(np.float32)
+
+
+class Space:
+    """Vectors of Lanczos' method, each made of the image of the last, less what lies along those before."""
+
+    def __init__(self, vary: Callable[[Single], Single], p: int, most: int) -> None:
+        self.vary, self.size, self.image = vary, 0, _start(p)
+        self.basis, self.images = np.empty((most, p), dtype=np.float32), np.empty((most, p), dtype=np.float32)
+        self.left = np.zeros(most, dtype=np.float32)
+
+    def grow(self, size: int) -> Single:
+        """Add vectors up to so many, and return the share that those before have left of each."""
+        for k in range(self.size, size):
+            v, before = self.image / max(np.sqrt(self.image @ self.image), TINY), self.basis[:k]
+            for again in range(2):  # once more, as rounding leaves a part of what is taken out
+                v = v - (before @ v) @ before
+                length = np.sqrt(v @ v)
+                v = v / max(length, TINY)
+                if not again:
+                    self.left[k] = length
+            self.basis[k] = v
+            self.image = self.images[k] = self.vary(v)
+        self.size = size
+        return self.left[:size]
+
+    def products(self, size: int) -> Single:
+        """Return the products of the first vectors with their images."""
+        return np.asarray(self.basis[:size] @ self.images[:size].T)
+
+    def turned(self, turn: Single) -> Single:
+        """Return sums of the first vectors, with weights in columns."""
+        return np.asarray(self.basis[: len(turn)].T @ turn)
+
+
+def _lanczos(space: Space | DeviceSpace, most: int) -> tuple[Single, FloatArray]:
     """Return the leading eigenvectors of a product with a symmetric matrix, by Lanczos' method with all vectors kept.
 
-    Of the eigenvalues, which fall, those after the first few are somewhat too small. The start is any vector that is
-    the same each time: that nothing shows in it is as unlikely as for a random one. Where the matrix lies on a device,
+    Of the eigenvalues, which fall, those after the first few are somewhat too small. Where the matrix lies on a device,
     the host waits for it once in `EVERY` steps.
     """
-    most = min(STEPS, p)
-    basis, images = xp.empty((most, p), dtype=np.float32), xp.empty((most, p), dtype=np.float32)
-    left = xp.zeros(most, dtype=np.float32)
-    v = xp.asarray(np.random.default_rng(0).standard_normal(p).astype(np.float32))
     size, last = 0, 0.0
     with np.errstate(invalid="ignore"):
         while size < most:
-            v = v / xp.maximum(xp.sqrt(v @ v), TINY)
-            for again in range(2):  # once more, as rounding leaves a part of what is taken out
-                v = v - (basis[:size] @ v) @ basis[:size]
-                length = xp.sqrt(v @ v)
-                v = v / xp.maximum(length, TINY)
-                if not again:
-                    left[size] = length
-            basis[size] = v
-            v = images[size] = vary(v)
-            size += 1
-            if size % EVERY and size < most:
-                continue
-            new = int(np.argmax(np.append(on_host(left[:size]) <= NOTHING_LEFT, True)))
-            products = on_host(basis[:new] @ images[:new].T)
+            size = min(size + EVERY, most)
+            new = int(np.argmax(np.append(space.grow(size) <= NOTHING_LEFT, True)))
+            products = space.products(new)
             now = float(np.linalg.eigvalsh(products)[-1])
             if new < size or now - last <= SETTLED * now:
                 break
             last = now
     values, turn = np.linalg.eigh(products.astype(np.float64))
-    turned = xp.asarray(turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32))
-    return np.asarray(on_host(basis[:new].T @ turned)), values[::-1]
+    return space.turned(turn[:, : -DIRECTIONS - 1 : -1].astype(np.float32)), values[::-1]

@@ -27,6 +27,8 @@ MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
 A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
+THREADED = 1_000_000
+"""Hypotheses from which on these are shared out to threads: most of the work is small steps, done one at a time."""
 PLAINLY_AT_ONCE = 32
 """Tails that are asked for in one go before anything is compiled."""
 LOG_2 = float(np.log(2.0))
@@ -176,7 +178,8 @@ class RankTest:
             return _Look(wide, alike, sum(test.contrast.rows), **options).log_p(only_raw=only_raw)
 
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
-        return np.concatenate([np.empty(0), *each(work, tasks, n_threads)])
+        threads = n_threads if counts.shape[0] >= THREADED else 1
+        return np.concatenate([np.empty(0), *each(work, tasks, threads)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -131,7 +131,7 @@ def rank_counts(
 
     source, d = table.source, table.shape[1]
     kind = np.dtype(np.float32 if np.can_cast(source.dtype, np.float32) else np.float64)
-    if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.MOST_ROWS[kind.itemsize]:
+    if not isinstance(source, DeviceArray) or source.shape[0] > gpu_blocks.most_rows(kind.itemsize):
         return rank_counts_on_host(
             table, cells, strata, against, skip_missing=skip_missing, n_jobs=n_jobs, progress=progress
         )

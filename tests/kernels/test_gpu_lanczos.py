@@ -1,0 +1,80 @@
+"""Leading directions on a device against those of the host, run by an ordinary compiler in place of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsemean._kernels import gpu_blocks
+from sparsemean._stats import directions
+
+from emulated import needs_compiler
+
+pytestmark = needs_compiler
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two warps: threads take turns here, and each switch costs."""
+    monkeypatch.setattr(gpu_blocks, "ONE_BLOCK", 64)
+    gpu_blocks._kernel.cache_clear()
+    yield
+    gpu_blocks._kernel.cache_clear()
+
+
+def both(cupy: Any, rows: np.ndarray) -> tuple[Any, Any]:
+    """Directions and variances of rows by the host and by the device."""
+    rows = rows.astype(np.float32)
+    gram, sums, count = rows.T @ rows, rows.sum(axis=0), float(len(rows))
+    return directions.leading(gram, sums, count), directions.leading(cupy.asarray(gram), sums, count)
+
+
+@pytest.mark.parametrize("p", [129, 200, 512, 1024, 1025])
+def test_directions_are_those_of_the_host(cupy: Any, monkeypatch: pytest.MonkeyPatch, p: int) -> None:
+    monkeypatch.setattr(directions, "STEPS", 64 if p < 512 else 13)
+    rng = np.random.default_rng(p)
+    scale = np.concatenate((np.arange(12.0, 4.0, -1.0), np.ones(p - 8)))
+    rows = rng.standard_normal((300, p)) * scale + rng.standard_normal(p)
+    (vectors, values), (found, variances) = both(cupy, rows)
+    assert found.shape == (p, directions.DIRECTIONS)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(variances[:8], values[:8], rtol=2e-4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(np.sum(found[:, :4] * vectors[:, :4], axis=0)), 1, atol=1e-3)
+    exact = np.linalg.eigvalsh(np.cov(rows.astype(np.float32).T.astype(np.float64)) * 299)[::-1]
+    np.testing.assert_allclose(variances[0], exact[0], rtol=2e-3 if p < 512 else 0.03)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5, 20])
+def test_nothing_is_left_of_a_matrix_of_low_rank(cupy: Any, rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    rows = rng.standard_normal((80, rank)) @ rng.standard_normal((rank, 150))
+    (vectors, values), (found, variances) = both(cupy, rows)
+    assert found.shape == vectors.shape
+    np.testing.assert_allclose(variances[:rank], values[:rank], rtol=1e-3)
+    there, here = (np.linalg.qr(x[:, : min(rank, 5)])[0] for x in (found, vectors))
+    np.testing.assert_allclose(there.T @ here @ here.T @ there, np.eye(there.shape[1]), atol=5e-3)
+
+
+def test_no_variance_at_all(cupy: Any) -> None:
+    for value in (0.0, 2.0):
+        (_, values), (found, variances) = both(cupy, np.full((10, 130), value))
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(variances[:1], values[:1], atol=1e-2)
+
+
+def test_the_host_waits_once_in_a_few_steps(cupy: Any) -> None:
+    from fakecupy import CALLS
+
+    gram = cupy.asarray(np.diag(np.arange(200.0)).astype(np.float32))
+    before = CALLS["to host"]
+    space = gpu_blocks.DeviceSpace(
+        gram, np.zeros(200), np.zeros(200), start=np.ones(200, dtype=np.float32), most=64, tiny=1e-12
+    )
+    assert space.grow(8).shape == (8,)
+    assert CALLS["to host"] - before == 1
+    basis = space.basis.values[:8]
+    np.testing.assert_allclose(basis @ basis.T, np.eye(8), atol=1e-5)
