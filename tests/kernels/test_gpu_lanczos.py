@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from sparsemean._kernels import gpu_blocks
-from sparsemean._stats import directions
+from sparsemean._stats import dependence, directions, row_scores
+from sparsemean._stats.judged import Judged
 
 from emulated import needs_compiler
 
@@ -78,3 +79,34 @@ def test_the_host_waits_once_in_a_few_steps(cupy: Any) -> None:
     assert CALLS["to host"] - before == 1
     basis = space.basis.values[:8]
     np.testing.assert_allclose(basis @ basis.T, np.eye(8), atol=1e-5)
+
+
+@pytest.mark.parametrize("own", [1.0, 3.0])
+def test_far_values_meet_as_on_the_host(cupy: Any, own: float) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_t(3, (200, 30)) * np.where(rng.random(200) < 0.2, own, 1.0)[:, np.newaxis]
+    kept = rng.random(200) < 0.9
+    met, sums = directions._meeting(Judged(X).tails(), kept, 30)
+    wide = Judged(cupy.asarray(X)).wide()
+    found, totals = directions._meeting_there(wide.parts[0][0], kept)
+    np.testing.assert_allclose(found.get(), met, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(totals, sums, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_neighbours_agree_as_on_the_host(cupy: Any, known: bool) -> None:
+    X = np.random.default_rng(0).integers(-2, 3, (150, 7)).astype(np.float64)
+    for x in (X, X[np.arange(150) // 3 * 3]):
+        found = dependence.neighbours_alike(cupy.asarray(x), known=known)
+        assert found == pytest.approx(dependence.neighbours_alike(x, known=known), rel=1e-12)
+
+
+def test_rows_are_judged_as_on_the_host(cupy: Any) -> None:
+    X = np.random.default_rng(1).standard_normal((300, 140))
+    X[:20] += 1.5
+    X[20:30, :4] += 9.0
+    expected, found = row_scores.screen(X), row_scores.screen(cupy.asarray(X))
+    assert expected.aligned == 30
+    np.testing.assert_array_equal(found.suspects, expected.suspects)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-3)
+    assert (found.kinds, found.reasons) == (expected.kinds, expected.reasons)

@@ -192,7 +192,8 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     rows = dependence.some_neighbours(screening.kept)
     columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
     if not data.spread:
-        values = data.rows_of(columns)[rows]
+        values = columns_of(data, columns)
+        values = values[near(values, rows)]
     elif table is None or not table.ratios.whole:
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values

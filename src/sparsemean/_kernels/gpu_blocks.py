@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.gpu import cupy
 from sparsemean._util.records import FloatArray, IntArray
 
+Single: TypeAlias = npt.NDArray[np.float32]
 THREADS = 256
 """Of a block. Each walks along n/256 of the sums of two rows; so many values part those of groups into buckets."""
 ONE_BLOCK = 1024
@@ -83,11 +84,11 @@ class DeviceCovariance:
     def __init__(self, rows: Any) -> None:
         self.rows = rows
 
-    def at(self, w: FloatArray) -> npt.NDArray[np.float32]:
+    def at(self, w: FloatArray) -> Single:
         """Return Σ w_i (x_i − x̄)(x_i − x̄)ᵀ, x̄ = Σ w_i x_i, on the host, for weights that add up to one."""
         there = cupy().asarray(w.astype(np.float32))[:, np.newaxis]
         centred = self.rows - (there * self.rows).sum(axis=0)
-        matrix: npt.NDArray[np.float32] = (centred.T @ (there * centred)).get()
+        matrix: Single = (centred.T @ (there * centred)).get()
         return matrix
 
 
@@ -131,19 +132,20 @@ class DeviceSpace:
     make its image, as one would be long in reading the matrix.
     """
 
-    def __init__(self, gram: Any, sums: Any, centre: Any, *, start: Any, most: int, tiny: float) -> None:
+    def __init__(self, gram: Any, sums: Single, centre: Single, *, start: Single, most: int, tiny: float) -> None:
         xp, p = cupy(), start.size
         self.size, self.p = 0, np.int32(p)
-        self.matrix = tuple(xp.ascontiguousarray(xp.asarray(part, dtype=np.float32)) for part in (gram, sums, centre))
+        there = xp.asarray(np.stack((sums, centre, start)).astype(np.float32))  # in one copy
+        self.matrix = (xp.ascontiguousarray(gram), there[0], there[1])
         self.basis, self.images = xp.empty((most, p), dtype=np.float32), xp.empty((most + 1, p), dtype=np.float32)
-        self.images[0] = xp.asarray(start, dtype=np.float32)
+        self.images[0] = there[2]
         self.left = xp.empty(most, dtype=np.float32)
         self.next_vector, self.next_image = (
             _kernel(name, gram.device.id, "lanczos.cu", THREADS=ONE_BLOCK, STEPS=most, TINY=tiny)
             for name in ("next_vector", "next_image")
         )
 
-    def grow(self, size: int) -> npt.NDArray[np.float32]:
+    def grow(self, size: int) -> Single:
         """Add vectors up to so many, and return the share that those before have left of each."""
         blocks = -(-32 * int(self.p) // THREADS)
         for k in map(np.int32, range(self.size, size)):
@@ -152,11 +154,11 @@ class DeviceSpace:
         self.size = size
         return self.left[:size].get()  # type: ignore[no-any-return]
 
-    def products(self, size: int) -> npt.NDArray[np.float32]:
+    def products(self, size: int) -> Single:
         """Return the products of the first vectors with their images."""
         return (self.basis[:size] @ self.images[1 : size + 1].T).get()  # type: ignore[no-any-return]
 
-    def turned(self, turn: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def turned(self, turn: Single) -> Single:
         """Return sums of the first vectors, with weights in columns."""
         return (self.basis[: len(turn)].T @ cupy().asarray(turn)).get()  # type: ignore[no-any-return]
 

@@ -6,9 +6,11 @@ are scattered over a file, nor seasons.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from sparsemean._stats.arrays import medians
+from sparsemean._stats.arrays import medians, namespace, near, on_host
 from sparsemean._util.records import FloatArray, IntArray
 
 ALARM = 4.0
@@ -27,17 +29,17 @@ def some_neighbours(rows: IntArray) -> IntArray:
     return np.asarray(rows[(first[:, np.newaxis] + np.arange(STRETCH)).ravel()])
 
 
-def neighbours_alike(x: FloatArray, *, known: bool) -> float:
+def neighbours_alike(x: Any, *, known: bool) -> float:
     """Return z of neighbouring rows about the medians of the columns, or about 0 where that is less.
 
     The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in
     rows whose scale is far below that of others, if such rows come together; those about 0 do not.
     """
     about_null = neighbour_z(x) if known else np.inf
-    return about_null if about_null <= ALARM else min(about_null, neighbour_z(x - medians(x)))
+    return about_null if about_null <= ALARM else min(about_null, neighbour_z(x - near(x, medians(x))))
 
 
-def neighbour_z(x: FloatArray) -> float:
+def neighbour_z(x: Any) -> float:
     """Return how far rows of ``x`` agree with the next ones, in standard deviations; 0 where nothing can be said.
 
     sᵢⱼ is the sign of a value less the mean of the signs of its column, which is not zero where values are skewed or
@@ -63,19 +65,20 @@ def neighbour_z(x: FloatArray) -> float:
     return float(S.sum()) / length if length else 0.0
 
 
-def _sums_about_means(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _sums_about_means(x: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the products of columns, of rows with the next ones and with themselves, of signs less their means."""
-    signs = np.sign(x)
-    gaps = np.isnan(signs)
-    if gaps.any():
+    xp = namespace(x)
+    signs = xp.sign(x)
+    if xp is np and (gaps := np.isnan(signs)).any():
         signs[gaps] = 0.0
         signs -= np.where(gaps, 0.0, signs.sum(axis=0) / np.maximum(np.sum(~gaps, axis=0), 1))
         of_next = np.einsum("ij,ij->i", signs[:-1], signs[1:])
         return signs.T @ signs, of_next, np.einsum("ij,ij->i", signs, signs)
     # Sums of products of whole numbers are exact in single precision; the means are taken out of them afterwards.
     whole = signs.astype(np.float32)
-    mean = signs.mean(axis=0)
-    along, length = signs @ mean, float(mean @ mean)
-    of_next = np.einsum("ij,ij->i", whole[:-1], whole[1:]) - along[:-1] - along[1:] + length
-    squares = np.einsum("ij,ij->i", whole, whole) - 2 * along + length
-    return np.asarray(whole.T @ whole - x.shape[0] * np.outer(mean, mean)), of_next, squares
+    mean = on_host(signs.sum(axis=0)) / x.shape[0]
+    of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
+    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, signs @ near(x, mean)))
+    length = float(mean @ mean)
+    of_next = of_next - along[:-1] - along[1:] + length
+    return np.asarray(products - x.shape[0] * np.outer(mean, mean)), of_next, squares - 2 * along + length

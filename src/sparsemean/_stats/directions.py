@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._kernels import judging
-from sparsemean._stats.arrays import middle, near, on_device, on_host, some_rows
+from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
@@ -126,13 +126,14 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
     n, p = table.scaled.shape
     if n <= TOGETHER_FROM or p < 2:
         return
-    tails, wide = table.tails(), None
+    wide = table.wide() if table.scaled.on_device else None
+    tails = table.tails() if wide is None else wide.parts[0][0]
     for _ in range(ROUNDS):
-        met, sums = _meeting(tails, seen.kept, p)
-        if met.max(initial=0.0) < TOGETHER_FROM * TAIL**2:
+        met, sums = _meeting(tails, seen.kept, p) if isinstance(tails, Entries) else _meeting_there(tails, seen.kept)
+        if float(met.max()) < TOGETHER_FROM * TAIL**2:
             break
         wide = wide or table.wide()
-        directions, _ = leading(wide.beside(met), sums, float(np.sum(seen.kept)))
+        directions, _ = leading(met, sums, float(np.sum(seen.kept)))
         group, common = _first_group(wide, bound, directions, seen=seen)
         group = _without_one_column(wide, group, common, bound)
         if group.size < TOGETHER_FROM:
@@ -148,6 +149,15 @@ def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     of_kept = kept[tails.row]
     sums = np.bincount(tails.column[of_kept], weights=tails.value[of_kept], minlength=p)
     return met, sums.astype(np.float32)
+
+
+def _meeting_there(rows: Any, kept: Flags) -> tuple[Any, Single]:
+    """Return the same of all rows of `Judged.wide`, on a device: products of all columns are less than to find few."""
+    xp, each = namespace(rows), np.arange(rows.shape[1])
+    tails = xp.where(abs(rows) > TAIL, rows, np.float32(0)) * near(rows, kept.astype(np.float32))[:, np.newaxis]
+    met = tails.T @ tails
+    met[near(rows, each), near(rows, each)] = 0
+    return met, on_host(tails.sum(axis=0))
 
 
 def _without_one_column(wide: Rows, rows: IntArray, common: Single, bound: float) -> IntArray:
@@ -223,12 +233,12 @@ def reasons_of_group(table: Judged, seen_in: Rows, rows: IntArray, common: Singl
 
     What sets the group apart is about the same for all: of columns that speak alike each row names its own.
     """
-    speak = np.median(seen_in.take(rows[:ENOUGH]), axis=0) * common
+    speak = middle(np.ascontiguousarray(seen_in.take(rows[:ENOUGH]).T)) * common
     most = np.argsort(-speak, kind="stable")[:NAMED]
     columns = table.judging[most[speak[most] >= SPEAKS * speak.max()]]
     sizes = np.abs(table.ratios.take(rows, columns))
-    more = sizes - np.median(sizes, axis=0)
-    more /= np.maximum(np.median(np.abs(more), axis=0), TINY)
+    more = sizes - middle(sizes.T)
+    more /= np.maximum(middle(np.abs(more).T), TINY)
     return (table.features(columns[order], REASONS) for order in np.argsort(-more, axis=1, kind="stable"))
 
 
