@@ -101,10 +101,6 @@ class Rows:
         self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
         self.whole = all(part[1] is None for part in parts)
 
-    def beside(self, small: Any) -> Any:
-        """Return a small array where the rows lie."""
-        return near(self.parts[0][0], small)
-
     def over(self, lengths: FloatArray) -> Rows:
         """Return the same rows, each divided by its length."""
         return Rows(self.parts, self.n_jobs, lengths)
