@@ -91,7 +91,7 @@ def test_widths_and_coverage(epsilon: float, bad: str, long_version: bool, claim
 
     Bars of widths are for rows none of which is bad. Where all that are allowed for vote against, they are wider.
     """
-    n, d, k, runs = 600, 200, 20, 100 if long_version else 3
+    n, d, k, runs = 600, 200, 20, 100 if long_version else 6
     m = ceil(epsilon * n - 1e-9) if bad == "far" else 0
     wide, covered, selected = [], 0, 0
     for seed in range(runs):
