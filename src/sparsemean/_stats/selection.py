@@ -6,9 +6,9 @@ replacement of m rows could have left, and what is selected at slack m + r stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,15 +47,30 @@ def combined(evidence: Evidence, slacks: Any, features: IntArray | slice = slice
 
     It is the largest for that or any smaller number of bad rows, as those sizes become fewer.
     """
-    xp, slacks = namespace(evidence.statistic), np.asarray(slacks)
-    out, first = None, -NO_END
+    return _largest(evidence, slacks, _by_era(evidence, slacks, features))
+
+
+Reached: TypeAlias = tuple[int, tuple[int, ...], Any]
+"""Of an era: its first slack, the sizes that can reject, and p-values of all sizes, see `p_at`, up to its end."""
+
+
+def _by_era(evidence: Evidence, slacks: Any, features: IntArray | slice = slice(None)) -> Iterator[Reached]:
+    """Yield the eras that any of the ``slacks`` has reached."""
+    first = -NO_END
     for last, places in evidence.looks():
-        if not (slacks >= first).any():
+        if not np.any(np.asarray(slacks) >= first):
             break
-        p = p_at(evidence, np.minimum(slacks, last), features)[list(places)]
-        p = times(p.min(axis=0), evidence.factor(len(places)))
-        out = p if out is None else xp.where(xp.asarray(slacks >= first), xp.maximum(out, p), out)
+        yield first, places, p_at(evidence, np.minimum(slacks, last), features)
         first = last + 1
+
+
+def _largest(evidence: Evidence, slacks: Any, eras: Iterable[Reached]) -> FloatArray:
+    """Return the largest p-values of the eras that each of the ``slacks`` has reached."""
+    xp, out = namespace(evidence.statistic), None
+    for first, places, of_sizes in eras:
+        p = of_sizes if len(places) == len(of_sizes) else of_sizes[list(places)]
+        p = times(p.min(axis=0), evidence.factor(len(places)))
+        out = p if out is None else xp.where(xp.asarray(np.asarray(slacks) >= first), xp.maximum(out, p), out)
     assert out is not None
     return np.asarray(out) if xp is np else out
 
@@ -136,8 +151,9 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
     alive, some = looks.alive(BELOW_ONE, bad_rows, FEW)  # p and best of all others are 1 and the first size
     if isinstance(rule, Holm) and not isinstance(looks, SlackSearch):
         looks.queue(rule.level, n_rows // 2, busy=True)  # with p-values
-    p = combined(some, [bad_rows])[:, 0]
-    numbers, sizes = (p, *adjust(p, d, by=selection == "fdr_by")), best_size(some, bad_rows)
+    eras = list(_by_era(some, [bad_rows]))
+    p = _largest(some, [bad_rows], eras)[:, 0]
+    numbers, sizes = (p, *adjust(p, d, by=selection == "fdr_by")), _best_size(eras[-1])
     values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
     if on_device(values) and not on_device(alive):
         from sparsemean._kernels import gpu
@@ -163,9 +179,14 @@ def select(evidence: Evidence, *, selection: str, level: float, bad_rows: int, n
 
 def best_size(evidence: Evidence, bad_rows: int) -> IntArray:
     """Return the first size, of those that can reject, at which each feature has its smallest p-value."""
-    p = p_at(evidence, [bad_rows])[..., 0]
-    xp = namespace(p)
-    places = next(places for last, places in evidence.looks() if bad_rows <= last)
+    *_, last = _by_era(evidence, [bad_rows])
+    return _best_size(last)
+
+
+def _best_size(era: Reached) -> IntArray:
+    """Return the same of the era that the bad rows have reached."""
+    _, places, p = era
+    p, xp = p[..., 0], namespace(p)
     least, best = p[places[0]], xp.full(p.shape[1], places[0], dtype=np.intp)
     for place in places[1:]:
         best = xp.where(p[place] < least, place, best)
