@@ -92,6 +92,9 @@ class Kernel:
         try:
             with np.errstate(all="ignore"):  # machine code warns of nothing
                 return self.partner(*arguments)
+        except (ArithmeticError, ValueError):  # Python refuses quotients and logarithms that are not finite elsewhere
+            end_plainness()
+            return self.machine(*arguments)
         finally:
             _plainness.inside = False
             Plainness.spent += time.thread_time() - began

@@ -148,7 +148,8 @@ def log_tail(values: int, cap: int, least: int) -> float:
     u = 2 * math.sinh(s / 2) * math.sqrt(second)
     # Mills' ratio: erfc itself is 0 beyond 38 deviations, where its continued fraction has long settled
     mills = math.sqrt(math.pi / 2) * math.exp(w * w / 2) * math.erfc(w / math.sqrt(2.0)) if w < 20 else far_mills(w)
-    return -0.5 * w * w - 0.5 * math.log(2 * math.pi) + math.log(mills + 1 / u - 1 / w)
+    tail = mills + 1 / u - 1 / w  # so close to the mean that nothing is left of it but rounding, it may be negative
+    return -0.5 * w * w - 0.5 * math.log(2 * math.pi) + (math.log(tail) if tail > 0 else math.nan)
 
 
 @compiled(plain="itself")
