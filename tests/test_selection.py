@@ -40,25 +40,31 @@ def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") ->
     return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
 
 
+def sign_p(majority: np.ndarray, signs: np.ndarray, alternative: str) -> np.ndarray:
+    tail = stats.binom.sf(majority - 1, signs, 0.5)
+    return np.where(2 * majority <= signs, 1.0, np.minimum(1, 2 * tail if alternative == "two-sided" else tail))
+
+
+@cache
+def p_of_sizes(counts: Counts, bad_rows: int, alternative: str) -> np.ndarray:
+    """The p-value of every size, with so many rows fewer for it."""
+    side = {"greater": counts.positive, "less": counts.negative}
+    majority = side.get(alternative, np.maximum(counts.positive, counts.negative))
+    return sign_p(majority - bad_rows, counts.positive + counts.negative, alternative)
+
+
 def plain_p(counts: Counts, slack: int, error: float, alternative: str = "two-sided") -> np.ndarray:
     """For ``slack`` bad rows or fewer, the largest p: sizes share the error that reject if all signs agree but those.
 
     Where none can, those that can for the most bad rows share it, or all if none can for any.
     """
-    both = alternative == "two-sided"
-    N, J = counts.positive + counts.negative, np.array(counts.n_buckets)
-    side = {"greater": counts.positive, "less": counts.negative}
-    k = side.get(alternative, np.maximum(counts.positive, counts.negative))
-
-    def p(majority: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        tail = stats.binom.sf(majority - 1, signs, 0.5)
-        return np.where(2 * majority <= signs, 1.0, np.minimum(1, 2 * tail if both else tail))
-
-    able = {m: p(J - m, J) <= error for m in range(max(slack, 0) + 1)}
-    largest = np.zeros(N.shape[1])
+    J = np.array(counts.n_buckets)
+    able = sign_p(J - np.arange(max(slack, 0) + 1)[:, np.newaxis], J, alternative) <= error
+    largest = np.zeros(counts.positive.shape[1])
     for m in range(min(slack, 0), slack + 1):
         tried = next((able[e] for e in range(max(m, 0), -1, -1) if able[e].any()), np.full(J.size, True))
-        largest = np.maximum(largest, np.minimum(1, tried.sum() * p(k - m, N)[tried].min(axis=0)))
+        p = p_of_sizes(counts, m, alternative)[tried]
+        largest = np.maximum(largest, np.minimum(1, tried.sum() * p.min(axis=0)))
     return largest
 
 
