@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,9 +105,14 @@ def cluster() -> Iterator[Any]:
 
 
 def test_on_a_cluster(data: Any, cluster: Any) -> None:
-    settings: Any = {"contamination": 0.1, "random_state": 0}
-    same(sparse_mean(da.from_array(data.X, chunks=(700, 25)), **settings), sparse_mean(data.X, **settings))
-    assert cluster.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) < 10
+    settings: Any = {"contamination": 0.1, "random_state": 0, "test": "buckets"}
+    same(sparse_mean(da.from_array(data.X, chunks=(1500, 60)), **settings), sparse_mean(data.X, **settings))
+    for _ in range(100):
+        gc.collect()
+        if not (left := cluster.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))):
+            break
+        threading.Event().wait(0.05)
+    assert left == 0
 
 
 # Rows judged by what a byte tells of each value.

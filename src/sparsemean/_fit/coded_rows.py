@@ -190,6 +190,9 @@ class CodedRows(Rows):
         """Whether the rows lie on a device: with workers they do not."""
         return False
 
+    def _along(self, directions: Single) -> Single:
+        return np.concatenate(self.each(lambda x, _: directions.T @ x.T), axis=1)
+
     def gram(self) -> Single:
         """Return the products of all columns: of what they were before they became steps, where that is known."""
         return super().gram() if self.products is None else self.products.copy()

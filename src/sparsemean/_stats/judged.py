@@ -120,13 +120,18 @@ class Rows:
 
         A sum of fewer terms is smaller by chance alone: where values are missing, it is in units of its own deviation.
         """
-        found = np.empty((directions.shape[1], self.shape[0]), dtype=np.float32)
-        self.each(lambda x, _, out: np.copyto(out.T, on_host(near(x, directions).T @ x.T)), found.T)
+        found = self._along(directions)
         if self.lengths is not None:
             found /= self.lengths.astype(np.float32)
         if not self.whole:
             found /= np.sqrt(np.maximum(self.present(directions**2), TINY))
         return np.asarray(found)
+
+    def _along(self, directions: Single) -> Single:
+        """Return the product of each row with each direction: blocks of this process write it where it belongs."""
+        found = np.empty((directions.shape[1], self.shape[0]), dtype=np.float32)
+        self.each(lambda x, _, out: np.copyto(out.T, on_host(near(x, directions).T @ x.T)), found.T)
+        return found
 
     def present(self, weights: Single) -> Single:
         """Return for each row the sum of weights of the columns that it has."""

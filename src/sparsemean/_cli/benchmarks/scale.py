@@ -168,7 +168,7 @@ def dask_workers(*, quick: bool, repeat: int) -> Iterator[Row]:
 TALL = {False: (10_000_000, 200), True: (640_000, 40)}
 CHUNKS_OF_TALL = 16
 MEANS = np.array([1.0, -0.5, 0.4, 0.2], dtype=np.float32)
-EVERY, OFF = 50, np.float32(1.5)
+EVERY, OFF = 50, np.float32(2.5)
 """Every so many rows one is bad: off by so much in all features."""
 ALSO_HERE = 640_000
 """Rows up to which one process fits them too."""
