@@ -94,7 +94,7 @@ def _whole(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
     sides = {
         "certify": waited(certify, X, **CERTIFIED),
         "certified fit": waited(sparse_mean, X, refine=None, screen_rows=False, **CERTIFIED),
-        "default fit": waited(sparse_mean, X, random_state=0),
+        "default fit": waited(sparse_mean, X, **CERTIFIED),
         "two groups": waited(certify, X, labels),
     }
     plain = float("inf")
