@@ -73,9 +73,10 @@ def test_decisions_stay_on_the_device(options: dict[str, Any], monkeypatch: pyte
     X = data_of(2, options)
     found = certify(X, random_state=7, **options)
     assert all(arrays.on_device(getattr(found, name)) for name in SHARED)
+    here = arrays.on_host(found)
     monkeypatch.undo()
     told = sparse_mean(X, random_state=7, refine=None, screen_rows=False, **{"contamination": 0.05, **options})
-    same(arrays.on_host(found), told)
+    same(here, told)
 
 
 PAPER: dict[str, Any] = {"selection": "paper", "n_buckets": 50, "n_iter": (200, 600), "min_selected": 6}

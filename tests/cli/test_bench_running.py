@@ -38,9 +38,9 @@ def test_small_problem() -> None:
     told: list[timing.Row] = []
     rows = benchmarks.run(["small"], quick=True, repeat=2, on_row=told.append)
     assert rows == told
-    assert len(rows) == 2
-    assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
-    assert all(row.unit == "ms" and row.bar is not None for row in rows)
+    assert len(rows) == 4
+    assert all(math.isfinite(row.value) and row.value > 0 and row.unit == "ms" for row in rows)
+    assert [row.bar is not None for row in rows] == [True, True, True, False]  # none for the plain default
 
 
 @pytest.mark.parametrize("name", ["paper_fit", "counting_pass", "against_median", "growth", "plain_iteration"])

@@ -26,7 +26,7 @@ from sparsemean.errors import InputError
 Arguments = tuple[Any, ...]
 MODULES = (
     "cells", "centres", "columns", "groups", "judging", "loops", "loops_influence", "loops_missing", "loops_sorted",
-    "rank_tails", "signed_ranks", "simplex", "sparse",
+    "rank_tails", "signed_ranks", "simplex", "slacks", "sparse",
 )  # fmt: skip
 
 
