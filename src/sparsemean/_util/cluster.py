@@ -146,8 +146,10 @@ def _as_they_come(client: Any, futures: Sequence[Any]) -> Iterator[tuple[int, An
 
 def _working(client: Any) -> bool:
     """Whether a worker takes tasks or is at one: who uses most of its memory takes none, and may do so for ever."""
-    if client.scheduler is None:  # gone, of which what was asked for will tell
-        return True
+    if client.scheduler is None:
+        from distributed.comm import CommClosedError
+
+        raise CommClosedError("the client has no scheduler any more")
     workers = client.sync(client.scheduler.identity)["workers"].values()
     return any(
         worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing", 0) > 0
