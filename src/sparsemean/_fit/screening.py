@@ -266,7 +266,7 @@ def locate_features(
 
     Methods that cannot do with gaps are given ``centre`` in their place, the median by default.
     """
-    plan, without = data.plan, ""
+    plan, taken_out = data.plan, ""
     if not features.size:
         return LocationEstimate(np.empty(0))
     if plan.refine_on == "buckets" and method is not None:
@@ -280,7 +280,7 @@ def locate_features(
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
     if how == "auto" and plan.refine_on != "buckets":
-        X, without = _without_factors(data, screening, features, X=X)
+        X, taken_out = _without_factors(data, screening, features, X=X)
     gaps = _count_gaps(X)
     if gaps and centre is None:
         centre = medians(X) if isinstance(X, np.ndarray) else np.concatenate(X.over_columns(medians))
@@ -292,7 +292,7 @@ def locate_features(
     )
     if gaps and data.buckets.skip_missing:
         located = located.said(f"{located.how}; {_gaps(gaps, X.shape[0] * X.shape[1], how)}")
-    return located.said(f"{without}: {located.how}") if without else located
+    return located.said(f"{taken_out}: {located.how}") if taken_out else located
 
 
 def _rows_left(data: FitData, screening: ScreeningResult, features: IntArray, *, method: Refinement) -> Any:
