@@ -121,15 +121,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) starts(
   if (threadIdx.x == 0) start[blockIdx.x] = from;
 }
 
-// Of all columns, as the unit in which a descent measures them; NaN where nothing is left.
-extern "C" __global__ void __launch_bounds__(THREADS) median_distances(
-    const double* columns, int n_rows, const double* start, double* unit) {
-  const double* y = columns + (size_t)blockIdx.x * n_rows;
-  const int n = present(y, n_rows);
-  const double distance = n ? median_distance(y, n, start[blockIdx.x]) : INFINITE - INFINITE;
-  if (threadIdx.x == 0) unit[blockIdx.x] = distance;
-}
-
 struct Centre {
   double value, error;
 };

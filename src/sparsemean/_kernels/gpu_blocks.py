@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.gpu import cupy
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import IntArray
 
 Single: TypeAlias = npt.NDArray[np.float32]
 THREADS = 256
@@ -41,14 +41,6 @@ def starts(columns: Any, *, by_median: bool) -> Any:
     return start
 
 
-def median_distances(columns: Any, start: Any) -> Any:
-    """Return the median of |x − start| of each of the sorted ``columns``, on the device; NaN where there is nothing."""
-    k, n = columns.shape
-    unit = cupy().empty(k)
-    _kernel("median_distances", columns.device.id)((k,), (THREADS,), (columns, np.int32(n), start, unit))
-    return unit
-
-
 def locate(
     columns: Any, start: Any, *, degrees: tuple[float, ...], gaussian: float, far: float, near: float, fewest: int
 ) -> tuple[Any, Any, Any]:
@@ -73,23 +65,6 @@ def clipped(X: Any, centre: Any, unit: Any, *, most: float) -> Any:
     xp = cupy()
     away = xp.clip((X - centre) / unit, -most, most)
     return xp.where(xp.isnan(away), 0.0, away).astype(np.float32)
-
-
-class DeviceCovariance:
-    """The covariance of rows on the device for one set of weights after another, in single precision.
-
-    What takes the time of a descent is this product; its result, features by features, is small enough to be sent.
-    """
-
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-
-    def at(self, w: FloatArray) -> Single:
-        """Return Σ w_i (x_i − x̄)(x_i − x̄)ᵀ, x̄ = Σ w_i x_i, on the host, for weights that add up to one."""
-        there = cupy().asarray(w.astype(np.float32))[:, np.newaxis]
-        centred = self.rows - (there * self.rows).sum(axis=0)
-        matrix: Single = (centred.T @ (there * centred)).get()
-        return matrix
 
 
 def most_rows(size: int) -> int:
