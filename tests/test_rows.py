@@ -8,13 +8,17 @@ rows, where robust deviations are themselves poorly known; the numbers allowed a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from sparsemean._kernels import compiling, judging
+from sparsemean._stats import gaps, judged
 from sparsemean._stats.gaps import apart, copies, far_values, leaning, no_coincidence
-from sparsemean._stats.judged import INNER, Entries
+from sparsemean._stats.judged import INNER, Entries, Judged
+from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined, row_scores, screen, trust_all
 from sparsemean._util.records import FloatArray, RowScores
 
@@ -393,3 +397,70 @@ def test_leaning_is_to_one_side() -> None:
     assert not leaning(noise).any()
     assert leaning(noise + np.float32(0.7)).all()
     assert not leaning(noise + np.float32(0.7) * np.repeat([[1], [-1]], 20, axis=0).astype(np.float32)).any()
+
+
+# What screening finds without sorting, against what sorting finds.
+
+
+def sorted_far_values(tails: Entries, shape: tuple[int, int]) -> set[tuple[int, int]]:
+    """Return the entries beyond gaps, column by column, by the definition: x₁ ≥ x₂ ≥ … and every spacing is tried."""
+    n, p = shape
+    outer = np.abs(tails.value.astype(np.float64))
+    counts = np.bincount(tails.row[outer > gaps.FAR], minlength=n)
+    usual = float(np.sort(counts)[n // 2] if n % 2 else np.sort(counts)[n // 2 - 1 : n // 2 + 1].mean())
+    spoken = (counts <= usual + gaps.SURELY * math.sqrt(usual + 1))[tails.row]
+    censored = np.log(np.minimum(outer, gaps.FAR) / INNER)
+    common = (censored[spoken].sum() + gaps.HEAVIEST) / (np.sum(outer[spoken] <= gaps.FAR) + 1)
+    found: set[tuple[int, int]] = set()
+    for column in range(p):
+        mine = np.flatnonzero(tails.column == column)
+        within = int(np.sum(outer[mine] <= gaps.FAR))
+        far = mine[outer[mine] > gaps.FAR]
+        far = far[np.argsort(-outer[far], kind="stable")]
+        x = np.append(outer[far], gaps.FAR)
+        cut = 0
+        for rank in range(1, far.size + 1):
+            spacing, m = math.log(x[rank - 1] / x[rank]), within + 1 + gaps.SHARED
+            exposure = max(censored[mine].sum() - rank * math.log(gaps.FAR / INNER), 0.0)
+            before, told = exposure + gaps.HEAVIEST + gaps.SHARED * common, min(m, gaps.TELLING)
+            evidence = told * math.log1p(rank * spacing * m / (before * told))
+            wide = spacing >= math.log(gaps.APART) and rank <= MOST_ALLOWED * n
+            if wide and evidence > math.log(np.sum(outer > gaps.FAR) / gaps.BY_CHANCE):
+                cut = rank
+        found |= {(int(tails.row[i]), column) for i in far[:cut]}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_far_values_are_those_beyond_gaps_of_sorted_columns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, 300)), int(rng.integers(2, 20))
+    X = rng.standard_t(rng.choice([1.0, 1.5, 3.0]), (n, p))
+    X[rng.integers(0, n, 3), rng.integers(0, p, 3)] *= rng.choice([10.0, 1e3, 1e15, 1e300])
+    X[: n // 50] += rng.choice([5.0, 20.0, 100.0])
+    table = Judged(np.round(X) if seed % 4 == 0 else X)
+    found = gaps.far_values(table.far, table.ratios.shape)
+    assert set(zip(found.row.tolist(), found.column.tolist(), strict=True)) == sorted_far_values(
+        table.far, table.ratios.shape
+    )
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 128])
+def test_medians_of_rows_by_bits_are_those_of_sorted_rows(k: int) -> None:
+    X = np.random.default_rng(k).standard_t(1, (500, 2 * k)).astype(np.float32)
+    X[::7] = 0.0
+    X[::11] *= np.float32(1e15)
+    X[::13, ::2] = np.float32(-1e18)
+    out, columns = np.empty(500, dtype=np.float32), np.arange(k) * 2
+    judging.row_medians(X.view(np.int32), columns, out.view(np.int32))
+    np.testing.assert_array_equal(out, np.maximum(np.sort(np.abs(X[:, columns]), axis=1)[:, k // 2], 1))
+
+
+def test_far_values_are_listed_alike_by_kernel_and_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_t(1, (300, 7)).astype(np.float32)
+    X[5, 3], X[6, 3] = INNER, -np.nextafter(np.float32(INNER), np.float32(9))
+    compiled = judged.beyond(X, INNER)
+    monkeypatch.setattr(compiling, "plainly", lambda _size: True)
+    for a, b in zip(compiled, judged.beyond(X, INNER), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (6, 3) in set(zip(compiled.row.tolist(), compiled.column.tolist(), strict=True))

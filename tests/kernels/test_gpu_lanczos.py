@@ -89,7 +89,7 @@ def test_far_values_meet_as_on_the_host(cupy: Any, own: float) -> None:
     met, sums = directions._meeting(Judged(X).tails(), kept, 30)
     wide = Judged(cupy.asarray(X)).wide()
     found, totals = directions._meeting_there(wide.parts[0][0], kept)
-    np.testing.assert_allclose(found.get(), met, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(found.get(), met + met.T, rtol=1e-5, atol=1e-3)
     np.testing.assert_allclose(totals, sums, rtol=1e-5, atol=1e-4)
 
 

@@ -247,6 +247,9 @@ class CodedColumns(Judged):
         self.scaled = self.ratios.seen(partial(near, mean=mean.astype(np.float32)), p=p, products=gram)
         self.variances = None
 
+    def release(self) -> None:
+        """Do nothing: clipped rows are not held."""
+
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out."""
         return self.ratios.seen(partial(_wide, judging=self.judging), self.own, p=self.judging.size)

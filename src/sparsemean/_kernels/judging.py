@@ -10,6 +10,8 @@ from sparsemean._kernels.compiling import compiled
 
 TILE = 16
 """Rows and columns that are turned at a time: two cache lines of doubles each way."""
+NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 << 23)
+"""Bits of a single-precision number: all but its sign; those of one; what lies between a number and its double."""
 
 
 @compiled
@@ -26,46 +28,64 @@ def turned_sizes(X: Any, out: Any) -> None:
 
 @compiled
 def row_medians(X: Any, columns: Any, out: Any) -> None:
-    """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less."""
-    k = columns.size
-    half = k // 2
-    sizes = np.empty(k, np.float32)
+    """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less.
+
+    Numbers are given, and written, as the bits of single precision: without their sign these rise with the numbers, so
+    that the median is found by halving. To count is one instruction for several columns, and half of the rows end at 1.
+    """
+    half = columns.size // 2
+    sizes = np.empty(columns.size, np.int32)
     for i in range(X.shape[0]):
-        small = 0
-        for c in range(k):
-            size = abs(X[i, columns[c]])
-            sizes[c] = size
-            small += size <= np.float32(1)
-        if small > half:
-            out[i] = np.float32(1)
-            continue
-        low, high = 0, k - 1
-        while low < high:
-            pivot = sizes[(low + high) >> 1]
-            a, b = low, high
-            while a <= b:
-                while sizes[a] < pivot:
-                    a += 1
-                while sizes[b] > pivot:
-                    b -= 1
-                if a <= b:
-                    sizes[a], sizes[b] = sizes[b], sizes[a]
-                    a += 1
-                    b -= 1
-            if half <= b:
-                high = b
-            elif half >= a:
-                low = a
+        row = X[i]
+        for c in range(columns.size):
+            sizes[c] = row[columns[c]] & NO_SIGN
+        low, high = ONE, ONE
+        while _not_above(sizes, high) <= half:
+            low, high = high, high + OCTAVE
+        while high - low > 1:
+            middle = low + ((high - low) >> 1)
+            if _not_above(sizes, middle) > half:
+                high = middle
             else:
-                break
-        out[i] = sizes[half]
+                low = middle
+        out[i] = high
+
+
+@compiled
+def _not_above(sizes: Any, limit: Any) -> int:
+    count = 0
+    for size in sizes:
+        count += size <= limit
+    return count
+
+
+@compiled
+def count_beyond(X: Any, limit: Any) -> int:
+    """Return how many values are larger than a limit, of either sign."""
+    found = 0
+    for i in range(X.shape[0]):
+        row = X[i]
+        for c in range(row.size):
+            found += abs(row[c]) > limit
+    return found
+
+
+@compiled
+def list_beyond(X: Any, limit: Any, rows: Any, columns: Any, values: Any) -> None:
+    """Write where they are, row by row, and what; there is room for one more, as every value is written."""
+    at = 0
+    for i in range(X.shape[0]):
+        row = X[i]
+        for c in range(row.size):
+            rows[at], columns[at], values[at] = i, c, row[c]
+            at += abs(row[c]) > limit
 
 
 @compiled(plain="reference")
 def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
     """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
 
-    Columns rise within a row, so that all sums are above the diagonal, and are copied below it.
+    Columns rise within a row, so that all sums are above the diagonal.
     """
     for i in range(kept.size):
         if not kept[i]:
@@ -74,9 +94,3 @@ def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
             x, row = value[a], met[column[a]]
             for b in range(a + 1, first[i + 1]):
                 row[column[b]] += x * value[b]
-    p = met.shape[0]
-    for top in range(0, p, TILE):
-        for side in range(top, p, TILE):
-            for i in range(top, min(top + TILE, p)):
-                for j in range(max(side, i + 1), min(side + TILE, p)):
-                    met[j, i] = met[i, j]

@@ -466,4 +466,3 @@ def meet(value: Arr, column: IntArray, first: IntArray, kept: Arr, met: Arr) -> 
     a = np.repeat(np.arange(value.size), left)
     b = a + 1 + np.arange(a.size) - np.repeat(np.cumsum(left) - left, left)
     np.add.at(met.reshape(-1), column[a] * met.shape[1] + column[b], value[a] * value[b])
-    met += np.triu(met, 1).T

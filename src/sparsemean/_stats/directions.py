@@ -133,7 +133,8 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
         if float(met.max()) < TOGETHER_FROM * TAIL**2:
             break
         wide = wide or table.wide()
-        directions, _ = leading(met, sums, float(np.sum(seen.kept)))
+        both = met + met.T if isinstance(tails, Entries) else met
+        directions, _ = leading(both, sums, float(np.sum(seen.kept)))
         group, common = _first_group(wide, bound, directions, seen=seen)
         group = _without_one_column(wide, group, common, bound)
         if group.size < TOGETHER_FROM:
@@ -142,7 +143,10 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
 
 
 def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
-    """Return the products of every two columns summed over the far values that the same rows have there, and sums."""
+    """Return the products of every two columns summed over the far values that the same rows have there, and sums.
+
+    The products lie above the diagonal: most often none is large, and nothing else is asked of them.
+    """
     first = np.searchsorted(tails.row, np.arange(kept.size + 1))
     met = np.zeros((p, p), dtype=np.float32)
     judging.meet(tails.value, tails.column, first, kept, met)

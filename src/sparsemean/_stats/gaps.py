@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._stats.arrays import middle
-from sparsemean._stats.judged import INNER, TINY, Entries, Flags, Single
+from sparsemean._stats.judged import INNER, TINY, Entries, Flags, Places, Single
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -39,6 +39,8 @@ APART = 2.0
 """Ratio of neighbouring values that is a gap in the tail of a column, at least."""
 FURTHER = 100.0
 """More than the logarithms of values differ: it keeps columns apart where values of all of them are sorted at once."""
+FIRST_BIT = 22
+"""Of a single-precision number: bits of its fraction after the first."""
 TELLING = 40
 """Values that tell how a tail falls, at most: more would tell ever more exactly of a power that it has not."""
 HEAVIEST = 1.0
@@ -112,8 +114,8 @@ def _surest(s: FloatArray, above: IntArray) -> int:
 class FarValues(NamedTuple):
     """Values beyond a gap in the tail of their column: where, how often as large as what is below, and how surely."""
 
-    row: IntArray
-    column: IntArray
+    row: Places
+    column: Places
     excess: FloatArray
     evidence: FloatArray
     """−log p of the gap of its column."""
@@ -127,38 +129,55 @@ def far_values(tails: Entries, shape: tuple[int, int]) -> FarValues:
     """
     n, p = shape
     outer = np.abs(tails.value)
-    beyond = np.flatnonzero(outer > FAR)
-    row, column, value = tails.row[beyond], tails.column[beyond], outer[beyond].astype(np.float64)
+    at = np.flatnonzero(outer > FAR)
+    row, column, value = tails.row[at], tails.column[at], outer[at]
     if not row.size:
-        return FarValues(row, column, value, value)
+        return FarValues(row, column, value.astype(np.float64), value.astype(np.float64))
     counts = np.bincount(row, minlength=n)
     censored = np.log(np.minimum(outer, np.float32(FAR)) / np.float32(INNER))
     exposure = np.bincount(tails.column, weights=censored, minlength=p)
-    order = np.argsort(column * FURTHER - np.log(value), kind="stable")
-    row, column, value = row[order], column[order], value[order]
-    last = np.flatnonzero(np.append(column[1:] != column[:-1], True))
-    rank = np.arange(1, row.size + 1) - np.repeat(np.append(0, last[:-1] + 1), np.diff(last, prepend=-1))
-    below = np.append(value[1:], FAR)
-    below[last] = FAR
-    spacing = np.log(value / below)
-    m = np.bincount(tails.column[outer <= FAR], minlength=p)[column] + 1 + SHARED
-    # What lies beyond the gap says nothing of the tail before it.
-    before = np.maximum(exposure[column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST
-    # Nor do rows with far values in many columns say anything of what the tails have in common.
+    within = np.bincount(tails.column[outer <= FAR], minlength=p)
+    # Rows with far values in many columns say nothing of what the tails have in common.
     usual = float(middle(counts))
     spoken = (counts <= usual + SURELY * math.sqrt(usual + 1))[tails.row]
-    before += SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
+    common = SHARED * (float(censored[spoken].sum()) + HEAVIEST) / (np.count_nonzero(outer[spoken] <= FAR) + 1)
+    of_column, rank, upper, lower = _wide_gaps(column, value, p)
+    spacing = np.log(upper / lower)
+    m = within[of_column] + 1 + SHARED
+    # What lies beyond the gap says nothing of the tail before it.
+    before = np.maximum(exposure[of_column] - rank * math.log(FAR / INNER), 0.0) + HEAVIEST + common
     told = np.minimum(m, TELLING)
     evidence = told * np.log1p(rank * spacing * m / (before * told))
     gap = (spacing >= math.log(APART)) & (rank <= MOST_ALLOWED * n) & (evidence > math.log(row.size / BY_CHANCE))
-    cut = np.zeros(p, dtype=np.intp)
-    np.maximum.at(cut, column[gap], rank[gap])
-    at = np.flatnonzero(gap & (rank == cut[column]))
-    border, surety = np.ones(p), np.zeros(p)
-    border[column[at]], surety[column[at]] = below[at], evidence[at]
-    far = rank <= cut[column]
+    border, surety = np.full(p, np.inf), np.zeros(p)
+    border[of_column[gap]], surety[of_column[gap]] = lower[gap], evidence[gap]  # the lowest gap of a column comes last
+    far = np.flatnonzero(value > border[column])
+    far = far[np.lexsort((-value[far], column[far]))]
     row, column = row[far], column[far]
     return FarValues(row, column, value[far] / border[column], surety[column])
+
+
+def _wide_gaps(column: Places, value: Single, p: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the column of every gap in which values beyond `FAR` double, how many lie above it, and its two ends.
+
+    Values are told apart by their exponent and first bit alone: from x to 2x lies one such class at least, which is
+    empty where there is a gap, so that nothing needs to be sorted. `FAR` itself is where the lowest one begins. Of the
+    gaps of a column the highest comes first.
+    """
+    kind = (value.view(np.int32) >> FIRST_BIT) - (int(np.float32(FAR).view(np.int32)) >> FIRST_BIT) + 1
+    width = int(kind.max()) + 1
+    cell = column * np.int64(width) + kind
+    count = np.bincount(cell, minlength=p * width).reshape(p, width)
+    lowest, highest = np.full((p, width), np.inf, dtype=np.float32), np.full((p, width), FAR, dtype=np.float32)
+    np.minimum.at(lowest.reshape(-1), cell, value)
+    np.maximum.at(highest.reshape(-1), cell, value)
+    filled = np.where(count > 0, np.arange(width), 0)
+    under = np.maximum.accumulate(filled, axis=1)[:, :-1]  # the next class below that is not empty, or the border
+    of_column, at = np.nonzero(filled[:, 1:] - under > 1)
+    of_column, at = of_column[::-1], at[::-1]
+    above = np.cumsum(count[:, :0:-1], axis=1)[:, ::-1]
+    ends = lowest[of_column, at + 1], highest[of_column, under[of_column, at]]
+    return of_column, above[of_column, at], ends[0].astype(np.float64), ends[1].astype(np.float64)
 
 
 def no_coincidence(counts: IntArray) -> int:

@@ -20,6 +20,7 @@ from sparsemean._util.records import FloatArray, IntArray
 
 Single: TypeAlias = npt.NDArray[np.float32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Places: TypeAlias = npt.NDArray[np.integer[Any]]
 CLIP = 3.0
 """In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
 MOSTLY = 0.5
@@ -37,7 +38,7 @@ INNER = 3.0
 TAIL, WIDE = 4.0, 12.0
 """The same over the size of a row: what is beyond the first is its tail; the second is where rows are then clipped."""
 HELD = 16_000_000
-"""Values from which on rows that are looked at a few times are not held beside those they are made of."""
+"""Values from which on rows are not held in three forms at once."""
 THREADED = 8_000_000
 """Values from which on blocks are shared out to threads."""
 TINY = 1e-12
@@ -243,14 +244,14 @@ class Rows:
 class Derived(Sequence[Part]):
     """Blocks that are made anew of those of other rows whenever they are looked at: less memory for more time."""
 
-    def __init__(self, rows: Rows, rule: Callable[..., Part], of_rows: Any) -> None:
-        self.rows, self.rule, self.of_rows = rows, rule, of_rows
+    def __init__(self, rows: Rows, rule: Callable[..., Part]) -> None:
+        self.rows, self.rule = rows, rule
 
     def __len__(self) -> int:
         return len(self.rows.parts)
 
     def __getitem__(self, k: Any) -> Any:
-        return self.rule(*self.rows.parts[k], self.of_rows[self.rows.ends[k] : self.rows.ends[k + 1]])
+        return self.rule(*self.rows.parts[k])
 
 
 class Selected:
@@ -272,8 +273,8 @@ def threads_for(shape: tuple[int, int], n_jobs: int | None) -> int:
 class Entries(NamedTuple):
     """Some values of a table, row by row."""
 
-    row: IntArray
-    column: IntArray
+    row: Places
+    column: Places
     value: Single
 
 
@@ -298,14 +299,13 @@ class Judged:
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
         parts = list(each(lambda at: ratios_of(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
         self.ratios = Rows(parts, n_jobs)
-        if self.judging.size < self.columns.size:
-            parts = [(x[:, near(x, self.judging)], None if has is None else has[:, self.judging]) for x, has in parts]
+        parts = [self._of_judging(x, has) for x, has in parts]
         self.scaled = Rows([(namespace(x).clip(x, -clip, clip), has) for x, has in parts], n_jobs)
-        self._centre()
+        self.clip, self.mean = clip, self._centre()
         self.variances: FloatArray | None = None
         """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
 
-    def _centre(self) -> None:
+    def _centre(self) -> Single:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
         scaled = self.scaled
         sums = scaled.pull(np.ones(scaled.shape[0]))
@@ -316,19 +316,41 @@ class Judged:
             x -= near(x, mean) if has is None else near(x, mean) * has
 
         scaled.each(rule)
+        return mean
+
+    def release(self) -> None:
+        """Hold clipped rows no longer where they are many: the few that are asked for afterwards are made anew."""
+        judging, clip, mean = self._of_judging, self.clip, self.mean
+
+        def rule(x: Any, has: Any) -> Part:
+            x, has = judging(x, has)
+            x = np.clip(x, -clip, clip)
+            x -= mean if has is None else mean * has
+            return x, has
+
+        if self.many:
+            self.scaled.parts = Derived(self.ratios, rule)
+
+    @property
+    def many(self) -> bool:
+        """Whether rows are too many to be held more than twice."""
+        return not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
+
+    def _of_judging(self, x: Any, has: Any) -> Part:
+        """Return a block in the columns that directions are judged by."""
+        if self.judging.size == self.columns.size:
+            return x, has
+        at = near(x, self.judging)
+        return x[:, at], None if has is None else has[:, at]
 
     @cached_property
     def far(self) -> Entries:
         """The values beyond `INNER`, row by row."""
-
-        def rule(x: Any, _: Any) -> Any:
-            at = namespace(x).flatnonzero((x > INNER) | (x < -INNER))
-            return on_host(at), on_host(x.ravel()[at])
-
-        p = self.ratios.shape[1]
-        found = self.ratios.each(rule)
-        at = np.concatenate([at + p * first for (at, _), first in zip(found, self.ratios.ends, strict=False)])
-        return Entries(at // p, at % p, np.concatenate([value for _, value in found]))
+        found, ends = self.ratios.each(lambda x, _: beyond(x, INNER)), self.ratios.ends
+        number = np.min_scalar_type(-int(ends[-1]))  # most often of four bytes
+        rows = [np.add(entries.row, first, dtype=number) for entries, first in zip(found, ends, strict=False)]
+        columns, values = ([entries[k] for entries in found] for k in (1, 2))
+        return Entries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
 
     @cached_property
     def own(self) -> Single:
@@ -338,20 +360,18 @@ class Judged:
 
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
-        judging, all_used = self.judging, self.judging.size == self.columns.size
+        judging = self._of_judging
 
         def rule(x: Any, has: Any, own: Any) -> Part:
-            xp = namespace(x)
-            x = (x if all_used else x[:, near(x, judging)]) / near(x, own)[:, np.newaxis]
-            return xp.clip(x, -WIDE, WIDE, out=x), has if has is None or all_used else has[:, near(x, judging)]
+            x, has = judging(x, has)
+            x = x / near(x, own)[:, np.newaxis]
+            return namespace(x).clip(x, -WIDE, WIDE, out=x), has
 
-        many = not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
-        parts = Derived(self.ratios, rule, self.own) if many else self.ratios.each(rule, self.own)
-        return Rows(parts, self.ratios.n_jobs)
+        return Rows(self.ratios.each(rule, self.own), self.ratios.n_jobs)
 
     def tails(self) -> Entries:
         """Return the values of `wide` that are beyond `TAIL`."""
-        place = np.full(self.columns.size, -1)
+        place = np.full(self.columns.size, -1, dtype=np.int32)
         place[self.judging] = np.arange(self.judging.size)
         row, column, value = self.far
         value = value / self.own[row]
@@ -363,12 +383,25 @@ class Judged:
         return tuple(self.columns[best[:most]].tolist())
 
 
+def beyond(x: Any, limit: float) -> Entries:
+    """Return the values of a block that are larger than a limit, of either sign."""
+    size = np.float32(limit)
+    if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
+        found = judging.count_beyond(x, size)
+        out = [np.empty(found + 1, dtype=kind) for kind in (np.int32, np.int32, np.float32)]
+        judging.list_beyond(x, size, *out)
+        return Entries(*(each[:found] for each in out))
+    at = on_host(namespace(x).flatnonzero((x > size) | (x < -size)))
+    row, column = np.divmod(at, x.shape[1])
+    return Entries(row.astype(np.int32), column.astype(np.int32), on_host(x.ravel()[near(x, at)]))
+
+
 def own_sizes(x: Any, units: Units) -> Single:
     """Return the median size of each row of ratios, at least one: of about `FOR_OWN` of the columns."""
     some = units.judging[:: -(-units.judging.size // FOR_OWN)]
     if isinstance(x, np.ndarray) and x.size > compiling.SMALL:
         out = np.empty(x.shape[0], dtype=np.float32)
-        judging.row_medians(x, some, out)
+        judging.row_medians(x.view(np.int32), some, out.view(np.int32))
         return out
     xp = namespace(x)
     sizes = xp.partition(xp.abs(x[:, near(x, some)]), some.size // 2, axis=1)

@@ -135,6 +135,7 @@ def judge(table: Judged, *, most: int | None = None) -> RowScores:
     seen = Judgement(np.zeros(n), np.ones(n, dtype=bool), int(MOST_ALLOWED * n) if most is None else most)
     # Rows off together come first, or they would go as large ones and not count as aligned.
     judge_directions(table, seen, kind=TOGETHER, bound=limit(n))
+    table.release()
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
     sizes, worth = _sizes(table)
     _judge_leaning(table, seen, deviations(sizes, seen.kept, worth))
