@@ -16,7 +16,7 @@ from sparsemean.errors import InputError
 
 Rows = npt.NDArray[np.float64]
 NAMES = baselines.names()
-DRAWS = {"median_of_means", "geometric_median_of_means"}
+DRAWS = {"median_of_means", "geometric_median_of_means", "stability_filter"}
 """Methods that deal rows at random: another order of rows is another deal."""
 ASSUME_ZEROS = {name for name in NAMES if name.startswith("sparse_")}
 """Methods that compare the rows with a sparse mean of known scale: neither shifts nor scales go through them."""

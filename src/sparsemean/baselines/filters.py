@@ -226,7 +226,11 @@ def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
     I. Diakonikolas, G. Kamath, D. M. Kane, J. Li, A. Moitra and A. Stewart (2017), Being robust (in high dimensions)
     can be practical, Proceedings of the 34th International Conference on Machine Learning, 999–1008.
     """
-    start = begin(X, contamination)
+    return filtered(X, begin(X, contamination))
+
+
+def filtered(X: FloatArray, start: Start | LocationEstimate, *, excess: float = EXCESS) -> LocationEstimate:
+    """Carry out steps 2 and 3 of `dense_filter`; ``excess`` = 0 asks for all that may be taken, whatever the scale."""
     if isinstance(start, LocationEstimate):
         return start
     rows = start.near.rows
@@ -235,10 +239,10 @@ def dense_filter(X: FloatArray, contamination: float, _k: int | None, _rng: np.r
     while True:
         variance, expected, along = top_direction(centred(rows, w), w)
         left = start.budget - float(np.sum(1 - w))
-        if variance <= EXCESS * expected:
+        if variance <= excess * expected:
             return finish(X, start.near, w, rounds=rounds)
         if left <= 1e-9 * rows.shape[0]:  # the rest of a sum of n weights is rounding
-            return finish(X, start.near, w, rounds=rounds, note=still_heavy(variance, expected))
+            return finish(X, start.near, w, rounds=rounds, note=still_heavy(variance, expected) if excess else "")
         w, rounds = lighten(w, outlying(w, along**2), left), rounds + 1
 
 
