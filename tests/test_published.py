@@ -9,22 +9,29 @@ normal law, a few times that with the published 10 trials: about 0.5 % for the t
 
 The full methods are held to |z| ≤ 3: full_GD is dense_gd in the figures on infinite variance and sensitivity (ten means
 of ±2), sparse_gd in the one on ε (shape 2.1); full_filter is sparse_filter, on bucket means in Fig 2c (50 trials, Fisk
-and Pareto: its t panel has other settings). One cell is outside: from shape 2.4 up, with means far from zero, the
-published full_GD errs by about 0.03 more than the descent as described, on Fisk 3.1 by 0.07; with means of ±2 they
-agree.
+and Pareto: its t panel has other settings). From shape 2.4 up, with means far from zero, the published full_GD errs by
+about 0.04 more than the descent as described: moves were judged about the mean before the move (`descent_as_run`), and
+so run the published errors come out. With means of ±2 it makes no difference.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from sparsemean import SparseMean, simulate, sparse_mean
 from sparsemean._stats.planning import PRESET
+from sparsemean.studies import published
+from sparsemean.studies.methods import descent_as_run
 
 from conftest import Claims
 from published import z_score
 
+Cell: TypeAlias = tuple[Any, str, tuple[float, ...], str, float, float, float, int]
+"""Refinement, what it runs on, means, noise and its shape; published mean, standard deviation and trials."""
 STAGE_1 = [
     ("fisk", 1.3, 0.432057, 0.087097),
     ("fisk", 2.0, 0.374021, 0.069838),
@@ -55,7 +62,6 @@ FULL = [
     ("filter", "buckets", DEFAULT, "fisk", 2.0, 0.412657, 0.082401, 50),
     ("filter", "buckets", DEFAULT, "pareto", 2.0, 0.410746, 0.081066, 50),
 ]
-OUTSIDE = ("gd", "rows", DEFAULT, "fisk", 3.1, 0.282313, 0.059899, 10)
 SUCCESS = [("fisk", 0.4, 0.869921, 0.089959), ("pareto", 0.3, 0.968, 0.058693), ("t", 0.4, 0.814341, 0.119337)]
 
 
@@ -79,7 +85,7 @@ def test_stage_1_error(
         claims.add(f"stage 1 error as published, {distribution} {shape}", measured, "\\|z\\| ≤ 4", f"0–{trials - 1}")
 
 
-def full_z(cell: tuple[str, str, tuple[float, ...], str, float, float, float, int], runs: int) -> tuple[float, float]:
+def full_z(cell: Cell, runs: int) -> tuple[float, float]:
     """Mean error of a full method over ``runs``, and z against the published one."""
     refine, refine_on, means, distribution, shape, mean, std, trials = cell
     errors = np.empty(runs)
@@ -91,9 +97,7 @@ def full_z(cell: tuple[str, str, tuple[float, ...], str, float, float, float, in
 
 
 @pytest.mark.parametrize("cell", FULL, ids=lambda cell: f"{cell[0]}-{cell[1]}-{len(cell[2])}-{cell[3]}-{cell[4]}")
-def test_full_methods(
-    cell: tuple[str, str, tuple[float, ...], str, float, float, float, int], long_version: bool, claims: Claims
-) -> None:
+def test_full_methods(cell: Cell, long_version: bool, claims: Claims) -> None:
     runs = 50 if long_version else 15
     error, z = full_z(cell, runs)
     if long_version:
@@ -102,13 +106,25 @@ def test_full_methods(
     assert abs(z) <= 3
 
 
-@pytest.mark.xfail(reason="published full_GD errs more than the method as described where means are far from zero")
-def test_full_gd_on_fisk(long_version: bool, claims: Claims) -> None:
-    runs = 50
-    error, z = full_z(OUTSIDE, runs)
+@pytest.mark.parametrize(("distribution", "named"), [("fisk", "Fisk"), ("pareto", "Pareto"), ("t", "Student-t")])
+def test_full_gd_as_it_was_run(distribution: str, named: str, long_version: bool, claims: Claims) -> None:
+    """The sum of z over m shapes is judged, over √m; the short version has shape 3.1 only.
+
+    About standard normal where nothing differs: |z| > 3 in some 1 % of all cases for the three noises together.
+    """
+    runs = 50 if long_version else 15
+    table = published.read("app_infinite_variance").query("estimator == 'full_GD' and distribution == @named")
+    table = table[table["x"].ge(2.4) if long_version else table["x"].eq(3.1)]
+    points = list(zip(table["x"], table["mean"], table["std"], strict=True))
+    measured = []
+    for how, refine in (("as described", "gd"), ("as run", descent_as_run))[0 if long_version else 1 :]:
+        found = [full_z((refine, "rows", DEFAULT, distribution, *point, 10), runs) for point in points]
+        z = sum(z for _, z in found) / math.sqrt(len(found))
+        gap = np.mean([error for error, _ in found]) - table["mean"].mean()
+        measured.append(f"{how} {gap:+.3f}, z = {z:+.1f}")
     if long_version:
-        measured = f"{error:.3f} against {OUTSIDE[5]:.3f}, z = {z:+.1f}: not reproduced"
-        claims.add("full method as published, gd on rows, k = 4, fisk 3.1", measured, "\\|z\\| ≤ 3", f"0–{runs - 1}")
+        name = f"full_GD less the published error, {distribution} 2.4–3.4"
+        claims.add(name, "; ".join(measured), "as run \\|z\\| ≤ 3", f"0–{runs - 1}")
     assert abs(z) <= 3
 
 

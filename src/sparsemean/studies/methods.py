@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemean import baselines
 from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._stats.descent import largest_weight, project_capped_simplex
 from sparsemean._stats.planning import PRESET, paper_buckets
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
@@ -109,6 +110,26 @@ def _bucketed_filter(data: Bunch, setting: Setting, seed: int) -> FloatArray:
     return _filtered(data.X, setting, paper_buckets(setting.n, setting.contamination), seed, setting.told_k)
 
 
+def descent_as_run(X: FloatArray, contamination: float) -> FloatArray:
+    """Return the mean by `baselines.dense_gd` with its moves judged as in the paper's runs.
+
+    A move from w to v is kept there if the top eigenvalue of Σ vᵢxᵢxᵢᵀ − x̄x̄ᵀ, with x̄ still the mean under w, is below
+    that of the covariance under w. What is judged is the covariance under v plus ȳȳᵀ − x̄x̄ᵀ, ȳ the mean under v: far
+    from zero a move counts for taking the mean towards zero, and is refused for taking it away, whatever the rows say.
+    """
+    n = X.shape[0]
+    w, step, cap = np.full(n, 1 / n), 1 / n, largest_weight(n, contamination)
+    for _ in range(100):
+        square = np.outer(w @ X, w @ X)
+        values, vectors = np.linalg.eigh(X.T @ (w[:, np.newaxis] * X) - square)
+        along = X @ vectors[:, -1]
+        gradient = along * (along - 2 * (w @ along))
+        moved = project_capped_simplex(w - step / np.linalg.norm(gradient) * gradient, cap)
+        fell = np.linalg.eigvalsh(X.T @ (moved[:, np.newaxis] * X) - square)[-1] < values[-1]
+        w, step = (moved, 2 * step) if fell else (w, step / 4)
+    return np.asarray(w @ X)
+
+
 def _old_full_filter(data: Bunch, setting: Setting, seed: int) -> FloatArray:
     """Run the filter on the selected columns of the old Stage 1's own bucket means."""
     mean = _old_paper(data, setting, seed)
@@ -144,6 +165,7 @@ _NAMED: dict[str, Method] = {
     "stage_1": _paper,
     "stage_1_plain": partial(_paper, min_selected=0),
     "full_GD": partial(_paper, refine="gd"),
+    "full_GD_as_run": partial(_paper, refine=descent_as_run),
     "full_sparse_GD": partial(_paper, refine="sparse_gd"),
     "full_filter": partial(_paper, refine="filter"),
     "full_filter_buckets": partial(_paper, refine="filter", refine_on="buckets"),
