@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,10 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import linprog
 
-from sparsemean import baselines
+from sparsemean import baselines, simulate
 from sparsemean._util.records import LocationEstimate
 from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines.bucketed import random_bucket_means
 from sparsemean.baselines.filters import (
     begin,
     entropy_scores,
@@ -28,6 +30,9 @@ from sparsemean.baselines.filters import (
     near,
     outlying,
 )
+from sparsemean.studies.methods import find_attack
+
+from conftest import Claims
 
 Rows = npt.NDArray[np.float64]
 N, D, EPSILON = 2000, 50, 0.1
@@ -214,3 +219,114 @@ def test_the_agnostic_filter_is_not_told_epsilon(contamination: float) -> None:
     assert found.weights is not None
     assert np.count_nonzero(found.weights[: N // 10]) < 3
     assert np.count_nonzero(found.weights[N // 10 :]) == N - N // 10
+
+
+# The filter on bucket means.
+
+
+def stable(X: Rows, **told: Any) -> Rows:
+    return np.asarray(baselines.get("stability_filter")(X, **{"contamination": EPSILON, "random_state": 0} | told))
+
+
+def test_the_stability_filter_by_hand() -> None:
+    """600 rows: 300 buckets, 63 of which may be bad, so that 126 of their weight go, a direction at a time."""
+    rng = np.random.default_rng(13)
+    X = rng.standard_t(3, (600, 4))
+    X[:60] += 3.0
+    means = random_bucket_means(X, EPSILON, np.random.default_rng(0))
+    w = np.ones(300)
+    while w.sum() > 300 - 126 + 1e-6:
+        about = means - np.average(means, axis=0, weights=w)
+        along = about @ np.linalg.eigh(np.cov(about.T, aweights=w, bias=True))[1][:, -1]
+        loss = w * along**2 / np.max(along[w > 0] ** 2)
+        w = w - min(1.0, (w.sum() - (300 - 126)) / loss.sum()) * loss
+    np.testing.assert_allclose(stable(X), np.average(means, axis=0, weights=w), atol=1e-10)
+
+
+@pytest.mark.parametrize("case", ATTACKS)
+def test_corrupted_rows_get_no_farther_in_buckets(case: str) -> None:
+    """Where rows are so far that they go at once, others go with their buckets: 0.4 of √ε in place of nothing."""
+    attack, bar = ATTACKS[case]
+    X, clean = attacked(attack)
+    found = baselines.get("stability_filter").detailed(X, contamination=EPSILON, random_state=0)
+    assert found.converged, found.notes
+    assert np.linalg.norm(found.mean - clean) < max(bar, 0.4) * math.sqrt(EPSILON)
+    assert found.weights is not None
+    assert found.weights[: N // 10].mean() < 0.85 * found.weights[N // 10 :].mean()
+
+
+STUDIED = ("constant_bias", "root_shift", "root_shift_one", "linear_hiding", "signed_support_shift", "far_rows")
+
+
+@pytest.mark.parametrize("noise", ["t", "pareto", "fisk"])
+def test_stability_against_the_dense_filter(noise: str, long_version: bool, claims: Claims) -> None:
+    """As refinement: four columns of shape 3.1. Without a scale that could be wrong it errs less on average.
+
+    Over blocks of four seeds, as many as the short version has, the ratio was 0.86 (t), 0.79 and 0.78 with standard
+    deviations up to 0.05: a false alarm in one of some 300 such blocks for t, and none to speak of for the others.
+    """
+    seeds = range(500, 530 if long_version else 504)
+    errors = {name: dict.fromkeys(STUDIED, 0.0) for name in ("stability_filter", "dense_filter")}
+    for attack in STUDIED:
+        for seed in seeds:
+            data = simulate.make_contaminated(
+                600, 20, [10, -5, -4, 2], distribution=noise, attack=find_attack(attack), random_state=seed
+            )
+            for name in errors:
+                mean = baselines.get(name).detailed(data.X[:, :4], contamination=EPSILON, random_state=seed).mean
+                errors[name][attack] += np.linalg.norm(mean - data.mean[:4]) / len(seeds)
+    ours, theirs = (np.array(list(by_attack.values())) for by_attack in errors.values())
+    ratio = ours.mean() / theirs.mean()
+    if long_version:
+        measured = f"{ours.mean():.3f} and {theirs.mean():.3f}: {ratio:.2f}"
+        claims.add(f"stability_filter over dense_filter, {noise} 3.1, six attacks", measured, "≤ 1", "500–529")
+    assert ratio < 1
+    assert ours.max() < 0.5
+
+
+@pytest.mark.parametrize("noise", ["t", "pareto"])
+def test_tails_are_filtered_without_corrupted_rows(noise: str, long_version: bool, claims: Claims) -> None:
+    """ε = 0 and shape 2.1: nineteen of twenty errors are well below those of the mean, as the bound for δ says."""
+    seeds = range(700, 1000 if long_version else 760)
+    errors = np.empty((len(seeds), 2))
+    for run, seed in enumerate(seeds):
+        data = simulate.make_contaminated(
+            1000, 5, [2.0], distribution=noise, shape=2.1, contamination=0, random_state=seed
+        )
+        errors[run] = [
+            np.linalg.norm(mean - data.mean) for mean in (stable(data.X, contamination=0), data.X.mean(axis=0))
+        ]
+    ours, theirs = np.quantile(errors, 0.95, axis=0)
+    if long_version:
+        claims.add(
+            f"stability_filter, ε = 0, {noise} 2.1, 95 % of errors",
+            f"{ours:.3f}; mean {theirs:.3f}",
+            "≤ 0.85 of it",
+            "700–999",
+        )
+    assert ours < 0.85 * theirs
+
+
+def test_light_tails_cost_next_to_nothing_without_corrupted_rows() -> None:
+    errors = np.empty((60, 2))
+    for seed in range(60):
+        X = np.random.default_rng(seed).standard_normal((1000, 5))
+        errors[seed] = [np.sum(mean**2) for mean in (stable(X, contamination=0), X.mean(axis=0))]
+    ratio = errors[:, 0].sum() / errors[:, 1].sum()
+    assert 0.9 < ratio < 1.1
+
+
+def test_the_stability_filter_at_the_edges() -> None:
+    rng = np.random.default_rng(14)
+    clean = 5 + rng.standard_normal((400, 3))
+    huge, cauchy, halves = clean.copy(), rng.standard_cauchy((400, 3)), clean.copy()
+    huge[:40] = 1e300
+    halves[rng.random((400, 3)) < 0.5] = 5.0
+    for X, middle, bar in ((huge, 5.0, 0.4), (cauchy, 0.0, 1.0), (halves, 5.0, 0.2)):
+        assert np.abs(stable(X) - middle).max() < bar
+    few = clean[:4]
+    np.testing.assert_allclose(stable(few, contamination=0), few.mean(axis=0), rtol=1e-12)
+    assert (stable(few) >= few.min(axis=0)).all()
+    assert (stable(few) <= few.max(axis=0)).all()
+    with pytest.warns(BaselineWarning, match="half of the rows are equal"):
+        np.testing.assert_array_equal(stable(np.vstack([np.ones((380, 3)), clean[:20]])), 1.0)

@@ -200,7 +200,7 @@ def geometric_median_of_means(
 @baseline(
     told=("ε",),
     assumes="finite covariance",
-    cost="n d, then (J d² + d³) for each of some ten to hundred rounds",
+    cost="n d, then (J d² + d³) for each of some ten rounds",
     reference="Diakonikolas, Kane and Pensia 2020, NeurIPS 33",
 )
 def stability_filter(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
