@@ -297,13 +297,23 @@ class Judged:
         self.columns, self.judging = self.units.used, self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        parts = list(each(lambda at: ratios_of(values[at], self.units), blocks, threads_for((n, d), n_jobs)))
-        self.ratios = Rows(parts, n_jobs)
-        parts = [self._of_judging(x, has) for x, has in parts]
-        self.scaled = Rows([(namespace(x).clip(x, -clip, clip), has) for x, has in parts], n_jobs)
+        room = room_for(values, n, self.columns.size)
+        parts = each(lambda at: ratios_of(values[at], self.units, room[at]), blocks, threads_for((n, d), n_jobs))
+        self.ratios = Rows(list(parts), n_jobs)
+        self.scaled = Rows(self._clipped(clip), n_jobs)
         self.clip, self.mean = clip, self._centre()
         self.variances: FloatArray | None = None
         """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
+
+    def _clipped(self, clip: float) -> list[Part]:
+        """Return the columns that directions are judged by, clipped."""
+        judging, room = self._of_judging, room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
+
+        def rule(x: Any, has: Any, out: Any) -> Part:
+            x, has = judging(x, has)
+            return namespace(x).clip(x, -clip, clip, out=out), has
+
+        return self.ratios.each(rule, room)
 
     def _centre(self) -> Single:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
@@ -360,14 +370,15 @@ class Judged:
 
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
-        judging = self._of_judging
+        judging, room = self._of_judging, room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
 
-        def rule(x: Any, has: Any, own: Any) -> Part:
+        def rule(x: Any, has: Any, own: Any, out: Any) -> Part:
             x, has = judging(x, has)
-            x = x / near(x, own)[:, np.newaxis]
-            return namespace(x).clip(x, -WIDE, WIDE, out=x), has
+            xp = namespace(x)
+            xp.divide(x, near(x, own)[:, np.newaxis], out=out)
+            return xp.clip(out, -WIDE, WIDE, out=out), has
 
-        return Rows(self.ratios.each(rule, self.own), self.ratios.n_jobs)
+        return Rows(self.ratios.each(rule, self.own, room), self.ratios.n_jobs)
 
     def tails(self) -> Entries:
         """Return the values of `wide` that are beyond `TAIL`."""
@@ -408,12 +419,18 @@ def own_sizes(x: Any, units: Units) -> Single:
     return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
 
-def ratios_of(values: Any, units: Units) -> Part:
+def room_for(values: Any, n: int, p: int) -> Any:
+    """Return room for so many rows where some values lie: in one piece, which goes back when it is let go."""
+    xp = namespace(values) if on_device(values) else np
+    return xp.empty((n, p), dtype=np.float32)
+
+
+def ratios_of(values: Any, units: Units, out: Any = None) -> Part:
     """Return a block of rows in units of its columns, what is missing as zero, and where it is not missing."""
     xp = namespace(values)
     if units.used.size < values.shape[1]:
         values = values[:, near(values, units.used)]
-    ratios = xp.empty(values.shape, dtype=np.float32)
+    ratios = xp.empty(values.shape, dtype=np.float32) if out is None else out
     with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
         xp.divide(values, near(values, units.size), out=ratios, casting="same_kind")
         largest = xp.dot(ratios.ravel(), ratios.ravel())

@@ -35,6 +35,8 @@ MEMORY = 50.0
 MEMORY_CODE = """
 import numpy as np
 from sparsemean._cli.benchmarks import default_fit, timing
+from sparsemean._kernels import compiling
+compiling.end_plainness()  # numba alone takes 90 MB, whatever the data
 X = default_fit.drawn({n}, {d}, "float64", 4)
 default_fit.fitted(X[:2000], 1)
 print(timing.peak_above(lambda: default_fit.fitted(X, 1)))
