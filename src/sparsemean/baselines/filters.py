@@ -408,8 +408,10 @@ def filter_to(w: FloatArray, scores: FloatArray, parts: FloatArray, *, target: f
 
     def enough(tried: FloatArray) -> bool:
         total = float(tried.sum())
+        if w.size - total >= budget:
+            return True
         mean = tried @ parts / total
-        return w.size - total >= budget or float(tried @ scores) / total - float(mean @ mean) <= target
+        return float(tried @ scores) / total - float(mean @ mean) <= target
 
     if enough(w):
         return w

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,46 +25,52 @@ __all__ = ["sparse_sdp", "sparse_sdp_filter"]
 SLOW = 300
 """Columns from which on a user is warned: an eigenvalue decomposition for each of some thousand steps."""
 FARTHEST = 1e100
-"""In typical deviations: what lies farther counts as lying there, so that squares can be added up."""
+"""In largest deviations of rows that may be good: what lies farther counts as there, so that squares add up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clipped:
-    """Rows about a robust centre and clipped, in a unit in which no square overflows, and the columns' variances."""
+    """Rows about a robust centre and clipped, on a scale on which no square overflows, and the columns' variances."""
 
     rows: FloatArray
     centre: FloatArray
-    unit: float
+    scale: float
     variances: FloatArray
 
     def mean(self, weights: FloatArray) -> FloatArray:
         """Return the weighted mean in the units of the data."""
-        return np.asarray(self.centre + self.unit * (weights @ self.rows))
+        return np.asarray(self.centre + self.scale * (weights @ self.rows))
 
 
 def clip_columns(X: FloatArray, contamination: float, k: int, *, rng: np.random.Generator) -> Clipped:
-    """Clip every column at μ̃ ± √(v k/ε), μ̃ and v medians of bucket means of its values and squared deviations.
+    """Clip every column at μ̃ ± √(v k/ε), μ̃ the median of bucket means.
 
-    Where half of a column is equal v is zero; then it is the mean of the squares without the ⌈εn⌉ largest, and where
-    that is zero too no more rows than may be bad differ from μ̃, and none is believed.
+    v is the median of bucket means of the squared deviations, and no less than their mean without the ⌈εn⌉ largest:
+    where about half of a column is equal the median says nothing. As n − ⌈εn⌉ rows are good at least, that mean is
+    never above theirs. Where both are zero no more rows than may be bad differ from μ̃, and none is believed.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [-0.1], [0.2], [-0.2], [0.0], [0.1], [-0.1], [0.1], [90.0]])
+    >>> bool(clip_columns(X, 0.1, 1, rng=np.random.default_rng(0)).rows.max() < 1)
+    True
     """
-    n, bad = X.shape[0], bad_rows(X.shape[0], contamination)
+    n, good = X.shape[0], X.shape[0] - bad_rows(X.shape[0], contamination)
     centre = np.asarray(np.median(random_bucket_means(X, contamination, rng), axis=0))
     with np.errstate(over="ignore"):
         away = X - centre
-    size = np.abs(away)
-    typical = np.partition(size, n - 1 - bad, axis=0)[n - 1 - bad]
-    np.divide(size, typical, out=size, where=typical > 0)
-    size[:, typical == 0] = 0.0
-    squares = np.minimum(size, FARTHEST, out=size) ** 2
-    spread = np.asarray(np.median(random_bucket_means(squares, contamination, rng), axis=0))
-    flat = spread == 0
-    spread[flat] = np.where(squares[:, flat] <= 1, squares[:, flat], 0.0).mean(axis=0)
-    width = typical * np.sqrt(spread * (k / contamination))
+        size = np.abs(away)
+        ascending = np.partition(size, good - 1, axis=0)
+        largest = ascending[good - 1]
+        unit = np.where(largest > 0, largest, 1.0)
+        squares = np.minimum(size / unit, FARTHEST) ** 2
+    trimmed = ((ascending[:good] / unit) ** 2).sum(axis=0) / n
+    spread = np.maximum(np.median(random_bucket_means(squares, contamination, rng), axis=0), trimmed)
+    width = largest * np.sqrt(spread * (k / contamination))
     rows = np.clip(away, -width, width)
-    unit = scale_of(rows)
-    rows /= unit
-    return Clipped(rows, centre, unit, (width / unit) ** 2 * (contamination / k))
+    scale = scale_of(rows)
+    rows /= scale
+    return Clipped(rows, centre, scale, (width / scale) ** 2 * (contamination / k))
 
 
 # Weights by descent.
@@ -71,10 +79,8 @@ GAP = 0.01
 """Relative gap of the bounds: at 5 % the descent stalls, as it cannot tell a fall from none."""
 FIRST_FALL = 0.6
 """Over √n, about what the first move, of 1/n, lowers the value by at least; the gap must not be above it."""
-FINER = 4
-"""Where the bounds do not tell whether a move lowers φ the gap is made smaller, so many times at most."""
 MOVES = 60
-PATIENCE, LEAST_FALL = 5, 0.003
+PATIENCE, LEAST_FALL = 5, 0.005
 """The descent ends where so many moves together lowered the value by less than this share of it."""
 
 
@@ -89,8 +95,8 @@ class Certificate(Protocol):
 class CertifiedVariance:
     """The objective of the descent: an upper bound of φ(Σ_w), and the gradient of ⟨A, Σ_w⟩ in w.
 
-    As values are upper bounds, each below the last, φ is certain to fall; and as bounds are made tighter until they
-    tell on which side of the value to be beaten φ lies, no fall worth having is missed.
+    As values are upper bounds, each below the last, what bounds φ is certain to fall; and as a move is refused only
+    where φ is certain to win less than half a gap, none worth having is missed.
 
     Attributes
     ----------
@@ -109,11 +115,11 @@ class CertifiedVariance:
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return the bound and g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j), or None if it is not below ``below``."""
         S = np.asarray(self.covariance.at(w), dtype=np.float64)
-        gap = self.gap
-        bound = self.certificate.evaluate(S, gap=gap, enough=below)
-        while bound.lower < below <= bound.upper and gap > self.gap / FINER and bound.within(gap):
-            gap /= 2
-            bound = self.certificate.evaluate(S, gap=gap, enough=below)
+        # Refused once it is certain that less than half a gap could be won: bounds half a gap apart always tell.
+        enough = (1 - self.gap / 2) * below
+        bound = self.certificate.evaluate(S, gap=self.gap, enough=enough)
+        if bound.lower < enough and not bound.upper < below:
+            bound = self.certificate.evaluate(S, gap=self.gap / 2, enough=enough)
         if not bound.upper < below:
             return None
         if bound.upper > 0:
@@ -122,11 +128,22 @@ class CertifiedVariance:
         return bound.upper, np.einsum("ij,ij->i", images, self.rows) - 2 * (images @ (w @ self.rows))
 
 
-def lower_variance(rows: FloatArray, contamination: float, objective: Evaluate) -> Descent:
+def lower_variance(
+    rows: FloatArray, contamination: float, objective: Evaluate, *, progress: Callable[[float], None] | None = None
+) -> Descent:
     """Return weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small."""
-    n = rows.shape[0]
+    n, calls = rows.shape[0], itertools.count()
+
+    def told(w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
+        if progress is not None:
+            progress(next(calls) / (MOVES + 1))
+        return objective(w, below)
+
     cap = largest_weight(n, contamination)
-    return descend(objective, n, cap, n_iter=MOVES, least_fall=LEAST_FALL, patience=PATIENCE)
+    descent = descend(told, n, cap, n_iter=MOVES, least_fall=LEAST_FALL, patience=PATIENCE)
+    if progress is not None:
+        progress(1.0)
+    return descent
 
 
 @baseline(
@@ -135,14 +152,22 @@ def lower_variance(rows: FloatArray, contamination: float, objective: Evaluate) 
     cost="some ten moves, each of n d² and of ten to a hundred times d³",
     reference="Diakonikolas, Kane, Lee, Pensia 2022, NeurIPS 35; Balakrishnan, Du, Li, Singh 2017, COLT",
 )
-def sparse_sdp(X: FloatArray, contamination: float, k: int | None, rng: np.random.Generator) -> LocationEstimate:
+def sparse_sdp(
+    X: FloatArray,
+    contamination: float,
+    k: int | None,
+    rng: np.random.Generator,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> LocationEstimate:
     """Clip the columns, then weigh rows so that a semidefinite bound on the variance along sparse directions is small.
 
-    1. μ̃_j: median of bucket means; v_j: median of bucket means of (x_ij − μ̃_j)². y_ij = x_ij clipped at
-       μ̃_j ± √(v_j k/ε), which costs the mean no more than √ε σ along sparse directions.
+    1. μ̃_j: median of bucket means; v_j: median of bucket means of (x_ij − μ̃_j)², or their mean without the ⌈εn⌉
+       largest if that is more. y_ij = x_ij clipped at μ̃_j ± √(v_j k/ε), which costs the mean no more than √ε σ along
+       sparse directions.
     2. Minimise φ(Σ_w) = max ⟨A, Σ_w⟩ over {A ⪰ 0, tr A = 1, Σ|A_ij| ≤ k} over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1}
-       by projected gradient moves from 1/n: A the maximiser, g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j), moves as in `dense_gd`.
-       It ends after 60 moves, or where five lowered φ by less than 0.3 %.
+       by projected gradient moves from 1/n as in `dense_gd`, with A the maximiser and
+       g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j). It ends after 60 moves, or where five lowered φ by less than 0.5 %.
     3. The k largest entries of Σ w_i y_i.
 
     Weights with φ(Σ_w) = O(σ²) have a mean within O(σ√ε) along every sparse direction; n of order k² log d / ε does.
@@ -170,9 +195,9 @@ def sparse_sdp(X: FloatArray, contamination: float, k: int | None, rng: np.rando
     if k == d:
         descent, note = lower_variance(clipped.rows, contamination, TopEigenpair(clipped.rows)), ""
     else:
-        _warn_if_slow(d)
+        _warn_if_slow("sparse_sdp", d)
         objective = CertifiedVariance(clipped.rows, SparseVariance(k))
-        descent = lower_variance(clipped.rows, contamination, objective)
+        descent = lower_variance(clipped.rows, contamination, objective, progress=progress)
         note = _uncertain(objective.widest) if objective.widest > GAP else ""
     falling = "" if descent.converged else f"the variance along sparse directions still fell after {MOVES} moves"
     notes = tuple(filter(None, (note, falling)))
@@ -215,7 +240,7 @@ def sparse_sdp_filter(X: FloatArray, contamination: float, k: int | None, rng: n
     if bad == 0:
         return _mean(X)
     if k < d:
-        _warn_if_slow(d)
+        _warn_if_slow("sparse_sdp_filter", d)
     clipped = clip_columns(X, contamination, k, rng=rng)
     target, budget = EXCESS * float(np.median(clipped.variances)), float(min(2 * bad, n - 1))
     certificate, covariance = SparseVariance(k), WeightedCovariance(clipped.rows)
@@ -258,7 +283,8 @@ def _uncertain(gap: float) -> str:
     return f"the variance along sparse directions is known to within {100 * gap:.0f} % only"
 
 
-def _warn_if_slow(d: int) -> None:
+def _warn_if_slow(name: str, d: int) -> None:
+    """Say so before the wait, not after it as a note would."""
     if d >= SLOW:
-        text = f"{d} columns take a minute or more, eight times as long for twice as many; a method on all columns does not"
+        text = f"{name}: {d} columns may take minutes, eight times as long as half of them; dense_gd takes seconds"
         warnings.warn(text, BaselineWarning, stacklevel=5)
