@@ -206,20 +206,20 @@ def geometric_median_of_means(
 def stability_filter(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
     """Average random buckets and take weight from those that lie far out along the direction of largest variance.
 
-    1. J buckets of a random permutation as in `median_of_means`, at least 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ where n allows it, with
-       δ = 0.05. Of their means B = ⌈εn⌉ + ⌈ln(1/δ)⌉ may be bad: those with a corrupted row, and those that a heavy tail
-       has moved. Where that is more than a quarter of the buckets, tails are given what is left of a quarter.
-    2. The filter of `dense_filter` on the bucket means, until 2B of their weight is gone.
+    1. J buckets of a random permutation as in `median_of_means`: 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ where n allows it, δ = 0.05.
+       B = ⌈εn⌉ + ⌈ln(1/δ)⌉ of their means may be bad: those with a corrupted row, and those a heavy tail has moved.
+       The latter get no more than what is left of a quarter of the buckets.
+    2. Weight goes from bucket means as from rows in `dense_filter`, until 2B of it is gone.
 
-    Averages have enough buckets near the mean that any algorithm which asks for this alone (stability) errs by
-    σ(√ε + √(d/n) + √(ln(1/δ)/n)) with probability 1 − δ, as means of Gaussian rows would, where σ² bounds the variance
-    in every direction: the proposition behind the second stage of the paper's full algorithm, with d the number of
-    selected features. Even with ε = 0 tails are filtered, so that it is no mean of all rows.
+    With probability 1 − δ it errs by order σ(√ε + √(d/n) + √(ln(1/δ)/n)), as if rows were Gaussian, where σ² bounds the
+    variance in every direction: most bucket means are stable, that is, no small share of them moves their mean or
+    variance far. It is the proposition behind the second stage of the paper's full algorithm, with d the number of
+    selected features. Tails are filtered with ε = 0 too, so that it is then not the mean of all rows.
 
-    No scale is needed: as long as the variance is a large multiple of σ²n/J, corrupted buckets lose more than the
-    others, so before 2B is gone it is not, and taking more weight only lowers it. The paper leaves constants open and
-    σ known; the number of buckets is that of the paper's appendix, B and spending all of 2B are ours. The price of
-    buckets, as against `dense_gd` on rows, shows where tails are light.
+    No scale is needed: while the variance is a large multiple of σ²J/n, bad bucket means lose more weight than the
+    others, so it is no longer one before 2B is gone, and the rest of 2B does little harm. That B and that all of 2B
+    goes are ours, as the constants of Diakonikolas, Kane and Pensia are not stated; J is that of the paper's appendix.
+    Where tails are light, the same filter or `dense_gd` on rows errs less: buckets are for tails.
 
     References
     ----------
