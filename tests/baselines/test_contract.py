@@ -16,7 +16,9 @@ from sparsemean.errors import InputError
 
 Rows = npt.NDArray[np.float64]
 NAMES = baselines.names()
-DRAWS = {"median_of_means", "geometric_median_of_means", "sparse_sdp", "sparse_sdp_filter", "stability_filter"}
+DRAWS = {
+    "median_of_means", "geometric_median_of_means", "sparse_directions", "sparse_sdp", "sparse_sdp_filter", "stability_filter",
+}  # fmt: skip
 """Methods that deal rows at random: another order of rows is another deal."""
 CLIPS = {"sparse_sdp", "sparse_sdp_filter"}
 """Methods whose weights are those of rows that were clipped first."""

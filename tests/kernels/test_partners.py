@@ -25,8 +25,8 @@ from sparsemean.errors import InputError
 
 Arguments = tuple[Any, ...]
 MODULES = (
-    "cells", "centres", "columns", "groups", "judging", "loops", "loops_influence", "loops_missing", "loops_sorted",
-    "rank_tails", "signed_ranks", "simplex", "slacks", "sparse",
+    "cells", "centres", "columns", "directions", "groups", "judging", "loops", "loops_influence", "loops_missing",
+    "loops_sorted", "rank_tails", "signed_ranks", "simplex", "slacks", "sparse",
 )  # fmt: skip
 
 

@@ -70,7 +70,9 @@ def refined(
         return _called(refine, X, contamination)
     assert isinstance(refine, str)
     name = PUBLISHED.get(refine, refine)
-    located = baselines.get(name).detailed(X, contamination=contamination, k=X.shape[1], random_state=random_state)
+    located = baselines.get(name).detailed(
+        X, contamination=contamination, k=X.shape[1], random_state=random_state, progress=progress
+    )
     if not np.isfinite(located.mean).all():
         raise InputError("refine", "name a method that works on these rows", repr(refine), "its mean is not finite")
     return located.said(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from sparsemean._util.checks import draw_seed, fraction_of_rows, integer
 from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
-Locate: TypeAlias = Callable[[FloatArray, float, int | None, np.random.Generator], LocationEstimate]
+Progress: TypeAlias = Callable[[float], None]
+Locate: TypeAlias = Callable[..., LocationEstimate]
 """``locate(X, contamination, k, rng)``: finite float64 rows in, a mean with iterations and notes out.
 
 ``k`` is None unless the method must be told it; cutting the answer to its k largest entries is not the method's job.
+A method that may take seconds has a keyword ``progress`` besides: a function that is told the share done, or None.
 """
 
 
@@ -85,9 +88,15 @@ class Baseline(Protocol):
         ...
 
     def detailed(
-        self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None
+        self,
+        X: Any,
+        *,
+        contamination: float,
+        k: int | None = None,
+        random_state: Any = None,
+        progress: Progress | None = None,
     ) -> LocationEstimate:
-        """Return the mean with iterations and notes, without warnings."""
+        """Return the mean with iterations and notes, without warnings; ``progress`` is told the share done."""
         ...
 
 
@@ -100,14 +109,22 @@ def baseline(
         text = (locate.__doc__ or "").strip()
         facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
 
+        tells = "progress" in inspect.signature(locate).parameters
+
         def detailed(
-            X: Any, *, contamination: float, k: int | None = None, random_state: Any = None
+            X: Any,
+            *,
+            contamination: float,
+            k: int | None = None,
+            random_state: Any = None,
+            progress: Progress | None = None,
         ) -> LocationEstimate:
             rows, epsilon = rows_of(X), fraction_of_rows(contamination)
             _check(facts, rows, k)
             rng = np.random.default_rng(draw_seed(random_state))
             with one_blas_thread():
-                located = locate(rows, epsilon, k if "k" in told else None, rng)
+                options = {"progress": progress} if tells else {}
+                located = locate(rows, epsilon, k if "k" in told else None, rng, **options)
             return located if k is None else located.cut(k)
 
         def method(X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
