@@ -53,7 +53,7 @@ def _of_size(d: int, size: int, k: int) -> Codes:
 
 def sizes(codes: Codes) -> FloatArray:
     """Return √s of each direction, s the number of its coordinates."""
-    return np.sqrt(np.count_nonzero(codes, axis=1))
+    return np.asarray(np.sqrt(np.count_nonzero(codes, axis=1)))
 
 
 def medians_along(columns: FloatArray, codes: Codes) -> FloatArray:
@@ -105,7 +105,7 @@ def far_directions(
     kind, unit, error = _precision(columns, k, level=level, within=enough / 4)
     values = np.zeros((d, -(-J // PADDED) * PADDED), dtype=kind)
     values[:, :J] = np.rint(columns / unit) if kind is np.int16 else columns
-    opposite, counters = -values, np.zeros(0, dtype=np.uint16 if J < 2**16 else np.uint32)
+    opposite, counters = -values, np.zeros(0, dtype=np.uint16 if kind is np.int16 else np.uint32)
     shares = np.diff([n_directions(d, k) - n_directions(d - first, k) for first in range(d)])
     shares = shares / shares.sum()
 
@@ -145,7 +145,7 @@ def _precision(columns: FloatArray, k: int, *, level: float, within: float) -> t
     """Return the type to add up in, its unit, and what it may add to or take from ⟨u, ·⟩; the fastest that is exact."""
     largest = float(np.abs(columns).max())
     step = (k * largest + math.sqrt(k) * level) / WIDEST or 1.0
-    if step * math.sqrt(k) / 2 <= within:
+    if step * math.sqrt(k) / 2 <= within and columns.shape[1] < 2**16:  # so many can be counted in as many bits
         return np.int16, step, step * math.sqrt(k) / 2
     for kind in (np.float32, np.float64):
         error = 2 * k**1.5 * largest * float(np.finfo(kind).eps)

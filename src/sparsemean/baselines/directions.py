@@ -27,9 +27,11 @@ SECONDS = 5e-11
 TOLERANCE = 0.05
 """The largest disagreement of the answer exceeds the least possible by no more than this share."""
 SWEEPS = 40
+FEWEST_ROWS = 400
+"""Rows that a linear program begins with, and that are added to it at a time."""
 ALL = 10_000
 """Directions up to which the median along each is computed; of more only those along which the centre is far off."""
-SAMPLE = 4000
+SAMPLE = 1000
 """Directions drawn at random to start from, and before each sweep to see what is usual."""
 ROOM = 20_000
 """About how many directions a sweep is to return."""
@@ -41,7 +43,7 @@ ZERO = 1e-9
 """A disagreement of so many units is none."""
 SOLVER = 1e-6
 """Share to which a linear program is solved."""
-SIGNED, RANDOM = 4096, 500
+SIGNED, RANDOM = 4096, 200
 """Directions on the support: all sign vectors, or as many drawn where there are more, and some of any kind."""
 GIVEN_UP = 2.0
 """Times the least possible disagreement on the support: how far least squares may go."""
@@ -71,7 +73,7 @@ class Pool:
 
     def disagreements(self, theta: FloatArray) -> FloatArray:
         """Return |⟨u, θ⟩ − m(u)| for all u."""
-        return np.abs(self.U @ theta - self.m)
+        return np.asarray(np.abs(self.U @ theta - self.m))
 
     def add(self, other: Pool) -> None:
         """Take up more directions."""
@@ -87,7 +89,7 @@ class Pool:
         """
         d = theta.size
         best, value = theta, float(self.disagreements(theta).max())
-        many = max(200, 2 * d)
+        many = max(FEWEST_ROWS, 2 * d)
         rows = self.rows if self.rows.size else np.argsort(-self.disagreements(theta))[: 2 * many]
         while True:
             corner, least = _linear_program(self.U[rows], self.m[rows])
@@ -108,18 +110,20 @@ class Pool:
 def _linear_program(U: Any, m: FloatArray) -> tuple[FloatArray, float]:
     """Minimise t over (θ, t) with −t ≤ ⟨u, θ⟩ − m(u) ≤ t."""
     from scipy.optimize import linprog
-    from scipy.sparse import bmat, csr_array
+    from scipy.sparse import csr_array, hstack, vstack
 
     r, d = U.shape
-    unit, ones = float(np.abs(m).max()) or 1.0, csr_array(np.ones((r, 1)))
-    solved = linprog(
+    unit = float(np.abs(m).max()) or 1.0
+    aside = csr_array(np.full((2 * r, 1), -1.0))
+    x = linprog(
         np.append(np.zeros(d), 1.0),
-        A_ub=bmat([[U, -ones], [-U, -ones]], format="csc"),
+        A_ub=hstack((vstack((U, -U)), aside), format="csc"),
         b_ub=np.concatenate((m, -m)) / unit,
-        bounds=[(None, None)] * d + [(0, None)],
+        bounds=(None, None),
         method="highs",
-    )
-    return np.asarray(unit * solved.x[:d]), unit * float(solved.x[d])
+    ).x
+    assert x is not None  # t = max |m(u)| is feasible
+    return np.asarray(unit * x[:d]), unit * float(x[d])
 
 
 def _matrix(codes: directions.Codes, d: int) -> Any:
@@ -240,6 +244,8 @@ def agree_on_support(X: FloatArray, contamination: float, rng: np.random.Generat
     minimax point to that of least squares which is nearest to the latter: it averages over directions, and its
     distance from the mean is at most 3/2 of what is known of the minimax point.
     """
+    from scipy.sparse import csr_array
+
     k = X.shape[1]
     whole = directions.n_directions(k, k) <= SIGNED
     codes = directions.sign_vectors(k, k) if whole else directions.random_directions(k, k, count=SIGNED, rng=rng)
@@ -248,7 +254,7 @@ def agree_on_support(X: FloatArray, contamination: float, rng: np.random.Generat
     rows = X[rng.permutation(len(X))].T
     step = max(1, directions.AT_ONCE // len(X))
     m = np.concatenate([interval_means(U[at : at + step] @ rows, contamination) for at in range(0, len(U), step)])
-    pool = Pool(U, m)
+    pool = Pool(csr_array(U), m)
     fitted = np.linalg.lstsq(U, m)[0]
     theta, least = pool.minimax(fitted, TOLERANCE)
     low, high = 0.0, 1.0
@@ -278,7 +284,7 @@ def sparse_directions(
     2. θ minimises max_u |⟨u, θ⟩ − m(u)| to within 5 %. Linear programs with few of the directions as rows, which are
        found by counting, for every direction, how many bucket means are farther from θ than allowed.
     3. S are the k largest |entries| of θ. Off the support noise alone sets the minimum, so that θ is solved for once
-       more on S, along all sign vectors there and 500 random directions, now with m(u) the interval mean of rows
+       more on S, along all sign vectors there and 200 random directions, now with m(u) the interval mean of rows
        (Prasad et al.): the shortest interval with a share 1 − 2ε of one half of the rows, averaged over the other half.
        Of the points that disagree by at most twice the minimum, the nearest to least squares is taken.
 
@@ -342,8 +348,8 @@ def _duration(seconds: float) -> str:
     """Return a time in the largest unit that it is at least two of."""
     for unit, size in (("years", 365.25 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:,.0f} seconds"
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} seconds"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
