@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,6 +50,10 @@ def strided(X: Array) -> Strided:
     (8, -4, 1, (3, 2))
     """
     n, d = X.shape
+    if X.flags.c_contiguous or X.flags.f_contiguous:  # as most often: a plain view takes a tenth of the time
+        memory = np.asarray(X if X.flags.c_contiguous else X.T).reshape(-1)
+        memory.flags.writeable = False
+        return Strided(memory, 0, *((d, 1) if X.flags.c_contiguous else (1, n)), (n, d))
     rows, columns = (step // X.itemsize for step in X.strides)
     lowest = X[:: -1 if rows < 0 else 1, :: -1 if columns < 0 else 1]
     span = (n - 1) * abs(rows) + (d - 1) * abs(columns) + 1
@@ -59,8 +64,12 @@ def strided(X: Array) -> Strided:
 
 def is_native(X: Array) -> bool:
     """Whether the compiled kernels can read ``X`` where it lies."""
-    plain = X.dtype.isnative and X.dtype.kind in "fiub" and X.dtype.str[1:] not in ("f2", "f16", "f12")
-    return plain and all(step % X.itemsize == 0 for step in X.strides)
+    return _is_plain(X.dtype) and not any(step % X.itemsize for step in X.strides)
+
+
+@cache
+def _is_plain(dtype: np.dtype[Any]) -> bool:
+    return dtype.isnative and dtype.kind in "fiub" and dtype.str[1:] not in ("f2", "f16", "f12")
 
 
 # A pool of threads for kernels that release the GIL: made for a call and gone after it.

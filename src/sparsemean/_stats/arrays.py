@@ -71,6 +71,8 @@ def on_host(thing: Thing) -> Thing:
 
 def any_on_device(thing: Any) -> bool:
     """Say whether an array, or any array of a tuple or a record, lies on a device."""
+    if DEVICE not in sys.modules:
+        return False
     if isinstance(thing, tuple):
         return any(map(any_on_device, thing))
     if is_dataclass(thing):
@@ -196,10 +198,11 @@ def middle(x: Any) -> Any:
     array([2.5, 0. ])
     """
     half = x.shape[-1] // 2
+    ordered = x.copy()
+    ordered.partition(half, axis=-1)
     if x.shape[-1] % 2:
-        return np.partition(x, half, axis=-1)[..., half]
-    ordered = np.partition(x, (half - 1, half), axis=-1)
-    return (ordered[..., half - 1] + ordered[..., half]) / 2
+        return ordered[..., half]
+    return (ordered[..., :half].max(axis=-1) + ordered[..., half]) / 2
 
 
 def sort_columns(x: FloatArray) -> FloatArray:
@@ -227,7 +230,7 @@ def medians_sorted(ordered: FloatArray) -> FloatArray:
     """Return what `medians` does, of sorted columns."""
     n, count = ordered.shape[0], present_sorted(ordered)[np.newaxis]
     if n and (count == n).all():
-        return np.asarray(np.median(ordered[(n - 1) // 2 : n // 2 + 1], axis=0))
+        return ordered[n // 2].copy() if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2
     middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, n - 1))
     low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
     return np.asarray(0.5 * low + 0.5 * high)
@@ -319,6 +322,9 @@ def group_indices(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, IntArray]]:
     >>> [(number, at.tolist()) for number, at in group_indices(np.array([7, 3, 7]))]
     [(3, [1]), (7, [0, 2])]
     """
+    if numbers.size and (numbers == numbers[0]).all():
+        yield int(numbers[0]), np.arange(numbers.size)
+        return
     order = np.argsort(numbers, kind="stable")
     for at in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
         if at.size:

@@ -8,12 +8,16 @@ that files, streams and workers that count separately add up to the same answer.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsemean._util.records import BLOCK, IntArray, Partition, Plan, Ranges
 from sparsemean.errors import InputError
+
+FEW_ROWS = 10_000
+"""Rows up to which it is kept how they were dealt."""
 
 
 def assign_buckets(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
@@ -78,9 +82,17 @@ def assign_block_buckets(
     [130, 65, 33]
     """
     assert first_row % BLOCK == 0 or first_row // BLOCK == (first_row + n - 1) // BLOCK
+    if units is None and first_row == 0:
+        dealt = _dealt_in_blocks(n, sizes, seed) if n <= FEW_ROWS else _dealt_in_blocks.__wrapped__(n, sizes, seed)
+        return replace(dealt, bucket_of_row=dealt.bucket_of_row.copy())  # which users are given
     n_units = n if units is None else int(units.max()) + 1
-    dealt = assign_places(block_positions(first_row, n_units, seed), sizes, units=units)
-    return replace(dealt, seed=seed) if first_row == 0 and units is None else dealt
+    return assign_places(block_positions(first_row, n_units, seed), sizes, units=units)
+
+
+@lru_cache(maxsize=8)
+def _dealt_in_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
+    """Deal all rows; of few rows that takes longer than to count them, and the next fit may ask for the same."""
+    return replace(assign_places(block_positions(0, n, seed), sizes), seed=seed)
 
 
 def assign_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:

@@ -68,17 +68,16 @@ def neighbour_z(x: Any) -> float:
 def _sums_about_means(x: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the products of columns, of rows with the next ones and with themselves, of signs less their means."""
     xp = namespace(x)
-    signs = xp.sign(x)
-    if xp is np and (gaps := np.isnan(signs)).any():
-        signs[gaps] = 0.0
+    if xp is np and (gaps := np.isnan(x)).any():
+        signs = np.sign(np.where(gaps, 0.0, x))
         signs -= np.where(gaps, 0.0, signs.sum(axis=0) / np.maximum(np.sum(~gaps, axis=0), 1))
         of_next = np.einsum("ij,ij->i", signs[:-1], signs[1:])
         return signs.T @ signs, of_next, np.einsum("ij,ij->i", signs, signs)
     # Sums of products of whole numbers are exact in single precision; the means are taken out of them afterwards.
-    whole = signs.astype(np.float32)
-    mean = on_host(signs.sum(axis=0)) / x.shape[0]
+    whole = (x > 0).astype(np.float32) - (x < 0)
+    mean = on_host(xp.ones(x.shape[0], dtype=np.float32) @ whole).astype(np.float64) / x.shape[0]
     of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
-    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, signs @ near(x, mean)))
+    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, whole.astype(np.float64) @ near(x, mean)))
     length = float(mean @ mean)
     of_next = of_next - along[:-1] - along[1:] + length
     return np.asarray(products - x.shape[0] * np.outer(mean, mean)), of_next, squares - 2 * along + length

@@ -39,7 +39,7 @@ class SignTestNull:
 
     def of(self, features: IntArray) -> SignTestNull:
         """Return the null of some features; their numbers are not looked up where all are the same."""
-        if self.between is None or self.between[0] < self.between[1]:
+        if not self._complete:
             return SignTestNull(self.nonzero[features], (0, self.most))
         return SignTestNull(np.broadcast_to(np.int32(self.most), features.shape), self.between)
 
@@ -52,14 +52,20 @@ class SignTestNull:
     def fewer(self) -> IntArray:
         """The features with fewer signs."""
         xp = namespace(self.nonzero)
-        complete = self.between is not None and self.between[0] == self.between[1]
-        return xp.empty(0, dtype=np.intp) if complete else xp.flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
+        return xp.empty(0, dtype=np.intp) if self._complete else xp.flatnonzero(self.nonzero < self.most)  # type: ignore[no-any-return]
+
+    @property
+    def _complete(self) -> bool:
+        """Whether all features are known to have as many signs."""
+        return self.between is not None and self.between[0] == self.between[1]
 
     @cached_property
     def numbers(self) -> IntArray:
         """The numbers of signs that occur, rising."""
         if self.occurring is not None:
             return self.occurring
+        if self._complete:
+            return np.array([self.most])
         if self._ragged:
             return on_host(distinct(self.nonzero, self.most))
         most = () if self.fewer.size == self.nonzero.size else (self.most,)
@@ -83,6 +89,8 @@ class SignTestNull:
 
     def threshold(self, error: float, factor: float = 1.0) -> Threshold:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
+        if self.numbers.size == 1:
+            return Threshold(*_least_majority(int(self.numbers[0]), error, factor))
         least, larger = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():
@@ -130,13 +138,8 @@ def times(p: FloatArray, factor: float) -> FloatArray:
 def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[IntArray, float]:
     """Return the smallest k with factor·p ≤ error of each number of signs, and the next larger error that asks less."""
     if numbers.size <= FEW:
-        rising = [_rising(int(n), factor) for n in numbers]
-        passing = [int(np.searchsorted(table, error, side="right")) for table in rising]
-        larger = [float(table[k]) for table, k in zip(rising, passing, strict=True) if k < table.size]
-        if not larger:  # an error of 1 or more, which even no sign at all has
-            return np.zeros_like(numbers), np.inf
-        sizes = np.array([table.size for table in rising])
-        return numbers // 2 + sizes - passing, min(larger)
+        each, larger = zip(*(_least_majority(n, error, factor) for n in numbers.tolist()), strict=True)
+        return np.array(each, dtype=numbers.dtype), min(larger)
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -145,6 +148,16 @@ def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[In
     above = low > 0
     next_larger = times(two_sided(low[above] - 1, numbers[above]), factor)
     return low, float(np.min(next_larger, initial=np.inf))
+
+
+@lru_cache(maxsize=1024)
+def _least_majority(n: int, error: float, factor: float) -> tuple[int, float]:
+    """Return the same of one number of signs; fits of as many rows and features ask again."""
+    table = _rising(n, factor)
+    passing = int(np.searchsorted(table, error, side="right"))
+    if passing == table.size:  # an error of 1 or more, which even no sign at all has
+        return 0, np.inf
+    return n // 2 + table.size - passing, float(table[passing])
 
 
 @lru_cache(maxsize=64)
