@@ -17,7 +17,7 @@ import pytest
 
 from sparsemean import _kernels
 from sparsemean._data import open_file
-from sparsemean._kernels import NotFiniteError, cells, compiling, cpu, groups
+from sparsemean._kernels import NotFiniteError, cells, compiling, cpu, groups, plain_tails, rank_tails
 from sparsemean._kernels.compiling import Kernel
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._util.records import Partition
@@ -148,6 +148,27 @@ def evidence(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
         yield np.array([[400]]), np.array([[300]]), np.array([[650]]), np.array([140_000]), True, False, np.zeros(1)
 
 
+def weights(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
+    for n1, n2 in ((n, 3 * n), (2 * n, n), (n + 1, n + 1), (60, 4 * n)):
+        for A in {n1 + n2, n1 + n2 - 1, *rng.integers(1, n1 + n2, 2).tolist()}:
+            room = np.zeros((5, min(n1, n2) + 2))
+            yield from ((n1, n2, A, t, room[:3].copy(), *room[3:].copy()) for t in (1e-3, 0.02, 0.5))
+
+
+def inversions(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
+    for n1, n2, A, t, *room in weights(rng, n, kind):
+        parts = [np.concatenate((room[0], room[1:])) for _ in range(2)]
+        for part in parts:
+            plain_tails.weigh(n1, n2, A, t, part[:3], *part[3:])
+        for strata in (1, 2):  # alike
+            sizes = [np.full(strata, size) for size in (n1, n2, A)]
+            start, period = strata * n1 * n2 + int(rng.integers(0, n1 * n2 + 1)), 4 * int(rng.integers(4, 50 * n + 5))
+            revival = 0 if n1 + n2 == A else n1 + n2
+            scratch = np.concatenate(parts[:strata])
+            for power in (1, 2):
+                yield *sizes, start, power, t, period, revival, scratch, np.zeros((20, rank_tails.LANES))
+
+
 def tilts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
     for large in (n, 7 * n, 300):
         yield from ((n, large, s) for s in (1e-4, *rng.exponential(0.1, 3).tolist(), 2.0))
@@ -260,7 +281,9 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "rank_tails.plus_log_gaussian": coefficients,
     "rank_tails.log_saddle": places,
     "rank_tails.log_tails": evidence,
+    "rank_tails.summed": inversions,
     "rank_tails.tilted": tilts,
+    "rank_tails.weigh": weights,
     "signed_ranks.add_scores": scores,
     "signed_ranks.log_tail": one_by_one,
     "signed_ranks.lower_ends": ends,
@@ -292,7 +315,7 @@ def test_every_partner_is_compared_with_its_kernel() -> None:
     assert CASES.keys() <= kernels().keys()
 
 
-SCRATCH = {"columns.nested_means": (11, 12)}
+SCRATCH = {"columns.nested_means": (11, 12), "rank_tails.summed": (9,)}
 """Places of arguments that are overwritten with what is nobody's."""
 PLAIN_NUMBERS = (
     "cells.read_lines",
@@ -300,7 +323,9 @@ PLAIN_NUMBERS = (
     "rank_tails.log_saddle",
     "rank_tails.log_tails",
     "rank_tails.plus_log_gaussian",
+    "rank_tails.summed",
     "rank_tails.tilted",
+    "rank_tails.weigh",
     "signed_ranks.log_tail",
 )
 """Kernels that are not given values of any kind."""

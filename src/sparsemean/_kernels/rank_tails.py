@@ -96,7 +96,7 @@ def log_normal_excess(y: float) -> Any:
     return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
 
 
-@compiled(plain="itself")
+@compiled(plain="plain_tails")
 def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
     """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
 
@@ -147,7 +147,7 @@ def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: 
     return most + math.log(total), mean, max(variance, 0.0)
 
 
-@compiled(plain="itself")
+@compiled
 def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
     unit = 2.0 * math.pi / period
@@ -159,7 +159,7 @@ def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
         x, y = x * c - y * s, x * s + y * c
 
 
-@compiled(plain="itself")
+@compiled
 def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
     """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π."""
     small, large = min(n1, n2), max(n1, n2)
@@ -225,7 +225,7 @@ def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr
         lanes[2, lane] = x
 
 
-@compiled(plain="itself")
+@compiled
 def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
     """Return the real part of (x + iy)/(re + i·im)^power."""
     size = re * re + im * im
@@ -233,6 +233,47 @@ def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
     if power == 2:
         u = (u * re + v * im) / size
     return u
+
+
+@compiled(plain="plain_tails")
+def summed(
+    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, revival: int, scratch: Arr, lanes: Arr
+) -> Any:  # fmt: skip
+    """Return the sum over angles that inverts the transform of W tilted by t, weighed by `weigh`; 0 where it is long.
+
+    A transform that has died away comes back after ``revival`` angles of a whole turn, never where that is 0.
+    """
+    total, j, quarter, quiet = 0.0, 0, period // 4, 0
+    falling = math.exp(-t)
+    long_enough = period // revival + 1 if revival else 0
+    while j <= quarter:
+        for lane in range(LANES):
+            lanes[0, lane] = lanes[2, lane] = 1.0
+            lanes[1, lane] = lanes[3, lane] = 0.0
+        for h in range(n1.size):
+            base = 5 * h
+            turn(n1[h], n2[h], A[h], j, period, scratch[base : base + 3], scratch[base + 3], scratch[base + 4], lanes)
+        largest = 0.0
+        fan(-start, j, period, lanes[4], lanes[5])
+        fan(1, j, period, lanes[6], lanes[7])
+        for lane in range(min(LANES, quarter + 1 - j)):
+            i = j + lane
+            c, s = lanes[4, lane], lanes[5, lane]
+            x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
+            u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
+            if start & 1:
+                u, v = -u, -v
+            here, there = falling * lanes[6, lane], falling * lanes[7, lane]
+            both = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
+            total += both if i == 0 or i == quarter else 2.0 * both
+            largest = max(largest, max(abs(x) + abs(y), abs(u) + abs(v)))
+        j += LANES
+        quiet = quiet + LANES if largest < SETTLED else 0
+        if quiet > long_enough:
+            break
+        if j > ANGLES:
+            return 0.0
+    return total
 
 
 @compiled(plain="itself")
@@ -263,37 +304,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
         t = min(max(t + (place - at) / width, least, 0.3 * t), 3.0 * t)
     start = place + power - 1
     period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-    total, j, quarter, quiet = 0.0, 0, period // 4, 0
-    falling = math.exp(-t)
-    long_enough = period // revival + 1 if revival else 0
-    while j <= quarter:
-        for lane in range(LANES):
-            lanes[0, lane] = lanes[2, lane] = 1.0
-            lanes[1, lane] = lanes[3, lane] = 0.0
-        for h in range(n1.size):
-            base = 5 * h
-            turn(n1[h], n2[h], A[h], j, period, scratch[base : base + 3], scratch[base + 3], scratch[base + 4], lanes)
-        largest = 0.0
-        fan(-start, j, period, lanes[4], lanes[5])
-        fan(1, j, period, lanes[6], lanes[7])
-        for lane in range(min(LANES, quarter + 1 - j)):
-            i = j + lane
-            c, s = lanes[4, lane], lanes[5, lane]
-            x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
-            u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
-            if start & 1:
-                u, v = -u, -v
-            here, there = falling * lanes[6, lane], falling * lanes[7, lane]
-            both = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
-            total += both if i == 0 or i == quarter else 2.0 * both
-            largest = max(largest, max(abs(x) + abs(y), abs(u) + abs(v)))
-        j += LANES
-        quiet = quiet + LANES if largest < SETTLED else 0
-        if quiet > long_enough:
-            break
-        if j > ANGLES:
-            total = 0.0
-            break
+    total = summed(n1, n2, A, start, power, t, period, revival, scratch, lanes)
     if not total > 0.0:  # Chernoff's bound: also of E(W − c)₊, which is at most E exp(t(W − c))/(et)
         return cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
     return cumulant - t * start + math.log(total / period)
