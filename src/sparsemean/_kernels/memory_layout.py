@@ -53,7 +53,8 @@ def strided(X: Array) -> Strided:
     if X.flags.c_contiguous or X.flags.f_contiguous:  # as most often: a plain view takes a tenth of the time
         memory = np.asarray(X if X.flags.c_contiguous else X.T).reshape(-1)
         memory.flags.writeable = False
-        return Strided(memory, 0, *((d, 1) if X.flags.c_contiguous else (1, n)), (n, d))
+        row_step, column_step = (d, 1) if X.flags.c_contiguous else (1, n)
+        return Strided(memory, 0, row_step, column_step, (n, d))
     rows, columns = (step // X.itemsize for step in X.strides)
     lowest = X[:: -1 if rows < 0 else 1, :: -1 if columns < 0 else 1]
     span = (n - 1) * abs(rows) + (d - 1) * abs(columns) + 1

@@ -342,7 +342,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled(plain="reference")
+@compiled
 def tilted(small: int, large: int, s: float) -> Any:
     """Return the mean and the variance of U, of so many values against so many, tilted by s."""
     rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
@@ -369,6 +369,21 @@ def plus_log_gaussian(total: float, small: int, large: int, s: float) -> Any:
     return total + math.log(product)
 
 
+@compiled(plain="plain_tails")
+def saddle(small: int, large: int, u: float) -> Any:
+    """Return the s by which U is tilted to the mean u, and its variance there."""
+    pairs = small * float(large)
+    s = (u - 0.5 * pairs) / (pairs * (small + large + 1.0) / 12.0)
+    bend = 0.0
+    for _ in range(12):
+        slope, bend = tilted(small, large, s)
+        step = (u - slope) / bend
+        s += step
+        if abs(step) < 1e-5 * s:
+            break
+    return s, bend
+
+
 @compiled(plain="reference")
 def log_saddle(a: int, b: int, place: int) -> Any:
     """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
@@ -384,14 +399,7 @@ def log_saddle(a: int, b: int, place: int) -> Any:
     y = off / math.sqrt(variance)
     if y < 2.0:  # nearer to the middle the normal tail is close
         return 0.0
-    s = off / variance
-    bend = 0.0
-    for _ in range(12):
-        slope, bend = tilted(small, large, s)
-        step = (u - slope) / bend
-        s += step
-        if abs(step) < 1e-5 * s:
-            break
+    s, bend = saddle(small, large, u)
     cumulant = plus_log_gaussian(s * pairs - log_choose(a + b, a), small, large, s)
     w = math.sqrt(max(2.0 * (s * u - cumulant), 1e-300))
     v = 2.0 * math.sinh(0.5 * s) * math.sqrt(bend)
@@ -401,6 +409,19 @@ def log_saddle(a: int, b: int, place: int) -> Any:
 
 
 @compiled(plain="itself")
+def heaviest(n1: int, n2: int, A: int, place: int) -> Any:
+    """Return which lump is the heaviest beyond a place, about, and the variance of lumps around it."""
+    n = n1 + n2
+    centre = A * (n1 / n)
+    wide = centre * (1.0 - n1 / n) * (n - A) / max(1.0, n - 1.0)
+    inner = centre * (A - centre) * (A + 1.0) / 3.0
+    # W given a: mean n₁n₂ + a·n − A·n₁, variance a(A − a)(A + 1)/3
+    reach = (place - n1 * float(n2)) / n
+    both = max(wide * n * n + inner, 1e-300)
+    return centre + reach * wide * n * n / both, wide * inner / both
+
+
+@compiled(plain="plain_tails")
 def log_lumps(
     n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
 ) -> Any:  # fmt: skip
@@ -410,14 +431,8 @@ def log_lumps(
     """
     n = n1 + n2
     z = n - A
-    centre = A * (n1 / n)
-    wide = centre * (1.0 - n1 / n) * z / max(1.0, n - 1.0)
-    inner = centre * (A - centre) * (A + 1.0) / 3.0
-    # W given a: mean n₁n₂ + a·n − A·n₁, variance a(A − a)(A + 1)/3
-    reach = (place - n1 * float(n2)) / n
     first, last = max(0, A - n2), min(n1, A)
-    middle = centre + reach * wide * n * n / max(wide * n * n + inner, 1e-300)
-    middle = int(min(max(round(middle), first), last))
+    middle = int(min(max(round(heaviest(n1, n2, A, place)[0]), first), last))
     top = log_choose(A, middle) + log_choose(z, n1 - middle) - log_choose(n, n1)
     total, most = 0.0, -np.inf
     for side in range(2):

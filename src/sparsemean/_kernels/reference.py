@@ -386,26 +386,6 @@ def log_choose(n: int, k: int) -> float:
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
 
 
-@lru_cache(maxsize=64)
-def _ranks(n: int) -> FloatArray:
-    return np.arange(1.0, n + 1)
-
-
-def tilted(small: int, large: int, s: float) -> tuple[float, float]:
-    """Do what `rank_tails.tilted` does: products and sums are accumulated one by one."""
-    i = _ranks(small)
-    power = np.multiply.accumulate(np.full(small, math.exp(-s)))
-    high = math.exp(-s * large) * power
-    up, down = (large + i) / (1.0 - high), i / (1.0 - power)
-    high_up, power_down = high * up, power * down
-    terms = np.empty((2, small + 1))
-    terms[:, 0] = small * float(large), 0.0
-    terms[0, 1:] = high_up - power_down
-    terms[1, 1:] = power_down * down - high_up * up
-    slope, bend = np.add.accumulate(terms, axis=1)[:, -1].tolist()
-    return slope, bend
-
-
 def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
     """Do what `rank_tails.plus_log_gaussian` does."""
     power = np.multiply.accumulate(np.full(small, math.exp(-s)))

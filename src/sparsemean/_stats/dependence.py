@@ -77,7 +77,8 @@ def _sums_about_means(x: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     whole = (x > 0).astype(np.float32) - (x < 0)
     mean = on_host(xp.ones(x.shape[0], dtype=np.float32) @ whole).astype(np.float64) / x.shape[0]
     of_next, squares = (xp.einsum("ij,ij->i", whole[: len(other)], other) for other in (whole[1:], whole))
-    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, whole.astype(np.float64) @ near(x, mean)))
+    along = whole.astype(np.float64) @ near(x, mean)
+    products, of_next, squares, along = on_host((whole.T @ whole, of_next, squares, along))
     length = float(mean @ mean)
     of_next = of_next - along[:-1] - along[1:] + length
     return np.asarray(products - x.shape[0] * np.outer(mean, mean)), of_next, squares - 2 * along + length

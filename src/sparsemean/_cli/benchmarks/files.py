@@ -288,6 +288,12 @@ print(time.process_time())
 """
 COMMAND_BARS = (2.0, 1.0)
 """Seconds of the processor that the command takes of a small file: with nothing kept by earlier processes, and then."""
+COMMANDS = (
+    (600, 1.0, ()),
+    (600, 1.0, ("--group", "arm")),
+    (200, 3.0, ("--group", "arm")),
+)
+"""Rows, means and options: of fewer than 256 rows in a group tails of U are exact, and far out where these differ."""
 MOST = 3
 """Processes started for a number, at most."""
 
@@ -302,18 +308,19 @@ def start(*, quick: bool, repeat: int) -> Iterator[Row]:
     for i, (which, most) in enumerate((("cold", COLD_BAR), ("warm", WARM_BAR))):
         name = f"first fit in a new process beyond imports, {which} kernel cache, float64, 600 × 100"
         yield Row(name, min(pair[i] for pair in pairs), "s", bar=most)
-    for options in ((), ("--group", "arm")):
-        commands = [_command(options) for _ in range(times)]
+    for n, shift, options in COMMANDS:
+        commands = [_command(n, shift, options) for _ in range(times)]
         for i, which in enumerate(("cold", "warm")):
-            name = f"{' '.join(('sparsemean fit file.csv', *options))}, {which}, processor time, 600 × 100"
+            what = f"{' '.join(('sparsemean fit file.csv', *options))}, {which}, processor time"
+            name = f"{what}, {n} × 100, four means {shift:g} apart"
             yield Row(name, min(pair[i] for pair in commands), "s", bar=COMMAND_BARS[i])
 
 
-def _command(options: tuple[str, ...]) -> tuple[float, float]:
+def _command(n: int, shift: float, options: tuple[str, ...]) -> tuple[float, float]:
     """Return what the command takes of a copy of the package without bytecode and kernels, and once they are there."""
-    X = np.random.default_rng(0).standard_t(4, (600, 100))
-    X[:300, :4] += 1.0
-    names, arms = [f"f{j}" for j in range(X.shape[1])], ["arm", *np.repeat(["a", "b"], 300)]
+    X = np.random.default_rng(0).standard_t(4, (n, 100))
+    X[: n // 2, :4] += shift
+    names, arms = [f"f{j}" for j in range(X.shape[1])], ["arm", *np.repeat(["a", "b"], n // 2)]
     lines = [",".join(names), *(",".join(map(repr, row)) for row in X.tolist())]
     if options:
         lines = [f"{line},{arm}" for line, arm in zip(lines, arms, strict=True)]
