@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.signed_ranks import log_normal_excess, log_normal_tail
 
 Arr = Any
 LANES = 16
@@ -74,26 +75,6 @@ def spread(n1: int, n2: int, A: int) -> Any:
 def log_choose(n: int, k: int) -> Any:
     """Return the logarithm of a binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
-
-
-@compiled(plain="itself")
-def log_normal_tail(y: float) -> Any:
-    """Return log P(Z ≥ y) for standard normal Z."""
-    if y < 8.0:
-        return math.log(0.5 * math.erfc(y * 0.7071067811865476))
-    s = 1.0 / (y * y)
-    series = 1.0 - s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s))))
-    return -0.5 * y * y - math.log(y * 2.5066282746310002) + math.log(series)
-
-
-@compiled(plain="itself")
-def log_normal_excess(y: float) -> Any:
-    """Return log E(Z − y)₊ for standard normal Z."""
-    if y < 5.0:
-        return math.log(math.exp(-0.5 * y * y) * 0.3989422804014327 - y * 0.5 * math.erfc(y * 0.7071067811865476))
-    s = 1.0 / (y * y)
-    series = 1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s * (1.0 - 11.0 * s))))
-    return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
 
 
 @compiled(plain="plain_tails")

@@ -167,6 +167,26 @@ CLOSE = 1e-10
 """Halving ends when what is left is this small beside what it lies at, or beside the spread of the values."""
 
 
+@compiled(plain="itself")
+def log_normal_tail(y: float) -> Any:
+    """Return log P(Z ≥ y) for standard normal Z."""
+    if y < 8.0:
+        return math.log(0.5 * math.erfc(y * 0.7071067811865476))
+    s = 1.0 / (y * y)
+    series = 1.0 - s * (1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s))))
+    return -0.5 * y * y - math.log(y * 2.5066282746310002) + math.log(series)
+
+
+@compiled(plain="itself")
+def log_normal_excess(y: float) -> Any:
+    """Return log E(Z − y)₊ for standard normal Z."""
+    if y < 5.0:
+        return math.log(math.exp(-0.5 * y * y) * 0.3989422804014327 - y * 0.5 * math.erfc(y * 0.7071067811865476))
+    s = 1.0 / (y * y)
+    series = 1.0 - 3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s * (1.0 - 11.0 * s))))
+    return -0.5 * y * y - math.log(y * y * 2.5066282746310002) + math.log(series)
+
+
 @compiled(plain="reference")
 def sum_above(x: Arr, theta: float, cap: int) -> int:
     """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
