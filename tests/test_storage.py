@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +30,32 @@ X[:20, 5:] += 50
 GAPS = np.where(RNG.random(X.shape) < 0.02, np.nan, X)
 HALVES = X + np.arange(300)[:, np.newaxis] // 150
 LABELS = np.array(["ä", "b"]).repeat(150)
-MADE: dict[str, Estimate] = {
-    "plain": sparse_mean(X, random_state=0),
-    "names and gaps": sparse_mean(GAPS, random_state=0, missing="omit", feature_names=list("abcdefghijkl"), null=1.0),
-    "subjects": sparse_mean(X, random_state=0, groups=np.arange(300) // 2),
-    "without rows": sketch(X).estimate(),
-    "two groups": compare(as_table(HALVES), LABELS).results["ä"],
-    "groups and strata": compare(as_table(HALVES), LABELS, strata=np.arange(300) % 3, min_effect=0.1).results["ä"],
-    "one against the rest": compare(as_table(HALVES), np.arange(300) // 50 % 3, contamination=(0.0, 0.1)).results[2],
-    "subjects of groups": compare(as_table(HALVES), LABELS, groups=np.arange(300) // 2, missing="omit").results["ä"],
-    "pairs": compare(as_table(HALVES), LABELS, pairs=np.arange(300) % 150).results["ä"],
-    "paper": sparse_mean(X, random_state=0, selection="paper"),
+MAKERS: dict[str, Callable[[], Estimate]] = {
+    "plain": lambda: sparse_mean(X, random_state=0),
+    "names and gaps": lambda: sparse_mean(
+        GAPS, random_state=0, missing="omit", feature_names=list("abcdefghijkl"), null=1.0
+    ),
+    "subjects": lambda: sparse_mean(X, random_state=0, groups=np.arange(300) // 2),
+    "without rows": lambda: sketch(X).estimate(),
+    "two groups": lambda: compare(as_table(HALVES), LABELS).results["ä"],
+    "groups and strata": lambda: compare(as_table(HALVES), LABELS, strata=np.arange(300) % 3, min_effect=0.1).results[
+        "ä"
+    ],
+    "one against the rest": lambda: compare(
+        as_table(HALVES), np.arange(300) // 50 % 3, contamination=(0.0, 0.1)
+    ).results[2],
+    "subjects of groups": lambda: compare(as_table(HALVES), LABELS, groups=np.arange(300) // 2, missing="omit").results[
+        "ä"
+    ],
+    "pairs": lambda: compare(as_table(HALVES), LABELS, pairs=np.arange(300) % 150).results["ä"],
+    "paper": lambda: sparse_mean(X, random_state=0, selection="paper"),
 }
+
+
+@cache
+def made(kind: str) -> Estimate:
+    """An estimate of one kind; made when it is asked for, as every process collects all tests."""
+    return MAKERS[kind]()
 
 
 def content(estimate: Estimate, path: Path) -> bytes:
@@ -47,14 +63,14 @@ def content(estimate: Estimate, path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("kind", MAKERS)
 def test_every_kind_comes_back(kind: str, tmp_path: Path) -> None:
-    made = MADE[kind]
-    made.save(tmp_path / "x.npz")
+    estimate = made(kind)
+    estimate.save(tmp_path / "x.npz")
     back = load(tmp_path / "x.npz")
-    assert back.summary() == replace(made, source=None).summary()  # which has the names of rows
-    pd.testing.assert_frame_equal(back.table(all=True), made.table(all=True))
-    pd.testing.assert_frame_equal(back.table(certified=False), made.table(certified=False))
+    assert back.summary() == replace(estimate, source=None).summary()  # which has the names of rows
+    pd.testing.assert_frame_equal(back.table(all=True), estimate.table(all=True))
+    pd.testing.assert_frame_equal(back.table(certified=False), estimate.table(certified=False))
 
 
 def npy(array: Any) -> bytes:
@@ -102,7 +118,7 @@ def forged(saved: bytes, rng: np.random.Generator) -> bytes:
 
 def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, long_version: bool) -> None:
     path, rng = tmp_path / "x.npz", np.random.default_rng(1)
-    saved = [content(made, path) for made in MADE.values()]
+    saved = [content(made(kind), path) for kind in MAKERS]
     refused, trials = 0, 3000 if long_version else 120
     for trial in range(trials):
         path.write_bytes((forged if trial % 2 else damaged)(saved[trial // 2 % len(saved)], rng))
@@ -132,7 +148,7 @@ def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, lo
 )
 def test_forged_shapes_do_not_load(name: str, array: Any, said: str, tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    content(MADE["plain"], path)
+    content(made("plain"), path)
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **{**arrays, name: array})

@@ -11,6 +11,8 @@ import sys
 import time
 import tracemalloc
 import zipfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +28,23 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 7)) + np.array([3, 0, 0, 0, 0, 0, 5.0])
 X[:, 5] = 2.0
 GAPS = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-MADE: dict[str, Sketch] = {
-    "plain": sketch(X),
-    "names": sketch(X, feature_names=["a", "b", "ü", "\ud800", "e\n", "", "日本語"]),
-    "in the middle": sketch(X, first_row=1000, random_state=2**100 + 1),
-    "sealed": sketch(X, first_row=70, sealed=True),
-    "gaps": sketch(GAPS, missing="omit"),
-    "null": sketch(X, null=np.arange(7.0)),
-    "single row": sketch(X[:1], first_row=63, bucket_sizes=(1, 64)),
-    "float32 by columns": sketch(np.asfortranarray(X.astype(np.float32))),
-    "integers": sketch(np.round(X).astype(np.int8)),
+MAKERS: dict[str, Callable[[], Sketch]] = {
+    "plain": lambda: sketch(X),
+    "names": lambda: sketch(X, feature_names=["a", "b", "ü", "\ud800", "e\n", "", "日本語"]),
+    "in the middle": lambda: sketch(X, first_row=1000, random_state=2**100 + 1),
+    "sealed": lambda: sketch(X, first_row=70, sealed=True),
+    "gaps": lambda: sketch(GAPS, missing="omit"),
+    "null": lambda: sketch(X, null=np.arange(7.0)),
+    "single row": lambda: sketch(X[:1], first_row=63, bucket_sizes=(1, 64)),
+    "float32 by columns": lambda: sketch(np.asfortranarray(X.astype(np.float32))),
+    "integers": lambda: sketch(np.round(X).astype(np.int8)),
 }
+
+
+@cache
+def made_of(kind: str) -> Sketch:
+    """A sketch of one kind; made when it is asked for, as every process collects all tests."""
+    return MAKERS[kind]()
 
 
 def content(made: Sketch) -> list[Any]:
@@ -51,8 +59,9 @@ def content(made: Sketch) -> list[Any]:
     return [settled, names, [p.first_row for p in made.pending], *(None if a is None else a.tolist() for a in arrays)]
 
 
-@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-def test_everything_comes_back(made: Sketch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", MAKERS)
+def test_everything_comes_back(kind: str, tmp_path: Path) -> None:
+    made = made_of(kind)
     made.save(tmp_path / "a.sketch")
     back = load_sketch(str(tmp_path / "a.sketch"))
     np.testing.assert_equal(content(back), content(made))
@@ -82,8 +91,8 @@ def is_refused(path: Path) -> bool:
 
 @pytest.mark.parametrize(("name", "first"), [("names", 0), ("gaps", 7), ("null", 3), ("single row", 10)])
 def test_every_flipped_byte_is_refused_or_changes_nothing(name: str, first: int, tmp_path: Path) -> None:
-    MADE[name].save(tmp_path / "a.sketch")
-    good, expected = (tmp_path / "a.sketch").read_bytes(), content(MADE[name])
+    made_of(name).save(tmp_path / "a.sketch")
+    good, expected = (tmp_path / "a.sketch").read_bytes(), content(made_of(name))
     rng = np.random.default_rng(1)
     refused = 0
     tail = len(good) - 1 - np.arange(first % 2, 1200, 2)
@@ -99,8 +108,8 @@ def test_every_flipped_byte_is_refused_or_changes_nothing(name: str, first: int,
 
 
 def test_damaged_files_are_refused_or_harmless(tmp_path: Path) -> None:
-    MADE["plain"].save(tmp_path / "a.sketch")
-    good, expected = (tmp_path / "a.sketch").read_bytes(), content(MADE["plain"])
+    made_of("plain").save(tmp_path / "a.sketch")
+    good, expected = (tmp_path / "a.sketch").read_bytes(), content(made_of("plain"))
     rng = np.random.default_rng(2)
     for _ in range(300):
         (tmp_path / "b.sketch").write_bytes(damaged(good, rng))
@@ -142,7 +151,7 @@ HEADERS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", HEADERS.values(), ids=HEADERS)
 def test_headers_that_cannot_be_are_refused(case: Any, tmp_path: Path) -> None:
     changes, said = case
-    MADE["plain"].save(tmp_path / "a.sketch")
+    made_of("plain").save(tmp_path / "a.sketch")
     rewritten(tmp_path / "a.sketch", **changes)
     with pytest.raises(InputError, match=said):
         load_sketch(tmp_path / "a.sketch")
@@ -171,7 +180,7 @@ def test_sizes_are_compared_with_the_file_before_anything_is_read(tmp_path: Path
         "8 names for 7": lambda: packed(path, sketch_file.NAMES, json.dumps(list("abcdefgh")).encode()),
     }
     for said, damage in cases.items():
-        MADE["names"].save(path)
+        made_of("names").save(path)
         damage()
         tracemalloc.start()
         with pytest.raises(InputError, match=said):
@@ -209,7 +218,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(np.lib.format, "write_array", full_disk)
     with pytest.raises(InputError, match=r"output must be written whole: .*No space left"):
-        MADE["plain"].save(target)
+        made_of("plain").save(target)
     assert target.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [target]
 
