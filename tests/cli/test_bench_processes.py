@@ -41,6 +41,7 @@ def test_peak_falls_back_on_getrusage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_memory_and_import_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "SHAPE", {True: (500, 2000)})
+    monkeypatch.setattr(files, "COMPARED_SHAPE", {True: (1000, 40)})
     values = [row.value for row in files.memory(quick=True, repeat=1)]
     assert len(values) == 3
     assert all(0 <= value < 100 for value in values)

@@ -1,13 +1,9 @@
 // What an ordinary compiler needs to run the kernels, one thread after the other; in place of device.cuh.
-#include <algorithm>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <ucontext.h>
-#include <vector>
-using std::max;
-using std::min;
 
 #ifndef KIND
 #define KIND 2
@@ -18,6 +14,11 @@ using std::min;
 #define __shared__ static
 #define __launch_bounds__(...)
 #define INFINITE ((double)INFINITY)
+
+template <typename T>
+static T max(T a, T b) { return a < b ? b : a; }
+template <typename T>
+static T min(T a, T b) { return b < a ? b : a; }
 
 struct Dimensions { int x, y; };
 static Dimensions blockIdx, threadIdx, blockDim, gridDim;
@@ -42,34 +43,46 @@ static double __dadd_rn(double a, double b) { return a + b; }
 // Threads that wait for each other take turns. Those of a warp go on together until all of them are at a barrier; then
 // the next warp does: what one warp writes too early is there before another reads.
 static const int MOST_THREADS = 1024, STACK = 1 << 16;
-static ucontext_t in_turn, threads[MOST_THREADS];
-static std::vector<char> stacks(MOST_THREADS * (size_t)STACK);
+static jmp_buf in_turn, threads[MOST_THREADS];
+static ucontext_t beginning;
+static char stacks[MOST_THREADS][STACK] __attribute__((aligned(16)));
 static int arrived, barriers, left;
-static bool at_barrier[MOST_THREADS], ended[MOST_THREADS];
-static std::function<void()> body;
+static bool at_barrier[MOST_THREADS], begun[MOST_THREADS], ended[MOST_THREADS];
+static void (*body)(void*);
+static void* of_block;
 
-static void wait_a_turn() { swapcontext(&threads[threadIdx.x], &in_turn); }
+// Only a beginning needs a context: jumps ask nothing of the kernel of the system, and there are millions of them.
+static void wait_a_turn() { if (!_setjmp(threads[threadIdx.x])) _longjmp(in_turn, 1); }
 static void whole_thread() {
-  body();
+  body(of_block);
   --left;
   ended[threadIdx.x] = true;
   for (;;) wait_a_turn();
 }
-static void together(std::function<void()> kernel) {
-  body = kernel;
+static void begin() {
+  begun[threadIdx.x] = true;
+  getcontext(&beginning);
+  beginning.uc_stack.ss_sp = stacks[threadIdx.x];
+  beginning.uc_stack.ss_size = STACK;
+  makecontext(&beginning, whole_thread, 0);
+  setcontext(&beginning);
+}
+static void take_a_turn() {
+  if (_setjmp(in_turn)) return;
+  if (begun[threadIdx.x]) _longjmp(threads[threadIdx.x], 1);
+  begin();
+}
+template <typename Kernel>
+static void together(Kernel kernel) {
+  body = [](void* of_block) { (*(Kernel*)of_block)(); };
+  of_block = &kernel;
   left = blockDim.x;
-  for (int k = 0; k < blockDim.x; ++k) {
-    at_barrier[k] = ended[k] = false;
-    getcontext(&threads[k]);
-    threads[k].uc_stack.ss_sp = stacks.data() + k * (size_t)STACK;
-    threads[k].uc_stack.ss_size = STACK;
-    makecontext(&threads[k], whole_thread, 0);
-  }
+  for (int k = 0; k < blockDim.x; ++k) at_barrier[k] = begun[k] = ended[k] = false;
   for (int first = 0; left; first = (first + 32) % blockDim.x)
     for (bool going = true; going;) {
       going = false;
       const int last = min(first + 32, blockDim.x);
-      for (threadIdx.x = first; threadIdx.x < last; ++threadIdx.x) swapcontext(&in_turn, &threads[threadIdx.x]);
+      for (threadIdx.x = first; threadIdx.x < last; ++threadIdx.x) take_a_turn();
       for (int k = first; k < last; ++k) going |= !at_barrier[k] && !ended[k];
     }
 }
