@@ -106,7 +106,7 @@ def test_counts_and_kept_columns_are_those_of_memory(data: Any, chunks: str, dea
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
-    "null": {"null": 0.5},
+    "null": {"null": np.where(np.arange(D) < 12, 0.5, 0.0)},
     "paper": {"selection": "paper", "n_buckets": "paper", "min_selected": 6},
     "subjects": {"groups": np.arange(N) // 3},
     "omit": {"missing": "omit"},

@@ -117,7 +117,7 @@ def test_no_piece_is_large(along: Along, grain: int) -> None:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
-    "null": {"null": 0.5},
+    "null": {"null": np.where(np.arange(200) < 12, 0.5, 0.0)},
     "paper": {"selection": "paper", "min_selected": 2},
     "one size": {"n_buckets": 100},
     "subjects": {"groups": np.arange(1030) // 3},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
@@ -98,20 +97,16 @@ def test_columns_that_workers_cannot_hold_at_once(data: Any, monkeypatch: pytest
     np.testing.assert_allclose(found.mean, expected.mean, atol=0.2)  # fewer columns tell which rows agree
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with cluster_client("local", workers=2, memory="1GB") as client:
-        yield client
-
-
-def test_on_a_cluster(data: Any, cluster: Any) -> None:
+def test_on_a_cluster(data: Any) -> None:
     settings: Any = {"contamination": 0.1, "random_state": 0, "test": "buckets"}
-    same(sparse_mean(da.from_array(data.X, chunks=(1500, 60)), **settings), sparse_mean(data.X, **settings))
-    for _ in range(100):
-        gc.collect()
-        if not (left := cluster.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))):
-            break
-        threading.Event().wait(0.05)
+    expected = sparse_mean(data.X, **settings)
+    with cluster_client("local", workers=2, memory="1GB") as client:
+        same(sparse_mean(da.from_array(data.X, chunks=(1500, 60)), **settings), expected)
+        for _ in range(100):
+            gc.collect()
+            if not (left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))):
+                break
+            threading.Event().wait(0.05)
     assert left == 0
 
 
