@@ -104,6 +104,7 @@ def repeats(values: Iterable[float]) -> int:
     return len(values) - len(set(values))
 
 
+@cache
 def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool, doubled: bool) -> float:
     """One side: the largest tail of U less slack over all ways to count ties and all A that m rows can bring about.
 
@@ -232,12 +233,14 @@ def columns(listed: list[State]) -> npt.NDArray[np.float64]:
     return np.array([first + second for first, second in map(groups, listed)]).T
 
 
+@cache
 def pattern(state: State) -> Pattern:
     """What is left of a state without its labels."""
     negative, zeros, positive = state
     return tuple(map(sum, negative)), sum(zeros), tuple(map(sum, positive))
 
 
+@cache
 def chance(state: State) -> float:
     """The chance of the state given its pattern and the group sizes, when labels are dealt at random."""
     blocks = (*state[0], state[1], *state[2])
@@ -245,9 +248,10 @@ def chance(state: State) -> float:
     return prod(comb(sum(block), block[0]) for block in blocks) / comb(n1 + n2, n1)
 
 
-def replaced(state: State, group: int) -> set[State]:
+@cache
+def replaced(state: State, group: int) -> frozenset[State]:
     """All states that one row of a group leads to when its value becomes any other, or stays."""
-    return {with_row for without in taken(state, group) for with_row in put(without, group)}
+    return frozenset(with_row for without in taken(state, group) for with_row in put(without, group))
 
 
 def taken(state: State, group: int) -> Iterator[State]:
