@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
-from sparsemean._stats.signed_rank_null import log_tails
+from sparsemean._stats.signed_rank_null import NEAR, log_tails, score_sums
 from sparsemean._stats.signed_ranks import SIDES, RankSums, SignedRankEvidence, caps_of, rank_sums, slack_of
 from sparsemean._util.records import NO_END, Era, Evidence
 
@@ -40,6 +40,18 @@ def test_tails_are_never_too_small_and_hardly_too_large(long_version: bool) -> N
             ratio = p[2:-2] / exact
             assert ratio.min() >= 1 - 1e-9
             assert ratio[exact < 0.4].max(initial=1) <= 1.01
+
+
+@pytest.mark.parametrize("number", [129, 300, 999, 10**6])
+def test_features_without_zeros_share_one_table(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits as where each feature has a number of values of its own."""
+    values, deficits = np.full(200, number), np.random.default_rng(0).integers(-2, NEAR + 50, 200)
+    for cap in {8, 9, number // 10, number // 2, number}:
+        sums = np.maximum(0, score_sums(values, cap) - deficits)
+        shared = log_tails(values, cap, sums)
+        with monkeypatch.context() as apart:
+            apart.setattr("sparsemean._stats.signed_rank_null.FEW_TERMS", NO_END)
+            np.testing.assert_array_equal(shared, log_tails(values, cap, sums))
 
 
 def plain_sums(column: np.ndarray, caps: tuple[int, ...], *, keep_zeros: bool) -> tuple[Any, ...]:

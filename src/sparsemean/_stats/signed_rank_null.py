@@ -21,6 +21,8 @@ MOST_TABLED, ADDITIONS = 1000, 1_000_000
 """Values up to which they are in a table too where it takes no more additions: where caps are small."""
 NEAR = 2000
 """Sums no farther than this from the largest are counted one by one, however many values there are."""
+FEW_TERMS = 8
+"""Caps from which on it takes few terms to count all of them at once, for a number of values that many ask for."""
 ENLARGED = 1.005
 MANY, FEW = 32, 4
 """Sums whose tails are looked at together where a critical one is searched for, and before anything is compiled."""
@@ -108,6 +110,8 @@ def _log_counts(deficits: IntArray, values: IntArray, cap: int) -> FloatArray:
 
     Ranks below the cap each have a score of their own; of the others, which all have the same, j of how many there are.
     """
+    if cap >= FEW_TERMS and (values == values[0]).all():
+        return _near(int(values[0]), cap)[deficits]
     from scipy.special import gammaln  # where it is used: it takes its time
 
     below, others = _log_subsets(cap), values - cap + 1
@@ -118,6 +122,20 @@ def _log_counts(deficits: IntArray, values: IntArray, cap: int) -> FloatArray:
             break
         ways = gammaln(others[at] + 1) - gammaln(j + 1) - gammaln(others[at] - j + 1)
         out[at] = np.logaddexp(out[at], ways + below[deficits[at] - j * cap])
+    return out
+
+
+@lru_cache(maxsize=256)
+def _near(number: int, cap: int) -> FloatArray:
+    """Return what `_log_counts` does of each deficit up to `NEAR`: where nothing is zero all features ask for these."""
+    from scipy.special import gammaln
+
+    below, others = _log_subsets(cap), number - cap + 1
+    j = np.arange(min(NEAR // cap, others) + 1)
+    ways = gammaln(others + 1) - gammaln(j + 1) - gammaln(others - j + 1)
+    out = np.full(NEAR + 1, -np.inf)
+    for first, way in zip(range(0, NEAR + 1, cap), ways, strict=False):
+        out[first:] = np.logaddexp(out[first:], way + below[: NEAR + 1 - first])
     return out
 
 
