@@ -38,7 +38,7 @@ $(VENV)/docs.done: $(VENV)/run.done
 	npm install --silent --no-audit --no-fund --prefix $(VENV)/mathjax mathjax@3
 	@touch $@
 
-.PHONY: demo test mutate test-browser test-readonly audit docs lint bench reproduce validate clean
+.PHONY: demo test run-tests mutate test-browser test-readonly audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -48,7 +48,11 @@ lint: $(VENV)/dev.done            ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint                        ## everything that must hold before a change lands
+# Types are looked at beside the first tests: mypy takes half a minute of one core.
+test: $(VENV)/dev.done            ## everything that must hold before a change lands
+	@$(MAKE) --no-print-directory --jobs 2 lint run-tests
+
+run-tests: $(VENV)/dev.done
 	$(BIN)/python -m pytest --numprocesses 2
 
 mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
