@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,13 @@ from sparsemean import baselines, simulate
 from sparsemean._stats.sparse_variance import SparseVariance
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray
+from sparsemean.baselines import sum_of_squares
 from sparsemean.baselines.sum_of_squares import PseudoExpectations, SumsOfSquares
 from sparsemean.errors import InputError, MissingExtraError
 
 from conftest import Claims
 
-pytest.importorskip("scs")
+scs = pytest.importorskip("scs")
 MEAN = [10.0, -5.0, -4.0, 2.0]
 
 
@@ -204,3 +207,21 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtraError) as missing:
         baselines.get("sparse_sos")(X, contamination=0.1, k=2)
     assert str(missing.value) == 'sparse_sos needs scs, which is not installed: pip install "sparsemean[sos]"'
+
+
+def test_programs_that_are_not_solved_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sum_of_squares, "STEPS", 1)
+    X = simulate.make_contaminated(60, 4, MEAN, random_state=3).X
+    found = baselines.get("sparse_sos").detailed(X, contamination=0.1, k=2, random_state=5)
+    assert not found.converged
+    (note,) = found.notes
+    assert re.fullmatch(r"(\d+) of \1 programs were not solved to 0.001", note)
+
+
+def test_an_interrupt_that_the_solver_catches_ends_the_fit() -> None:
+    certificate = SumsOfSquares(3, 2)
+    certificate.evaluate(np.eye(3), gap=0.01)
+    stopped = {"info": {"status_val": scs.SIGINT}}
+    certificate.solver = SimpleNamespace(update=lambda **_: None, solve=lambda **_: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        certificate.evaluate(2 * np.eye(3), gap=0.01)
