@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from sparsemean._stats.covariance import TopEigenpair, WeightedCovariance
-from sparsemean._stats.descent import Descent, Evaluate, descend, largest_weight, scale_of
+from sparsemean._stats.descent import Evaluate, descend, largest_weight, scale_of
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
 from sparsemean._util.records import FloatArray, LocationEstimate
-from sparsemean.baselines._baseline import BaselineWarning, baseline
+from sparsemean.baselines._baseline import BaselineWarning, Progress, baseline
 from sparsemean.baselines.bucketed import random_bucket_means
 from sparsemean.baselines.filters import filter_to
 
@@ -129,10 +129,18 @@ class CertifiedVariance:
 
 
 def lower_variance(
-    rows: FloatArray, contamination: float, objective: Evaluate, *, progress: Callable[[float], None] | None = None
-) -> Descent:
-    """Return weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small."""
-    n, calls = rows.shape[0], itertools.count()
+    clipped: Clipped,
+    contamination: float,
+    objective: Evaluate,
+    *,
+    doubt: Callable[[], str] = str,
+    progress: Progress | None = None,
+) -> LocationEstimate:
+    """Return the mean under weights over {0 ≤ w_i ≤ 1/(n − round(εn)), Σw = 1} that make the objective small.
+
+    ``doubt`` says afterwards what is to be said of the objective, nothing if all went well.
+    """
+    n, calls = clipped.rows.shape[0], itertools.count()
 
     def told(w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         if progress is not None:
@@ -143,7 +151,9 @@ def lower_variance(
     descent = descend(told, n, cap, n_iter=MOVES, least_fall=LEAST_FALL, patience=PATIENCE)
     if progress is not None:
         progress(1.0)
-    return descent
+    falling = "" if descent.converged else f"the variance along sparse directions still fell after {MOVES} moves"
+    notes = tuple(filter(None, (doubt(), falling)))
+    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, not notes, notes, descent.weights)
 
 
 @baseline(
@@ -158,7 +168,7 @@ def sparse_sdp(
     k: int | None,
     rng: np.random.Generator,
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> LocationEstimate:
     """Clip the columns, then weigh rows so that a semidefinite bound on the variance along sparse directions is small.
 
@@ -193,16 +203,14 @@ def sparse_sdp(
         return _mean(X)
     clipped = clip_columns(X, contamination, k, rng=rng)
     if k == d:
-        descent, note = lower_variance(clipped.rows, contamination, TopEigenpair(clipped.rows)), ""
-    else:
-        _warn_if_slow("sparse_sdp", d)
-        objective = CertifiedVariance(clipped.rows, SparseVariance(k))
-        descent = lower_variance(clipped.rows, contamination, objective, progress=progress)
-        note = _uncertain(objective.widest) if objective.widest > GAP else ""
-    falling = "" if descent.converged else f"the variance along sparse directions still fell after {MOVES} moves"
-    notes = tuple(filter(None, (note, falling)))
-    mean = clipped.mean(descent.weights)
-    return LocationEstimate(mean, descent.iterations, not notes, notes, descent.weights)
+        return lower_variance(clipped, contamination, TopEigenpair(clipped.rows))
+    _warn_if_slow("sparse_sdp", d)
+    objective = CertifiedVariance(clipped.rows, SparseVariance(k))
+
+    def doubt() -> str:
+        return _uncertain(objective.widest) if objective.widest > GAP else ""
+
+    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
 
 
 # Weights by a filter.

@@ -297,11 +297,13 @@ def sparse_sos(
     _check_width(d)
     clipped = clip_columns(X, contamination, k, rng=rng)
     certificate = SumsOfSquares(d, k)
+
+    def doubt() -> str:
+        unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
+        return unsolved if certificate.unsolved else ""
+
     objective = CertifiedVariance(clipped.rows, certificate)
-    descent = lower_variance(clipped.rows, contamination, objective, progress=progress)
-    unsolved = f"{certificate.unsolved} of {len(certificate.seen)} programs were not solved to {TOLERANCE:g}"
-    notes = (unsolved,) if certificate.unsolved else ()
-    return LocationEstimate(clipped.mean(descent.weights), descent.iterations, not notes, notes, descent.weights)
+    return lower_variance(clipped, contamination, objective, doubt=doubt, progress=progress)
 
 
 def _check_width(d: int) -> None:
