@@ -21,8 +21,8 @@ __all__ = ["sparse_sos"]
 
 WIDEST = 24
 """Columns: with more than these an answer takes longer than anybody waits for a comparison."""
-BYTES = 1300
-"""Memory over d⁴, as measured at d = 16 and 20: SCS keeps some dozens of vectors as long as the matrices."""
+BYTES = 1400
+"""Memory over d⁴, as measured at d = 16, 20 and 24: SCS keeps some dozens of vectors as long as the matrices."""
 
 
 class PseudoExpectations:
