@@ -1,4 +1,4 @@
-"""The lower bound is the paper's, rates are read off trials as stated, and the table names what it lacks."""
+"""The lower bound is the paper's, rates and costs are read off trials, and the table names what it lacks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean import studies
+from sparsemean import baselines, studies
+from sparsemean.errors import InputError
+from sparsemean.studies import engine, scales
 from sparsemean.studies.figures import Options, lower_bound, table1
-from sparsemean.studies.figures.lower_bound import Worlds, affordable_weight
+from sparsemean.studies.figures.lower_bound import Reach, Worlds, affordable_weight, reach
 from sparsemean.studies.methods import find_attack
+from sparsemean.studies.scales import Key, Scale
 
 
 def third_moment(worlds: Worlds) -> float:
@@ -111,13 +114,48 @@ def test_rates_are_read_off_trials() -> None:
     assert table1.enough_rows(trials) == {"a": 400}
 
 
-def small_sweeps(_quick: bool, _trials: int | None, seed: int) -> dict[str, studies.Sweep]:
-    base = studies.Sweep("n", (200, 400), table1.NOISE, ("stage_1", "full_filter"), n=200, d=10, trials=2, seed=seed)
-    many = replace(base, over="contamination", grid=(0.05, 0.2), attacks=table1.ATTACKS)
-    found = {"error/ε": many, "floor": replace(many, estimators=("stage_1", "median_of_means"))}
-    found |= {"error/k": replace(base, over="k", grid=(2, 4)), "n": base}
-    found |= {"d": replace(base, over="d", grid=(1000, 2000)), "wide": replace(base, over="d", grid=(3000,))}
-    return found | {f"rows/k/{k}": replace(base, mean=(2.0,) * k) for k in (2, 4)}
+def test_the_largest_size_is_read_off_times() -> None:
+    cubic = {float(d): 1e-6 * d**3 for d in (10, 20, 50, 100)}
+    assert reach(cubic, 0.5) == Reach(pytest.approx((0.5e6) ** (1 / 3)), "measured")
+    assert reach(cubic, 600.0) == Reach(pytest.approx(6e8 ** (1 / 3)), "extrapolated")
+    assert reach(cubic, 600.0, most=500) == Reach(500, "refused beyond")
+    assert str(reach(cubic, 1e-9)) == str(reach({1.0: 1.0, 2.0: 1.0, 3.0: 1.0}, 5.0)) == "n/a"
+    late = {1.0: 1.0, 10.0: 1.0, 100.0: 2.0, 1000.0: 20.0}
+    assert reach(late, 200.0, least=100).size == pytest.approx(10_000)
+    assert str(Reach(123_456.0, "extrapolated")) == "~1.2e5"
+    assert str(Reach(84.7, "measured")) == "85"
+
+
+def test_the_table_has_what_is_measured_beside_what_is_stated() -> None:
+    import pandas as pd
+
+    sizes = (10.0, 20.0, 100.0, 400.0)
+    points = {
+        ("error", "ε"): pd.DataFrame({"estimator": "sparse_sdp", "x": [0.01, 0.1, 0.2], "value": [0.1, 0.316, 0.447]}),
+        ("time", "d"): pd.DataFrame({"estimator": "sparse_sdp", "x": sizes, "value": [1e-6 * d**3 for d in sizes]}),
+    }
+    cells = {(r["quantity"], r["over"]): r["text"] for r in table1._growth(points)}
+    assert cells == {("error exponent", "ε"): "0.50±0.00 [0.5]", ("time exponent", "d"): "3.00±0.00 [poly]"}
+    assert table1.stated("stage_1", ("error", "k")) == "0.5"
+    assert table1.stated("full_GD", ("error", "k")) == "0"
+    assert table1.stated("sparse_sdp", ("rows needed", "k")) == "2"
+    assert table1.stated("default", ("error", "k")) == ""
+    assert [table1._duration(t) for t in (0.0004, 0.0031, 0.0996, 1.26, 81.4)] == [
+        "0.4ms",
+        "3ms",
+        "0.1s",
+        "1.3s",
+        "81s",
+    ]
+
+
+def small_sweeps(_quick: bool, trials: int | None, seed: int) -> dict[Key, studies.Sweep]:
+    scale = Scale(
+        ("stage_1", "full_filter", "sparse_directions"), n=200, d=10, contamination=(0.05, 0.2), k=(2, 4),
+        grid_n=(200, 400), grid_d=(10, 20), attacked=(10,), rows=(200, 400), rows_k=(2, 4), trials=2,
+    )  # fmt: skip
+    floor = replace(scale, estimators=("stage_1", "median_of_means")).sweeps(trials, seed)["growth", "ε"]
+    return {**scale.sweeps(trials, seed), ("floor",): floor}
 
 
 def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,25 +164,56 @@ def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     told: list[tuple[int, int]] = []
     options = Options(tmp_path, quick=True, n_jobs=1, progress=lambda done, total: told.append((done, total)))
     outcome = table1.make(options)
-    assert told[-1][0] == told[-1][1]
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    lines = outcome.table.set_index("row")
-    for row in table1.ABSENT:
-        assert lines.loc[row, "remark"].startswith("n/a: ")
-    assert lines.loc["Ours (Stage 1)", "error in ε"].endswith("[0.5]")
+    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
+    lines = {line["method"]: line for line in outcome.table.to_dict("records")}
+    assert list(lines) == [table1.BOUND, "sparse_directions", "stage_1", "full_filter"]
+    assert lines["stage_1"]["exponents of the error in ε"].endswith("[0.5]")
+    assert lines["sparse_directions"]["time at d = 400"] == "n/a"
+    assert lines["sparse_directions"]["exponents of the time in d"].endswith("[exp]")
     assert "every trial every estimator erred" in " ".join(outcome.notes)
+    assert (tmp_path / "table1.txt").read_text(encoding="utf-8") == outcome.text
+    assert max(map(len, outcome.text.splitlines())) <= 80
     told.clear()
     monkeypatch.setattr(table1, "draw", lambda *_: None)
     again = table1.make(options)
     assert told == []
-    assert again.table.equals(outcome.table)
+    assert again.text == outcome.text
     assert {path.name for path in tmp_path.iterdir()} == {
-        "table1.csv", "table1-points.csv", "table1-lower-bound.csv", "table1.png", "trials",
+        "table1.csv", "table1.txt", "table1-points.csv", "table1-lower-bound.csv", "table1.png", "trials",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_all_that_is_run_is_known(quick: bool) -> None:
-    for sweep in table1.sweeps(quick, None, 0).values():
+    found = scales.sweeps(quick, None, 0)
+    assert {name for sweep in found.values() for name in sweep.estimators} >= set(table1.ROWS) - {*scales.lacking()}
+    for sweep in found.values():
         assert set(sweep.estimators) <= set(studies.methods())
         assert all(0 < setting.contamination < 0.5 for _, setting in sweep.points())
+
+
+def test_what_is_refused_is_told_and_what_is_absent_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = scales.refusals()
+    assert set(said) == {
+        (name, d) for name, sizes in scales.REFUSED.items() for d in sizes if name not in scales.lacking()
+    }
+    for name in set(scales.MOST) - {*scales.lacking()}:
+        with pytest.raises(InputError):
+            baselines.get(name)(np.zeros((600, scales.MOST[name] + 1)), contamination=0.1, k=4)
+    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "no_such_package"})
+    assert "sparsemean[sos]" in scales.lacking()["sparse_sos"]
+    assert all("sparse_sos" not in sweep.estimators for sweep in scales.sweeps(False, None, 0).values())
+    assert all(name != "sparse_sos" for name, _ in scales.refusals())
+
+
+def test_sweeps_run_together_share_what_they_have_in_common(tmp_path: Path) -> None:
+    sweep = studies.Sweep("n", (50, 60), scales.NOISE, ("median",), d=5, trials=2)
+    more = replace(sweep, grid=(60, 70), estimators=("mean", "median"), trials=1)
+    told: list[int] = []
+    tables = engine.run_all(
+        {"one": sweep, 2: more}, out=tmp_path, n_jobs=1, progress=lambda _, total: told.append(total)
+    )
+    assert told == [5] * 5  # two at 50, two at 60 of which one has both estimators, one at 70
+    for key, alone in (("one", sweep), (2, more)):
+        expected = studies.run(alone, n_jobs=1).drop(columns="seconds")
+        assert tables[key].drop(columns="seconds").equals(expected)

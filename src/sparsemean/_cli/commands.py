@@ -234,6 +234,8 @@ def _figure_line(made: Any) -> None:
 
     compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
     echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
+    if made.outcome.text:
+        echo(f"\n{made.outcome.text}")
     for note in made.outcome.notes:
         echo(click.wrap_text(note, 80, "  ", "  "))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsemean._fit import messages
 from sparsemean._kernels.memory_layout import count_threads
@@ -19,6 +19,7 @@ from sparsemean.studies.trial import run_trial
 if TYPE_CHECKING:
     import pandas as pd
 
+K = TypeVar("K", bound=Hashable)
 Progress = Callable[[int, int], None]
 """Is told the number of trials done and that of all to be done."""
 
@@ -66,34 +67,56 @@ def run(
     >>> studies.run(sweep, n_jobs=1).groupby(["estimator", "x"]).size().tolist()
     [2, 2, 2, 2]
     """
+    return run_all({"": sweep}, out=out, n_jobs=n_jobs, progress=progress)[""]
+
+
+def run_all(
+    sweeps: Mapping[K, Sweep], *, out: str | Path | None = None, n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[K, pd.DataFrame]:  # fmt: skip
+    """Run several sweeps of one seed as one, and return the table of each.
+
+    What two of them share is run once, no worker waits for the next sweep, and progress counts the trials of all.
+    """
     import pandas as pd
 
-    integer(sweep.trials, argument="trials", least=1, rule="be a positive integer")
-    for name in sweep.estimators:
-        find(name)
-    store = None if out is None else Store(out, sweep.seed)
+    for sweep in sweeps.values():
+        integer(sweep.trials, argument="trials", least=1, rule="be a positive integer")
+        for name in sweep.estimators:
+            find(name)
+    (seed,) = {sweep.seed for sweep in sweeps.values()}
+    store = None if out is None else Store(out, seed)
+    settings = dict.fromkeys(setting for sweep in sweeps.values() for _, setting in sweep.points())
     with nullcontext() if store is None else alone(store.folder):
         records: dict[Setting, list[dict[str, Any]]] = {
-            setting: [] if store is None else store.read(setting) for _, setting in sweep.points()
+            setting: [] if store is None else store.read(setting) for setting in settings
         }
-        for task, found in _compute(_missing(sweep, records), count_threads(n_jobs), progress):
+        for task, found in _compute(_missing(sweeps.values(), records), count_threads(n_jobs), progress):
             if store is not None:
                 store.add(task.setting, found)
             records[task.setting] += found
-    table = pd.DataFrame(_rows(sweep, records))
-    table.attrs = {"sweep": sweep.describe(), "versions": messages.versions(), "notes": store.notes if store else []}
-    return table
+    tables = {}
+    for key, sweep in sweeps.items():
+        tables[key] = pd.DataFrame(_rows(sweep, records))
+        tables[key].attrs = {
+            "sweep": sweep.describe(), "versions": messages.versions(), "notes": store.notes if store else [],
+        }  # fmt: skip
+    return tables
 
 
-def _missing(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list[Task]:
+def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[dict[str, Any]]]) -> list[Task]:
     """Return the trials that lack some estimator."""
+    wanted: dict[tuple[Setting, int, int], dict[str, None]] = {}
+    for sweep in sweeps:
+        for _, setting in sweep.points():
+            for trial in range(sweep.trials):
+                wanted.setdefault((setting, sweep.seed, trial), {}).update(dict.fromkeys(sweep.estimators))
+    done = {(setting, r["trial"], r["estimator"]) for setting, found in records.items() for r in found}
     tasks = []
-    for setting, found in records.items():
-        done = {(record["trial"], record["estimator"]) for record in found}
-        for trial in range(sweep.trials):
-            lacking = tuple(name for name in sweep.estimators if (trial, name) not in done)
-            if lacking:
-                tasks.append(Task(setting, sweep.seed, trial, lacking))
+    for (setting, seed, trial), names in wanted.items():
+        lacking = tuple(name for name in names if (setting, trial, name) not in done)
+        if lacking:
+            tasks.append(Task(setting, seed, trial, lacking))
     # long and short trials mixed, so that the time left can be told from those that are done
     return sorted(tasks, key=lambda task: task.setting.seed(task.seed, task.trial))
 

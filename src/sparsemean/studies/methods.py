@@ -168,6 +168,7 @@ _NAMED: dict[str, Method] = {
     "full_GD_as_run": partial(_paper, refine=descent_as_run),
     "full_sparse_GD": partial(_paper, refine="sparse_gd"),
     "full_filter": partial(_paper, refine="filter"),
+    "full_stability": partial(_paper, refine="stability_filter"),
     "full_filter_buckets": partial(_paper, refine="filter", refine_on="buckets"),
     "sparse_GD": partial(_baseline, "sparse_gd"),
     "sparse_filter_buckets": _bucketed_filter,

@@ -50,7 +50,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A figure that was made: its table, its picture, how it agrees with the published points, and what to say."""
+    """A figure that was made: its table, its picture, how it agrees with the published points, and what to say.
+
+    ``text`` is the table for a terminal, where it is short enough to be read there.
+    """
 
     name: str
     title: str
@@ -58,6 +61,7 @@ class Outcome:
     images: tuple[Path, ...] = ()
     agreement: pd.DataFrame | None = None
     notes: list[str] = field(default_factory=list)
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -73,11 +73,52 @@ def far_end(points: Mapping[X, float], least: float) -> dict[X, float]:
     return kept if len(kept) > 1 else dict(list(points.items())[-3:])
 
 
+class Reach(NamedTuple):
+    """The largest size within a limit of seconds, and whether it was measured, extrapolated or set by the method."""
+
+    size: float
+    how: str
+
+    def __str__(self) -> str:
+        if math.isnan(self.size):
+            return "n/a"
+        digits = f"{self.size:.0f}" if self.size < 1000 else f"{self.size:.1e}".replace("e+0", "e").replace(".0e", "e")
+        return {"extrapolated": "~"}.get(self.how, "") + digits + {"refused beyond": "!"}.get(self.how, "")
+
+
+def reach(seconds: Mapping[float, float], limit: float, *, least: float = 0.0, most: float = math.inf) -> Reach:
+    """Return the size at which ``seconds`` (size to time) come to ``limit``.
+
+    Between two measured sizes it is read off the line through them, in logarithms; beyond the last, off the slope at
+    the far end, from ``least`` on. A method that refuses sizes above ``most`` goes no further.
+
+    Examples
+    --------
+    >>> reach({10: 1.0, 20: 4.0, 40: 16.0}, 4.0)
+    Reach(size=20.0, how='measured')
+    >>> print(reach({10: 1.0, 20: 4.0, 40: 16.0}, 64.0), reach({10: 1.0, 20: 4.0, 40: 16.0}, 64.0, most=50))
+    ~80 50!
+    """
+    sizes, times = (np.array(list(part), dtype=np.float64) for part in (seconds.keys(), seconds.values()))
+    within = np.flatnonzero(times <= limit)
+    if within.size == 0:
+        return Reach(math.nan, "beyond the limit at every size")
+    last = int(within[-1])
+    if last + 1 < sizes.size:
+        (x0, x1), (t0, t1) = np.log(sizes[last : last + 2]), np.log(times[last : last + 2])
+        return Reach(float(np.exp(x0 + (x1 - x0) * (math.log(limit) - t0) / (t1 - t0))), "measured")
+    far = far_end(seconds, least)
+    slope = log_log(far.keys(), far.values()).value
+    size = sizes[last] * (limit / times[last]) ** (1 / slope) if slope > 0 else math.nan
+    return Reach(most, "refused beyond") if size > most else Reach(float(size), "extrapolated")
+
+
 # Log-log panels: one line for each estimator, its slope in the legend, the claimed growth as a dotted line.
 
 COLOURS = {
     "stage_1": "#0072b2", "default": "#009e73", "full_GD": "#d55e00", "full_filter": "#e69f00", "sparse_GD": "#cc79a7",
     "sparse_filter": "#666666", "median_of_means": "#56b4e9", "mean": "black", "half the distance": "#b00000",
+    "sparse_directions": "#542788", "sparse_sdp": "#8c510a", "sparse_sos": "#01665e", "full_stability": "#80b000",
 }  # fmt: skip
 
 
