@@ -1,4 +1,4 @@
-"""Put a reproduction's figures and its points outside three deviations into docs/reproduced.
+"""Put a reproduction's figures and its points outside three deviations into docs/reproduced, and Table 1 into its page.
 
 Usage: python docs/figures.py results
 """
@@ -33,12 +33,23 @@ def outside(agreement: Path) -> str:
     return f"# The {len(far)} of {len(points)} published points with |z| > 3\n\n" + "\n".join(lines) + "\n"
 
 
+def with_table(page: str, table: str) -> str:
+    """Return the page with ``table`` between the marks that hold a place for it."""
+    begin, end = "<!-- table1 -->\n", "<!-- end of table1 -->\n"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n```text\n{table}```\n\n{end}{rest.partition(end)[2]}"
+
+
 def main(results: str) -> None:
-    """Fill docs/reproduced."""
+    """Fill docs/reproduced, and Table 1 into the page on methods."""
     target = Path(__file__).parent / "reproduced"
     target.mkdir(exist_ok=True)
     for image in sorted(Path(results).glob("*.png")):
         shrink(image, target / image.name)
+    table, page = Path(results) / "table1.txt", Path(__file__).parent / "which.md"
+    if table.exists():
+        filled = with_table(page.read_text(encoding="utf-8"), table.read_text(encoding="utf-8"))
+        page.write_text(filled, encoding="utf-8")
     (target / "outside.md").write_text(outside(Path(results) / "agreement.csv"), encoding="utf-8")
 
 

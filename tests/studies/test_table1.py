@@ -116,14 +116,17 @@ def test_rates_are_read_off_trials() -> None:
 
 def test_the_largest_size_is_read_off_times() -> None:
     cubic = {float(d): 1e-6 * d**3 for d in (10, 20, 50, 100)}
-    assert reach(cubic, 0.5) == Reach(pytest.approx((0.5e6) ** (1 / 3)), "measured")
-    assert reach(cubic, 600.0) == Reach(pytest.approx(6e8 ** (1 / 3)), "extrapolated")
-    assert reach(cubic, 600.0, most=500) == Reach(500, "refused beyond")
-    assert str(reach(cubic, 1e-9)) == str(reach({1.0: 1.0, 2.0: 1.0, 3.0: 1.0}, 5.0)) == "n/a"
+    assert reach(cubic, 0.5) == Reach(pytest.approx(5e5 ** (1 / 3)))
+    assert reach(cubic, 600.0) == Reach(pytest.approx(6e8 ** (1 / 3)), "~")
+    assert reach(cubic, 600.0, most=500) == Reach(500, "!")
+    assert reach(cubic, 1e-9) == Reach(10, "<")
+    for limit, most in ((1e12, math.inf), (2.0, 20_000)):
+        assert reach(dict.fromkeys((1.0, 20.0, 100.0), 1.0), limit, most=most) == Reach(pytest.approx(10_000), ">")
     late = {1.0: 1.0, 10.0: 1.0, 100.0: 2.0, 1000.0: 20.0}
     assert reach(late, 200.0, least=100).size == pytest.approx(10_000)
-    assert str(Reach(123_456.0, "extrapolated")) == "~1.2e5"
-    assert str(Reach(84.7, "measured")) == "85"
+    assert [str(Reach(*found)) for found in ((123_456.0, "~"), (84.7,), (24, "!"), (1e12, ">"))] == [
+        "~1.2e5", "85", "24!", ">1e12",
+    ]  # fmt: skip
 
 
 def test_the_table_has_what_is_measured_beside_what_is_stated() -> None:

@@ -92,7 +92,7 @@ def _doubling(first: int, last: int, ratio: float) -> tuple[int, ...]:
 CONTAMINATIONS, SPARSITIES = (0.01, 0.02, 0.05, 0.1, 0.2), (2, 4, 8, 16, 32)
 SCALES = (
     Scale(("sparse_directions",), trials=5, n=2000, d=20, contamination=CONTAMINATIONS, k=(1, 2, 3, 4, 5),
-          grid_n=(600, 2400, 9600), grid_d=(10, 20, 50), attacked=(10,), rows=_doubling(25, 1600, 2.0),
+          grid_n=(250, 1000, 4000), grid_d=(10, 20, 50), attacked=(10,), rows=_doubling(25, 1600, 2.0),
           rows_k=(1, 2, 3, 4), rows_d=(10, 20, 40), rows_contamination=(0.05, 0.1, 0.2)),
     Scale(("sparse_directions",), costly=True, trials=2, grid_d=(70, 100), attacked=(100,)),
     Scale(("sparse_sdp",), trials=6, contamination=CONTAMINATIONS, k=SPARSITIES, grid_n=(1000, 4000, 16000, 64000),
@@ -100,7 +100,7 @@ SCALES = (
           rows_d=(16, 32, 64), rows_contamination=(0.05, 0.1, 0.2)),
     Scale(("sparse_sdp",), costly=True, trials=1, grid_d=(200, 400)),
     Scale(("sparse_sos",), trials=2, n=1000, d=8, contamination=CONTAMINATIONS[1:], k=(2, 3, 4),
-          grid_n=(300, 1200, 4800), grid_d=(6, 8, 10, 12), attacked=(10,), rows=_doubling(50, 800, 2.0), rows_k=(2, 4)),
+          grid_n=(250, 1000, 4000), grid_d=(6, 8, 10, 12), attacked=(10,), rows=_doubling(50, 800, 2.0), rows_k=(2, 4)),
     Scale(("sparse_sos",), costly=True, trials=1, grid_d=(16, 20)),
     Scale(ALL, contamination=CONTAMINATIONS, k=SPARSITIES, grid_n=(1000, 4000, 16000, 64000),
           grid_d=(*SIZES, 1000, 3162), attacked=(10, 100)),

@@ -73,17 +73,24 @@ def far_end(points: Mapping[X, float], least: float) -> dict[X, float]:
     return kept if len(kept) > 1 else dict(list(points.items())[-3:])
 
 
+FURTHEST = 100.0
+"""Times the largest measured size: as far as a slope is trusted."""
+
+
 class Reach(NamedTuple):
-    """The largest size within a limit of seconds, and whether it was measured, extrapolated or set by the method."""
+    """The largest size within a limit of seconds; ``how`` is a mark.
+
+    Nothing where it was measured, "~" where extrapolated, "!" where the method refuses more, "<" and ">" where it is
+    less than the smallest size measured, or beyond what is extrapolated.
+    """
 
     size: float
-    how: str
+    how: str = ""
 
     def __str__(self) -> str:
-        if math.isnan(self.size):
-            return "n/a"
-        digits = f"{self.size:.0f}" if self.size < 1000 else f"{self.size:.1e}".replace("e+0", "e").replace(".0e", "e")
-        return {"extrapolated": "~"}.get(self.how, "") + digits + {"refused beyond": "!"}.get(self.how, "")
+        mantissa, _, exponent = f"{self.size:.1e}".partition("e")
+        digits = f"{self.size:.0f}" if self.size < 1000 else f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+        return digits + self.how if self.how == "!" else self.how + digits
 
 
 def reach(seconds: Mapping[float, float], limit: float, *, least: float = 0.0, most: float = math.inf) -> Reach:
@@ -94,23 +101,24 @@ def reach(seconds: Mapping[float, float], limit: float, *, least: float = 0.0, m
 
     Examples
     --------
-    >>> reach({10: 1.0, 20: 4.0, 40: 16.0}, 4.0)
-    Reach(size=20.0, how='measured')
-    >>> print(reach({10: 1.0, 20: 4.0, 40: 16.0}, 64.0), reach({10: 1.0, 20: 4.0, 40: 16.0}, 64.0, most=50))
-    ~80 50!
+    >>> squared = {10: 1.0, 20: 4.0, 40: 16.0}
+    >>> print(*(reach(squared, limit) for limit in (4, 64, 1e6, 0.5)), reach(squared, 64, most=50))
+    20 ~80 >4e3 <10 50!
     """
     sizes, times = (np.array(list(part), dtype=np.float64) for part in (seconds.keys(), seconds.values()))
     within = np.flatnonzero(times <= limit)
     if within.size == 0:
-        return Reach(math.nan, "beyond the limit at every size")
+        return Reach(float(sizes[0]), "<")
     last = int(within[-1])
     if last + 1 < sizes.size:
         (x0, x1), (t0, t1) = np.log(sizes[last : last + 2]), np.log(times[last : last + 2])
-        return Reach(float(np.exp(x0 + (x1 - x0) * (math.log(limit) - t0) / (t1 - t0))), "measured")
+        return Reach(float(np.exp(x0 + (x1 - x0) * (math.log(limit) - t0) / (t1 - t0))))
     far = far_end(seconds, least)
-    slope = log_log(far.keys(), far.values()).value
-    size = sizes[last] * (limit / times[last]) ** (1 / slope) if slope > 0 else math.nan
-    return Reach(most, "refused beyond") if size > most else Reach(float(size), "extrapolated")
+    slope = max(log_log(far.keys(), far.values()).value, 1e-3)
+    growth = math.exp(min(math.log(limit / times[last]) / slope, math.log(FURTHEST)))
+    if sizes[last] * growth > most:
+        return Reach(most, "!")
+    return Reach(float(sizes[last] * growth), "~" if growth < FURTHEST * (1 - 1e-9) else ">")
 
 
 # Log-log panels: one line for each estimator, its slope in the legend, the claimed growth as a dotted line.
@@ -123,6 +131,8 @@ COLOURS = {
 
 
 MOST_MARKS = 6
+DASHED = ("sparse_directions", "sparse_sdp", "sparse_sos")
+"""Methods of other rows of Table 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +165,8 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     for name, part in panel.points.groupby("estimator", sort=False):
         far = far_end(dict(zip(part.x, part.value, strict=True)), panel.least_x)
         label = f"{name}  {log_log(far.keys(), far.values())}"
-        ax.plot(part.x, part.value, "o-", markersize=3.5, linewidth=1.3, color=COLOURS.get(str(name)), label=label)
+        line, colour = "o--" if name in DASHED else "o-", COLOURS.get(str(name))
+        ax.plot(part.x, part.value, line, markersize=3.5, linewidth=1.3, color=colour, label=label)
     _draw_guides(ax, panel)
     ax.set_xscale("log")
     ax.set_yscale("log")
