@@ -91,22 +91,23 @@ def _doubling(first: int, last: int, ratio: float) -> tuple[int, ...]:
 
 CONTAMINATIONS, SPARSITIES = (0.01, 0.02, 0.05, 0.1, 0.2), (2, 4, 8, 16, 32)
 SCALES = (
-    Scale(("sparse_directions",), trials=5, n=2000, d=20, contamination=CONTAMINATIONS, k=(1, 2, 3, 4, 5),
-          grid_n=(250, 1000, 4000), grid_d=(10, 20, 50), attacked=(10,), rows=_doubling(25, 1600, 2.0),
-          rows_k=(1, 2, 3, 4), rows_d=(10, 20, 40), rows_contamination=(0.05, 0.1, 0.2)),
-    Scale(("sparse_directions",), costly=True, trials=2, grid_d=(70, 100), attacked=(100,)),
-    Scale(("sparse_sdp",), trials=6, contamination=CONTAMINATIONS, k=SPARSITIES, grid_n=(1000, 4000, 16000, 64000),
-          grid_d=(10, 20, 50, 100), attacked=(10, 100), rows=_doubling(25, 3200, 2.0), rows_k=SPARSITIES,
-          rows_d=(16, 32, 64), rows_contamination=(0.05, 0.1, 0.2)),
-    Scale(("sparse_sdp",), costly=True, trials=1, grid_d=(200, 400)),
-    Scale(("sparse_sos",), trials=2, n=1000, d=8, contamination=CONTAMINATIONS[1:], k=(2, 3, 4),
-          grid_n=(250, 1000, 4000), grid_d=(6, 8, 10, 12), attacked=(10,), rows=_doubling(50, 800, 2.0), rows_k=(2, 4)),
-    Scale(("sparse_sos",), costly=True, trials=1, grid_d=(16, 20)),
     Scale(ALL, contamination=CONTAMINATIONS, k=SPARSITIES, grid_n=(1000, 4000, 16000, 64000),
           grid_d=(*SIZES, 1000, 3162), attacked=(10, 100)),
     Scale(OURS, grid_d=(10_000, 31_623, 100_000)),
     Scale((*OURS, "sparse_filter"), rows=_doubling(25, 6400, math.sqrt(2)), rows_k=SPARSITIES, rows_d=(64, 256, 1024),
           rows_contamination=(0.025, 0.05, 0.1, 0.2)),
+    Scale(("sparse_directions",), trials=6, n=2000, d=20, contamination=CONTAMINATIONS, k=(1, 2, 3, 4, 5),
+          grid_n=(250, 1000, 4000), grid_d=(10, 20, 50, 100), attacked=(10, 100), rows=_doubling(25, 1600, 2.0),
+          rows_k=(1, 2, 4), rows_d=(10, 20, 40), rows_contamination=(0.05, 0.1, 0.2)),
+    Scale(("sparse_directions",), costly=True, trials=1, grid_d=(150, 200)),
+    Scale(("sparse_sdp",), trials=6, contamination=CONTAMINATIONS, k=SPARSITIES, grid_n=(1000, 4000, 16000, 64000),
+          grid_d=(10, 20, 50, 100), attacked=(10, 100), rows=_doubling(25, 3200, 2.0), rows_k=SPARSITIES,
+          rows_d=(16, 32, 64), rows_contamination=(0.05, 0.1, 0.2)),
+    Scale(("sparse_sdp",), costly=True, trials=1, grid_d=(200, 400)),
+    Scale(("sparse_sos",), trials=4, n=1000, d=8, contamination=CONTAMINATIONS[1:], k=(2, 3, 4),
+          grid_n=(250, 1000, 4000), grid_d=(6, 8, 10, 12), attacked=(10,), rows=_doubling(50, 800, 2.0), rows_k=(2, 4),
+          rows_d=(6, 8, 10), rows_contamination=(0.05, 0.1, 0.2)),
+    Scale(("sparse_sos",), costly=True, trials=1, grid_d=(16, 20)),
 )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def sweeps(quick: bool, trials: int | None, seed: int) -> dict[Key, Sweep]:
         there = replace(scale, estimators=tuple(name for name in scale.estimators if name not in lacking()))
         of = (there.quick() if quick else there).sweeps(trials, seed)
         found |= {(*key, f"#{at}"): sweep for key, sweep in of.items()}
-    floor = replace(found["growth", "ε", "#6"], attacks=ATTACKS[:1], mean=DEFAULT_MEAN)
+    floor = replace(found["growth", "ε", "#0"], attacks=ATTACKS[:1], mean=DEFAULT_MEAN)
     return found | {("floor",): replace(floor, estimators=("stage_1", "median_of_means"))}
 
 
