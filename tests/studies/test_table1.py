@@ -155,7 +155,7 @@ def test_the_table_has_what_is_measured_beside_what_is_stated() -> None:
 def small_sweeps(_quick: bool, trials: int | None, seed: int) -> dict[Key, studies.Sweep]:
     scale = Scale(
         ("stage_1", "full_filter", "sparse_directions"), n=200, d=10, contamination=(0.05, 0.2), k=(2, 4),
-        grid_n=(200, 400), grid_d=(10, 20), attacked=(10,), rows=(200, 400), rows_k=(2, 4), trials=2,
+        grid_n=(200, 400), grid_d=(10, 20), attacked=(10,), rows=(200, 400), rows_k=(2, 4), trials=1,
     )  # fmt: skip
     floor = replace(scale, estimators=("stage_1", "median_of_means")).sweeps(trials, seed)["growth", "ε"]
     return {**scale.sweeps(trials, seed), ("floor",): floor}
@@ -163,6 +163,8 @@ def small_sweeps(_quick: bool, trials: int | None, seed: int) -> dict[Key, studi
 
 def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table1, "sweeps", small_sweeps)
+    monkeypatch.setattr(scales, "REFUSED", {"sparse_directions": (400,)})
+    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "no_such_package"})
     monkeypatch.setattr(table1, "BOUND_ESTIMATORS", ("default", "stage_1", "mean"))
     told: list[tuple[int, int]] = []
     options = Options(tmp_path, quick=True, n_jobs=1, progress=lambda done, total: told.append((done, total)))
@@ -176,6 +178,7 @@ def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "every trial every estimator erred" in " ".join(outcome.notes)
     assert (tmp_path / "table1.txt").read_text(encoding="utf-8") == outcome.text
     assert max(map(len, outcome.text.splitlines())) <= 80
+    assert "sparse_sos         not run, for want of no_such_package: pip install 'sparsemean[sos]'" in outcome.text
     told.clear()
     monkeypatch.setattr(table1, "draw", lambda *_: None)
     again = table1.make(options)

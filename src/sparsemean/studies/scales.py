@@ -127,7 +127,7 @@ def sweeps(quick: bool, trials: int | None, seed: int) -> dict[Key, Sweep]:
 def lacking() -> dict[str, str]:
     """Return the methods that cannot be run here, and why."""
     return {
-        name: f"{name} is not run: it needs {package}, python -m pip install 'sparsemean[sos]'"
+        name: f"not run, for want of {package}: pip install 'sparsemean[sos]'"
         for name, package in NEEDS.items()
         if importlib.util.find_spec(package) is None
     }

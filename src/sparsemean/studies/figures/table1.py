@@ -279,7 +279,8 @@ def as_text(records: pd.DataFrame) -> str:
     """Return the table in parts of at most 80 columns, and what its marks mean."""
     cells = _cells(records)
     names = [name for name in (BOUND, *METHODS) if any(method == name for method, *_ in cells)]
-    lines = [f"{name:<{NAME}}  {ROWS.get(name, ELSEWHERE)}" for name in names if name != BOUND]
+    told = ROWS | lacking()
+    lines = [f"{name:<{NAME}}  {told.get(name, ELSEWHERE)}" for name in METHODS if name in (*names, *lacking())]
     for part in PARTS:
         columns = [column for _, group in part for column in group]
         over = "".join(" " + f" {title} ".center(sum(c.width for c in group) - 1, "-") for title, group in part)
@@ -321,7 +322,7 @@ def _notes(bound: pd.DataFrame, tables: Mapping[Key, pd.DataFrame]) -> list[str]
     first = floor[floor.x == floor.x.min()].set_index("estimator")["value"]
     return [
         FOOTNOTE,
-        *lacking().values(),
+        *(f"{name}: {why}" for name, why in lacking().items()),
         *(f"{name} at d = {d}: {why}" for (name, d), why in refusals().items()),
         f"lower bound: in {'every' if held else 'NOT every'} trial every estimator erred by at least half the distance "
         f"of the means in one of the two worlds, the best of them typically by {tightest:.2f} times that; the "
