@@ -61,11 +61,10 @@ LIMITS = {"10 s": 10.0, "10 min": 600.0}
 """Seconds for which the largest d is told."""
 BOUND_GRID = (0.01, 0.02, 0.05, 0.1, 0.2)
 BOUND_ESTIMATORS = (*ALL, "sparse_directions", "sparse_sdp", "mean")
-
 ROWS = {
     "sparse_directions": "Depersin 2020; Prasad et al. 2020",
     "sparse_sdp": "Diakonikolas, Kane, Lee, Pensia 2022",
-    "sparse_sos": "Diakonikolas, Kane, Karmalkar, Pensia, Pittas 2022",
+    "sparse_sos": "Diakonikolas, Kane, Karmalkar, Pensia, Pittas 2022 *",
     "stage_1": "Ours (Stage 1)",
     "full_GD": "Ours (full)",
     "full_filter": "Ours (full)",
@@ -90,7 +89,7 @@ STATED: dict[str, dict[What, str]] = {
 FAR = {("time", "d"): 10_000.0, ("time", "n"): 4000.0}
 """From where on slopes of times are read: below, what does not grow still shows."""
 FOOTNOTE = (
-    "sparse_sos: listed as a result for heavy tails, stated for certifiably bounded moments and sufficiently light "
+    "* sparse_sos: listed as a result for heavy tails, stated for certifiably bounded moments and sufficiently light "
     "tails; moments of order t = 2 give the row's √ε"
 )
 
@@ -229,9 +228,10 @@ def _sizes(tables: Mapping[Key, pd.DataFrame], times: pd.DataFrame) -> list[dict
         for limit, allowed in LIMITS.items():
             there = reach(seconds, allowed, least=FAR["time", "d"], most=MOST.get(str(name), math.inf))
             records.append(_record(str(name), ("largest d", limit), there.size, text=str(there)))
-    refused = [_record(name, ("seconds", f"d = {d}"), math.nan, text="n/a", remark=why)
-               for (name, d), why in refusals().items()]  # fmt: skip
-    return records + refused
+    return records + [
+        _record(name, ("seconds", f"d = {d}"), math.nan, text="n/a", remark=why)
+        for (name, d), why in refusals().items()
+    ]
 
 
 def _duration(seconds: float) -> str:
@@ -272,14 +272,14 @@ n = 600, k = 4, ε = 0.1, Student t noise with 3.1 degrees of freedom, means
 by -2, shift those with a mean by -1/√ε, one only the first of them. Exponents
 are slopes of logarithms ± standard error; [ ] what the paper states, at most.
 ~ extrapolated, > more than 100 times the largest d timed, ! refuses more,
-n/a refused, - not run."""
+n/a refused, - not run. * Stated for sufficiently light tails."""
 
 
 def as_text(records: pd.DataFrame) -> str:
     """Return the table in parts of at most 80 columns, and what its marks mean."""
     cells = _cells(records)
-    names = [name for name in (BOUND, *METHODS) if any(method == name for method, *_ in cells)]
     told = ROWS | lacking()
+    names = _names(records)
     lines = [f"{name:<{NAME}}  {told.get(name, ELSEWHERE)}" for name in METHODS if name in (*names, *lacking())]
     for part in PARTS:
         columns = [column for _, group in part for column in group]
@@ -287,11 +287,14 @@ def as_text(records: pd.DataFrame) -> str:
         lines += ["", " " * NAME + over, " " * NAME + "".join(f"{c.heading:>{c.width}}" for c in columns)]
         for name in names:
             found = [cells.get((name, c.quantity, c.over), "-") for c in columns]
-            if any(cell != "-" for cell in found):
-                lines.append(
-                    f"{name:<{NAME}}" + "".join(f"{x:>{c.width}}" for x, c in zip(found, columns, strict=True))
-                )
+            padded = (f"{cell:>{c.width}}" for cell, c in zip(found, columns, strict=True))
+            lines += [f"{name:<{NAME}}" + "".join(padded)] if any(cell != "-" for cell in found) else []
     return "\n".join([*lines, "", LEGEND, ""])
+
+
+def _names(records: pd.DataFrame) -> list[str]:
+    there = set(records["method"])
+    return [name for name in (BOUND, *METHODS) if name in there]
 
 
 def _cells(records: pd.DataFrame) -> dict[tuple[str, str, str], str]:
@@ -308,8 +311,7 @@ def _lines(records: pd.DataFrame) -> pd.DataFrame:
     lines = [
         {"method": name, "row of Table 1": ROWS.get(name, BOUND if name == BOUND else ELSEWHERE)}
         | {f"{title} {c.heading}": cells.get((name, c.quantity, c.over), "–") for title, c in columns}
-        for name in (BOUND, *METHODS)
-        if any(method == name for method, *_ in cells)
+        for name in _names(records)
     ]
     return pd.DataFrame(lines)
 
@@ -337,20 +339,14 @@ def _notes(bound: pd.DataFrame, tables: Mapping[Key, pd.DataFrame]) -> list[str]
     ]
 
 
-def _panels(points: dict[tuple[str, str], pd.DataFrame], bound: pd.DataFrame) -> list[Panel]:
+def _panels(points: Mapping[What, pd.DataFrame], bound: pd.DataFrame) -> list[Panel]:
+    beside = "d = 64 (sparse_directions 20, sparse_sos 8)"
     return [
         Panel("error, worst attack", "ε", "l2 error", points["error", "ε"], (("√ε", 0.5),)),
         Panel("error, worst attack, ε = 0.1", "k", "l2 error", points["error", "k"], (("√k", 0.5),)),
         Panel("rows until error ≤ 2 × limit", "k", "n", points["rows needed", "k"], (("∝ k", 1.0),)),
         Panel("time, n = 600", "d", "seconds", points["time", "d"], (("∝ d", 1.0),), FAR["time", "d"]),
-        Panel(
-            "time, d = 64 (sparse_directions 20, sparse_sos 8)",
-            "n",
-            "seconds",
-            points["time", "n"],
-            (("∝ n", 1.0),),
-            FAR["time", "n"],
-        ),
+        Panel(f"time, {beside}", "n", "seconds", points["time", "n"], (("∝ n", 1.0),), FAR["time", "n"]),
         Panel("two worlds that look alike", "ε", "larger of both errors / √ε", _over_root(bound)),
     ]
 
