@@ -10,7 +10,7 @@ import numpy.typing as npt
 LAYOUTS = ("C", "F", "strided", "reversed", "columns of a wider array", "read-only")
 VALUES = ("normal", "heavy", "ties", "zeros", "small units", "signal")
 TYPES = ("float64", "float32", "int64", "int8", "float16", ">f8", "bool")
-FOR_FEW_FEATURES = {"sparse_directions"}
+FOR_FEW_FEATURES = {"sparse_directions", "sparse_sos"}
 """Compared methods that refuse what would take them too long."""
 
 
