@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -348,21 +349,42 @@ def test_many_columns_are_warned_of_first(name: str, monkeypatch: pytest.MonkeyP
     baselines.get(name)(X, contamination=0.1, k=6, random_state=0)  # a plain eigenvalue, which takes no time
 
 
-# Errors. Seeds 2000–2007 were looked at while constants were chosen; those of the bars were not.
+# Errors. Constants were chosen on seeds from 2000 on.
 
 BARS = {"t": 0.12, "fisk": 0.125, "pareto": 0.14}
 
 
+@cache
+def errors_under_bias(distribution: str, d: int, runs: int) -> tuple[float, float]:
+    """Return the mean error of the method and that of the mean of the rows that are clean, cut to four entries."""
+    errors = []
+    for seed in range(runs):
+        drawn = simulate.make_contaminated(600, d, MEANS, distribution=distribution, random_state=seed)
+        clean = LocationEstimate(np.delete(drawn.X, drawn.corrupted, axis=0).mean(axis=0)).cut(4).mean
+        errors.append((error(drawn, seed=seed), float(np.linalg.norm(clean - drawn.mean))))
+    ours, clean_rows = np.mean(errors, axis=0)
+    return float(ours), float(clean_rows)
+
+
 @pytest.mark.parametrize("distribution", BARS)
-def test_error_under_constant_bias(distribution: str, long_version: bool, claims: Claims) -> None:
-    """The mean of 50 runs has a standard error of 0.005; a single run is above 0.3 less than once in 1000."""
-    runs, d = (50, 100) if long_version else (1, 40)
-    data = (simulate.make_contaminated(600, d, MEANS, distribution=distribution, random_state=i) for i in range(runs))
-    errors = [error(drawn, seed=seed) for seed, drawn in enumerate(data)]
-    mean, bar = float(np.mean(errors)), BARS[distribution]
+def test_about_as_good_as_the_mean_of_the_clean_rows(distribution: str, long_version: bool, claims: Claims) -> None:
+    """In 50 runs the ratio was 0.97, 1.02 and 1.04, and the bar was set after that; one run varies by a third."""
+    ours, clean = errors_under_bias(distribution, *((100, 50) if long_version else (40, 1)))
     if long_version:
-        claims.add(f"sparse_sdp error, constant bias, {distribution} 3.1", f"{mean:.3f}", f"≤ {bar}", "0–49")
-    assert mean <= (bar if long_version else 0.3)
+        claim = f"sparse_sdp error over that of the clean rows' mean, constant bias, {distribution} 3.1"
+        claims.add(claim, f"{ours / clean:.2f}", "≤ 1.1", "0–49")
+    assert ours <= (1.1 if long_version else 2.0) * clean
+
+
+@pytest.mark.xfail(
+    strict=True, reason="set by ten easier seeds: the clean rows' own mean errs by 0.137, 0.136 and 0.152"
+)
+@pytest.mark.parametrize("distribution", BARS)
+def test_error_bars(distribution: str, long_version: bool) -> None:
+    """Measured 0.133, 0.139 and 0.158, with standard errors of 0.007."""
+    if not long_version:
+        pytest.skip("50 runs: in the long version")
+    assert errors_under_bias(distribution, 100, 50)[0] <= BARS[distribution]
 
 
 def test_does_not_stall_on_many_rows(long_version: bool, claims: Claims) -> None:
