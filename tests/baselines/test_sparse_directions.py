@@ -327,7 +327,11 @@ def error(d: int, attack: str, seed: int) -> float:
 
 
 def test_errors_under_ten_attacks(long_version: bool, claims: Claims) -> None:
-    """Constants were chosen on seeds 1000–1005. One data set errs by .14 ± .05: a mean of ten is below .24 by far."""
+    """Constants were chosen on seeds 1000–1005, these are others.
+
+    A seed's mean over the attacks, which share its good rows, is .164 with a deviation of .042: that of ten seeds
+    exceeds the bar with a probability below 1e-6, that of another seed than the one here in 4 % of cases.
+    """
     seeds = range(20_000, 20_000 + (10 if long_version else 1))
     errors = {attack: np.mean([error(20, attack, seed) for seed in seeds]) for attack in ATTACKS}
     worst = max(errors, key=lambda attack: errors[attack])
@@ -336,7 +340,7 @@ def test_errors_under_ten_attacks(long_version: bool, claims: Claims) -> None:
     if long_version:
         assert errors["constant_bias"] <= 0.3
         said = f"mean {mean:.3f}, {errors[worst]:.3f} under {worst}"
-        claims.add("sparse_directions, d = 20, k = 4, n = 600: error under ten attacks", said, "≤ 0.24", seeds)
+        claims.add("sparse_directions, d = 20, k = 4, n = 600: error under ten attacks", said, "≤ 0.24", "20000–20009")
 
 
 def test_it_takes_seconds(long_version: bool, claims: Claims) -> None:

@@ -51,8 +51,8 @@ def _of_size(d: int, size: int, k: int) -> Codes:
     return codes.reshape(-1, k)
 
 
-def sizes(codes: Codes) -> FloatArray:
-    """Return √s of each direction, s the number of its coordinates."""
+def root_sizes(codes: Codes) -> FloatArray:
+    """Return √s of each direction, s the number of its coordinates: its length before it is divided by that."""
     return np.asarray(np.sqrt(np.count_nonzero(codes, axis=1)))
 
 
@@ -75,7 +75,7 @@ def medians_along(columns: FloatArray, codes: Codes) -> FloatArray:
             sums += signed[more]
         sums.partition(J // 2, axis=1)
         found[at : at + step] = sums[:, J // 2]
-    return np.asarray(found / sizes(codes))
+    return np.asarray(found / root_sizes(codes))
 
 
 def far_directions(
@@ -136,7 +136,7 @@ def n_directions(d: int, k: int) -> int:
     Examples
     --------
     >>> n_directions(20, 4), n_directions(100, 4)
-    (43720, 31699900)
+    (43720, 32026600)
     """
     return sum(math.comb(d, s) * 2 ** (s - 1) for s in range(1, k + 1))
 
@@ -237,7 +237,7 @@ def random_directions(d: int, k: int, *, count: int, rng: np.random.Generator) -
 def vectors(codes: Codes) -> Iterator[npt.NDArray[Any]]:
     """Yield what a sparse matrix with a direction in each row is made of: values, columns, where rows begin."""
     used = codes != 0
-    length = sizes(codes)
+    length = root_sizes(codes)
     yield (np.sign(codes) / length[:, np.newaxis])[used]
     yield np.abs(codes[used]).astype(np.int32) - 1
     yield np.concatenate(([0], np.cumsum(np.count_nonzero(used, axis=1))))

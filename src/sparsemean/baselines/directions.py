@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -14,13 +13,12 @@ from sparsemean._kernels import directions
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import baseline
+from sparsemean.baselines._baseline import Progress, baseline
 from sparsemean.baselines.bucketed import n_buckets
 from sparsemean.errors import InputError
 
 __all__ = ["sparse_directions"]
 
-Progress = Callable[[float], None]
 MOST_DIRECTIONS = 10**9
 SECONDS = 5e-11
 """For a bucket mean along one direction, measured; three passes over all directions are usual."""
