@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean._kernels import judging
 from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
-from sparsemean._stats.covariance import GAUSSIAN
+from sparsemean._stats.covariance import GAUSSIAN, top_eigenpairs
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
 from sparsemean._util.records import FloatArray, IntArray
@@ -262,8 +262,8 @@ def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
     total = np.float32(max(count, 1))
     centre = sums / total
     if centre.size <= EXACT:
-        values, vectors = np.linalg.eigh(on_host(gram) - total * np.outer(centre, centre))
-        return vectors[:, : -DIRECTIONS - 1 : -1], values[::-1]
+        values, vectors = top_eigenpairs(on_host(gram) - total * np.outer(centre, centre), DIRECTIONS + 1)
+        return vectors[:, :DIRECTIONS], values
     most = min(STEPS, centre.size)
     if on_device(gram):
         from sparsemean._kernels.gpu_blocks import DeviceSpace
