@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from sparsemean._data.source import runs
+from sparsemean._kernels.memory_layout import strided
 from sparsemean._stats import signed_ranks
 from sparsemean._stats.arrays import middle, without
+from sparsemean._stats.buckets import assign_block_buckets
+from sparsemean._stats.covariance import top_eigenpairs
 from sparsemean._stats.nulls import of_signs
 from sparsemean._stats.signed_ranks import SignedRankEvidence, caps_of, rank_sums
 from sparsemean._util.records import Counts
@@ -68,3 +71,38 @@ def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
         last[error] = np.logical_and.accumulate(reached).sum(axis=0) - 1
         np.testing.assert_array_equal(evidence.last(error, every), last[error])
     np.testing.assert_array_equal(evidence.last(0.04, every, last[1e-3]), last[0.04])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("p", [1, 2, 9, 32, 33, 96])
+def test_the_top_eigenpairs_are_the_last_of_all(p: int, kind: type) -> None:
+    x = np.random.default_rng(p).standard_t(3, (200, p)).astype(kind)
+    gram = x.T @ x
+    values, vectors = top_eigenpairs(gram, 9)
+    every, bound = np.linalg.eigh(gram)[0][::-1][:9], 30 * float(np.finfo(kind).eps)
+    np.testing.assert_allclose(values, every, rtol=0, atol=bound * every[0])
+    np.testing.assert_allclose(gram @ vectors, values * vectors, rtol=0, atol=bound * every[0])
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(values.size), rtol=0, atol=bound)
+
+
+def test_rows_that_are_dealt_again_are_those_that_were() -> None:
+    first = assign_block_buckets(150, (1, 2, 4), 3)
+    kept = [first.order.copy(), first.bucket_of_row.copy(), *(level.copy() for level in first.levels)]
+    first.bucket_of_row[:] = -1  # a user may
+    again = assign_block_buckets(150, (1, 2, 4), 3)
+    for old, new in zip(kept, (again.order, again.bucket_of_row, *again.levels), strict=True):
+        np.testing.assert_array_equal(new, old)
+    assert not np.array_equal(assign_block_buckets(150, (1, 2, 4), 4).order, again.order)
+    assert assign_block_buckets(150, (1, 2), 3).wanted == (0, 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (4, 3)])
+def test_every_layout_is_found_in_memory(shape: tuple[int, int]) -> None:
+    big = np.arange(400.0).reshape(20, 20)
+    n, d = shape
+    for X in (big[:n, :d].copy(), np.asfortranarray(big[:n, :d]), big[:n, :d], big.T[:n, :d], big[n - 1 :: -1, d:0:-1]):
+        view = strided(X)
+        assert not view.memory.flags.writeable
+        i, c = np.indices(view.shape)
+        np.testing.assert_array_equal(view.memory[view.start + i * view.row_step + c * view.column_step], X)
+        assert X.flags.writeable

@@ -206,11 +206,12 @@ class RoughEigenpair:
         self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
         self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
         self.along: FloatArray = np.empty(0)
+        self.squares: FloatArray = np.empty(0)
         self.directions: list[tuple[Matrix, float]] = []
 
     def __call__(self, w: FloatArray, below: float) -> tuple[float, FloatArray] | None:
         """Return λ and g_i = (x_i·u)² − 2(wᵀXu)(x_i·u), or None if λ is not below ``below``."""
-        if self.along.size and w @ self.along**2 - (w @ self.along) ** 2 >= below:
+        if self.along.size and w @ self.squares - (w @ self.along) ** 2 >= below:
             return None
         moments = (self.rows * w.astype(np.float32)) @ self.rows.T
         mean = moments[:-1, -1]
@@ -218,12 +219,13 @@ class RoughEigenpair:
         if not values[0] < below:
             return None
         self.along = (vectors[:, 0] @ self.rows[:-1]).astype(np.float64)
+        self.squares = self.along**2
         centre = float(w @ self.along)
         self.directions.append((self.basis @ vectors[:, 0], centre))
         return float(values[0]), self.along * (self.along - 2 * centre)
 
 
-def top_eigenpairs(matrix: Matrix, most: int) -> tuple[Matrix, Matrix]:
+def top_eigenpairs(matrix: Matrix, most: int) -> tuple[Any, Any]:
     """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors: half of the time of all.
 
     Examples
@@ -240,7 +242,7 @@ def top_eigenpairs(matrix: Matrix, most: int) -> tuple[Matrix, Matrix]:
     else:
         found = getattr(lapack, f"{kind}syevr")(matrix, range="I", il=max(1, p + 1 - most), iu=p)
         values, vectors, failed = found[0][: min(p, most)], found[1], found[4]
-    if failed or not np.isfinite(values).all():
+    if failed or not math.isfinite(values[-1]):
         values, vectors = np.linalg.eigh(matrix)
     return values[: -most - 1 : -1], vectors[:, : -most - 1 : -1]
 

@@ -244,11 +244,11 @@ def descend(
     value, gradient = evaluation
     values = [math.inf] * patience + [value]
     for iteration in range(1, n_iter + 1):
-        length = float(np.linalg.norm(gradient))
+        length = math.sqrt(gradient @ gradient)
         if length == 0 or step < STILL * cap:
             return Descent(w, iteration - 1, True, moves)
         moved, theta = _project(w - (step / length) * gradient, cap)
-        if np.array_equal(moved, w):
+        if (moved == w).all():
             return Descent(w, iteration - 1, True, moves)
         # The value to be beaten goes along: most moves that fail are refused by a bound, without a full evaluation.
         evaluation = evaluate(moved, value)

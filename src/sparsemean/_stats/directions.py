@@ -87,9 +87,11 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     if worth is not None:
         kept = kept & (worth > 0)
     told = some_rows(kept.size, TOLD_BY)
-    of_kept = kept[told]
+    of_kept: Any = kept[told]
     if not of_kept.any():
         return np.zeros_like(x)
+    if of_kept.all():
+        of_kept = slice(None)  # which copies nothing
     away = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
     if worth is not None:
         away *= worth
