@@ -354,6 +354,8 @@ COMPARED_CODE = """
 import numpy as np
 from sparsemean import SparseMeanDifference
 from sparsemean._cli.benchmarks import timing
+from sparsemean._kernels import compiling
+compiling.end_plainness()
 y = np.arange({n}) % 2
 X = np.random.default_rng(0).standard_normal(({n}, {d}), dtype=np.float32)
 for column in range({d} // 2):
