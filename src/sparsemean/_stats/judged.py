@@ -410,7 +410,7 @@ def beyond(x: Any, limit: float) -> Entries:
 def own_sizes(x: Any, units: Units) -> Single:
     """Return the median size of each row of ratios, at least one: of about `FOR_OWN` of the columns."""
     some = units.judging[:: -(-units.judging.size // FOR_OWN)]
-    if isinstance(x, np.ndarray) and x.size > compiling.SMALL:
+    if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
         out = np.empty(x.shape[0], dtype=np.float32)
         judging.row_medians(x.view(np.int32), some, out.view(np.int32))
         return out
