@@ -70,9 +70,13 @@ def refined(
         return _called(refine, X, contamination)
     assert isinstance(refine, str)
     name = PUBLISHED.get(refine, refine)
-    located = baselines.get(name).detailed(
-        X, contamination=contamination, k=X.shape[1], random_state=random_state, progress=progress
-    )
+    try:
+        located = baselines.get(name).detailed(
+            X, contamination=contamination, k=X.shape[1], random_state=random_state, progress=progress
+        )
+    except InputError as error:
+        rule = f"name a method that takes the {X.shape[1]} selected features"
+        raise InputError("refine", rule, repr(refine), f"{error}; refine='auto' takes any number") from error
     if not np.isfinite(located.mean).all():
         raise InputError("refine", "name a method that works on these rows", repr(refine), "its mean is not finite")
     return located.said(name)

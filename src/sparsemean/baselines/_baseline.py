@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from sparsemean._data import as_table
 from sparsemean._data.source import find_non_finite
 from sparsemean._kernels.memory_layout import one_blas_thread
-from sparsemean._util.checks import draw_seed, fraction_of_rows, integer
+from sparsemean._util.checks import draw_seed, fraction_of_rows, integer, is_auto
 from sparsemean._util.records import FloatArray, LocationEstimate
 from sparsemean.errors import InputError
 
@@ -106,7 +107,7 @@ def baseline(
     """Turn a ``locate`` function into a baseline, which has its name and its docstring."""
 
     def made(locate: Locate) -> Baseline:
-        text = (locate.__doc__ or "").strip()
+        text = inspect.cleandoc(locate.__doc__ or "")
         facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
 
         tells = "progress" in inspect.signature(locate).parameters
@@ -119,6 +120,9 @@ def baseline(
             random_state: Any = None,
             progress: Progress | None = None,
         ) -> LocationEstimate:
+            if is_auto(contamination):
+                advice = "agnostic_filter is a method that needs none, SparseMean chooses one"
+                raise InputError("contamination", "be a number in [0, 0.5)", repr(contamination), advice)
             rows, epsilon = rows_of(X), fraction_of_rows(contamination)
             _check(facts, rows, k)
             rng = np.random.default_rng(draw_seed(random_state))
@@ -134,12 +138,37 @@ def baseline(
             return located.mean
 
         offered = cast(Any, method)
-        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        for name in ("__name__", "__qualname__", "__module__"):
             setattr(offered, name, getattr(locate, name))
+        offered.__doc__ = _with_parameters(text, facts)
         offered.facts, offered.detailed = facts, detailed
         return cast(Baseline, offered)
 
     return made
+
+
+def _with_parameters(text: str, facts: MethodInfo) -> str:
+    """Return a docstring with what every method takes and returns, before its other sections."""
+    share = "ε, the share of rows that may be arbitrary" + ("" if "ε" in facts.told else "; this method needs none")
+    told = "" if "k" in facts.told else ", optional"
+    sections = f"""Parameters
+----------
+X : array or data frame of shape (n, d)
+    Rows, without missing values.
+contamination : float in [0, 0.5)
+    {share}.
+k : int{told}
+    Sparsity: all but the k entries of the mean that are largest, in the units of the data, are set to zero.
+random_state : None, int or numpy Generator
+    For methods that deal rows at random: with None each call does so anew, and answers differ a little.
+
+Returns
+-------
+array of shape (d,)
+    The mean.
+"""
+    head, *others = re.split(r"\n\n(?=[A-Z]\w+\n-{4,}\n)", text, maxsplit=1)
+    return "\n\n".join((head, sections.strip(), *others)) + "\n"
 
 
 def rows_of(X: Any) -> FloatArray:

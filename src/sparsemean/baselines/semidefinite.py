@@ -180,6 +180,8 @@ def sparse_sdp(
        g_i = y_iᵀAy_i − 2 y_iᵀA(Σ w_j y_j). It ends after 60 moves, or where five lowered φ by less than 0.5 %.
     3. The k largest entries of Σ w_i y_i.
 
+    With ε = 0 nothing is clipped or weighed: it is the mean of all rows, heavy tails included.
+
     Weights with φ(Σ_w) = O(σ²) have a mean within O(σ√ε) along every sparse direction; n of order k² log d / ε does.
 
     Notes
@@ -197,6 +199,13 @@ def sparse_sdp(
     S. Balakrishnan, S. S. Du, J. Li, A. Singh (2017). Computationally efficient robust sparse estimation in high
     dimensions. Proceedings of the 30th Conference on Learning Theory.
     """
+    return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
+
+
+def by_semidefinite_bound(
+    X: FloatArray, contamination: float, k: int | None, *, rng: np.random.Generator, progress: Progress | None
+) -> LocationEstimate:
+    """Carry out `sparse_sdp`."""
     n, d = X.shape
     k = d if k is None else k
     if bad_rows(n, contamination) == 0:
@@ -280,7 +289,8 @@ def _stopped(bound: SparseBound, target: float) -> str:
     if not bound.within(2 * GAP):
         return _uncertain(1 - bound.lower / bound.upper)
     ratio = f"{bound.upper / target:.3g} times the target" if target > 0 else "above a target of zero"
-    return f"took 2ε of the weight, and the variance along sparse directions may still be {ratio}"
+    still = f"the variance along sparse directions may still be {ratio}"
+    return f"took 2ε of the weight, and {still}, as heavy tails alone leave it; sparse_sdp needs no target"
 
 
 def _mean(X: FloatArray) -> LocationEstimate:

@@ -11,7 +11,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.sparse_variance import SparseBound
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.baselines._baseline import Progress, baseline
-from sparsemean.baselines.semidefinite import CertifiedVariance, clip_columns, lower_variance, sparse_sdp
+from sparsemean.baselines.semidefinite import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def sparse_sos(
     3. The k largest entries of Σ w_i y_i.
 
     φ_SoS lies between the largest variance along k-sparse directions, which it equals in all matrices tried, and the
-    bound of `sparse_sdp`. With k = 1 and with k the number of columns all three are one, and nothing is solved for.
+    bound of `sparse_sdp`. With k = 1 and with k the number of columns all three are one, and it is `sparse_sdp`.
 
     Notes
     -----
@@ -283,7 +283,7 @@ def sparse_sos(
     is left of it is the certificate. Its theorem is for certifiably bounded t-th moments and sufficiently light tails,
     with an error of order ε^(1−1/t); this is t = 2. It needs the extra ``sos``. More than 24 columns are refused: time
     grows as d⁵ to d⁶, memory as d⁴. Where both run it errs as `sparse_sdp` does, and takes thirty to some hundred times
-    as long.
+    as long; more where columns are mostly zero or constant, which the solver finds hard.
 
     References
     ----------
@@ -293,7 +293,7 @@ def sparse_sos(
     n, d = X.shape
     k = d if k is None else k
     if bad_rows(n, contamination) == 0 or k in (1, d):
-        return sparse_sdp.detailed(X, contamination=contamination, k=k, random_state=rng, progress=progress)
+        return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
     _check_width(d)
     clipped = clip_columns(X, contamination, k, rng=rng)
     certificate = SumsOfSquares(d, k)
