@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from sparsemean._kernels import compiling
-
 TABLE = Path(__file__).parents[1] / "docs" / "validation.md"
 CLAIMS = pytest.StashKey[list[tuple[str, str, str, str]]]()
 
@@ -27,9 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[CLAIMS] = []
-    compiling.end_plainness()  # kernels, not their partners, are what tests are about
     # Of processes that run side by side each has a core: threads that wait for each other would only take its time.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
+    from sparsemean._kernels import compiling
+
+    compiling.end_plainness()  # kernels, not their partners, are what tests are about
 
 
 @pytest.fixture
