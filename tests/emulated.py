@@ -83,7 +83,7 @@ def compiled(code: str, options: tuple[str, ...]) -> ctypes.CDLL:
     if not library.exists():
         source, temporary = folder / f"{name}.{os.getpid()}.cpp", folder / f"{name}.{os.getpid()}.so"
         source.write_text(code, encoding="utf-8")
-        how = ("-std=c++14", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-shared", "-fPIC", *options)
+        how = ("-std=c++14", "-O0", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-shared", "-fPIC", *options)
         subprocess.run([COMPILER, *how, str(source), "-o", str(temporary)], check=True)
         temporary.replace(library)
         source.unlink()
