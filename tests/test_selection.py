@@ -24,6 +24,7 @@ from sparsemean._util.records import NO_END, Counts, Era, Evidence
 SIZES = (1, 2, 4)
 
 
+@cache
 def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts:
     rng = np.random.default_rng(seed)
     share = np.where(rng.random(d) < 0.4, rng.uniform(0.5, 0.95, d), 0.5)
@@ -46,6 +47,13 @@ def sign_p(majority: np.ndarray, signs: np.ndarray, alternative: str) -> np.ndar
 
 
 @cache
+def able_to_reject(n_buckets: tuple[int, ...], slack: int, error: float, alternative: str) -> np.ndarray:
+    """The sizes that reject if all signs agree but those of so many bad rows."""
+    J = np.array(n_buckets)
+    return sign_p(J - slack, J, alternative) <= error
+
+
+@cache
 def p_of_sizes(counts: Counts, bad_rows: int, alternative: str) -> np.ndarray:
     """The p-value of every size, with so many rows fewer for it."""
     side = {"greater": counts.positive, "less": counts.negative}
@@ -53,19 +61,16 @@ def p_of_sizes(counts: Counts, bad_rows: int, alternative: str) -> np.ndarray:
     return sign_p(majority - bad_rows, counts.positive + counts.negative, alternative)
 
 
+@cache
 def plain_p(counts: Counts, slack: int, error: float, alternative: str = "two-sided") -> np.ndarray:
     """For ``slack`` bad rows or fewer, the largest p: sizes share the error that reject if all signs agree but those.
 
     Where none can, those that can for the most bad rows share it, or all if none can for any.
     """
-    J = np.array(counts.n_buckets)
-    able = sign_p(J - np.arange(max(slack, 0) + 1)[:, np.newaxis], J, alternative) <= error
-    largest = np.zeros(counts.positive.shape[1])
-    for m in range(min(slack, 0), slack + 1):
-        tried = next((able[e] for e in range(max(m, 0), -1, -1) if able[e].any()), np.full(J.size, True))
-        p = p_of_sizes(counts, m, alternative)[tried]
-        largest = np.maximum(largest, np.minimum(1, tried.sum() * p.min(axis=0)))
-    return largest
+    fewer = (able_to_reject(counts.n_buckets, e, error, alternative) for e in range(max(slack, 0), -1, -1))
+    tried = next((able for able in fewer if able.any()), np.full(len(counts.n_buckets), True))
+    own = np.minimum(1, tried.sum() * p_of_sizes(counts, slack, alternative)[tried].min(axis=0))
+    return own if slack <= 0 else np.maximum(own, plain_p(counts, slack - 1, error, alternative))
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -82,7 +87,7 @@ def test_p_values_are_the_largest_for_so_many_bad_rows_or_fewer(alternative: str
     np.testing.assert_allclose(p[~likely], expected[~likely], rtol=1e-9)
     assert (p[likely] >= expected[likely] - 1e-9).all()
     assert (np.diff(p, axis=1) >= 0).all()
-    for column, slack in enumerate(slacks.tolist()):
+    for column, slack in list(enumerate(slacks.tolist()))[::7]:
         np.testing.assert_array_equal(selection.combined(evidence, [slack])[:, 0], p[:, column])
     for goal in (error, 1e-6, 0.3):
         search = selection.SlackSearch(evidence, -131)
@@ -224,8 +229,11 @@ def any_evidence(kind: str, seed: int) -> tuple[Evidence, int]:
     return evidence_of(counts, 0.05 / d) if seed % 2 else of_signs(counts), n
 
 
-@pytest.mark.parametrize("looks", [1, 3, selection.LOOKS])
-@pytest.mark.parametrize("seed", range(12))
+LOOKS = [(seed, looks) for seed in range(12) for looks in (selection.LOOKS, 1, 3)[: 1 if seed % 3 else None]]
+"""Seeds and thresholds asked at a time: as many as there are, and with some seeds one and three."""
+
+
+@pytest.mark.parametrize(("seed", "looks"), LOOKS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_thresholds_say_what_the_search_finds(
     kind: str, seed: int, looks: int, monkeypatch: pytest.MonkeyPatch
@@ -339,7 +347,7 @@ def exact_combined(counts: Counts, looks: list[tuple[int, ...]], slacks: range) 
     return out
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(16))
 def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(seed: int) -> None:
     """Levels (d − k)·p of some feature are met by the k-th step with equality, and missed by the next smaller number.
 
