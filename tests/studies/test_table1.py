@@ -164,7 +164,7 @@ def small_sweeps(_quick: bool, trials: int | None, seed: int) -> dict[Key, studi
 def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table1, "sweeps", small_sweeps)
     monkeypatch.setattr(scales, "REFUSED", {"sparse_directions": (400,)})
-    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "no_such_package"})
+    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "nowhere"})
     monkeypatch.setattr(table1, "BOUND_ESTIMATORS", ("default", "stage_1", "mean"))
     told: list[tuple[int, int]] = []
     options = Options(tmp_path, quick=True, n_jobs=1, progress=lambda done, total: told.append((done, total)))
@@ -178,7 +178,7 @@ def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "every trial every estimator erred" in " ".join(outcome.notes)
     assert (tmp_path / "table1.txt").read_text(encoding="utf-8") == outcome.text
     assert max(map(len, outcome.text.splitlines())) <= 80
-    assert "sparse_sos         not run, for want of no_such_package: pip install 'sparsemean[sos]'" in outcome.text
+    assert "sparse_sos         not run, for want of nowhere: pip install 'sparsemean[sos]'" in outcome.text
     told.clear()
     monkeypatch.setattr(table1, "draw", lambda *_: None)
     again = table1.make(options)
@@ -206,7 +206,7 @@ def test_what_is_refused_is_told_and_what_is_absent_left_out(monkeypatch: pytest
     for name in set(scales.MOST) - {*scales.lacking()}:
         with pytest.raises(InputError):
             baselines.get(name)(np.zeros((600, scales.MOST[name] + 1)), contamination=0.1, k=4)
-    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "no_such_package"})
+    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "nowhere"})
     assert "sparsemean[sos]" in scales.lacking()["sparse_sos"]
     assert all("sparse_sos" not in sweep.estimators for sweep in scales.sweeps(False, None, 0).values())
     assert all(name != "sparse_sos" for name, _ in scales.refusals())
