@@ -130,7 +130,7 @@ COLOURS = {
 }  # fmt: skip
 
 
-MOST_MARKS = 6
+MOST_MARKS, WIDEST = 6, 500
 DASHED = ("sparse_directions", "sparse_sdp", "sparse_sos")
 """Methods of other rows of Table 1."""
 
@@ -179,9 +179,9 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
 
 
 def _mark(ax: Axes, x: list[float]) -> None:
-    """Mark the points that were measured, where they are few; tell the other axis in plain numbers."""
+    """Mark the points that were measured, where there is room; tell the other axis in plain numbers."""
     ticker = require("matplotlib.ticker", extra="plots", purpose="drawing a figure")
-    if len(x) <= MOST_MARKS:
+    if len(x) <= MOST_MARKS and x[-1] <= WIDEST * x[0]:
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.xaxis.set_minor_locator(ticker.NullLocator())
     ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))

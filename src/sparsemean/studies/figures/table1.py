@@ -255,14 +255,14 @@ class Column(NamedTuple):
 SHORT = dict(zip(ATTACKS, ("bias", "shift", "one"), strict=True))
 PARTS: tuple[tuple[tuple[str, tuple[Column, ...]], ...], ...] = (
     (
-        *((f"error, d = {d}", tuple(Column(f"error, d = {d}", a, SHORT[a], 6) for a in ATTACKS)) for d in (10, 100)),
+        *((f"error, d={d}", tuple(Column(f"error, d = {d}", a, SHORT[a], 6) for a in ATTACKS)) for d in (10, 100)),
         ("time at d =", tuple(Column("seconds", f"d = {d}", str(d), 6) for d in SIZES)),
     ),
     (("exponents of the error in", tuple(Column("error exponent", o, o, 15) for o in ("ε", "k", "n", "d"))),),
     (("exponents of the rows needed in", tuple(Column("rows needed exponent", o, o, 15) for o in ("k", "d", "ε"))),),
     (
         ("exponents of the time in", tuple(Column("time exponent", o, o, 15) for o in ("d", "n", "k"))),
-        ("largest d in", tuple(Column("largest d", limit, limit, 8) for limit in LIMITS)),
+        ("largest d in", tuple(Column("largest d", limit, limit, 9) for limit in LIMITS)),
     ),
 )  # fmt: skip
 NAME = max(map(len, METHODS))
