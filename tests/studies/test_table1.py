@@ -11,11 +11,11 @@ import pytest
 
 from sparsemean import baselines, studies
 from sparsemean.errors import InputError
-from sparsemean.studies import engine, scales
+from sparsemean.studies import engine
 from sparsemean.studies.figures import Options, lower_bound, table1
 from sparsemean.studies.figures.lower_bound import Reach, Worlds, affordable_weight, reach
+from sparsemean.studies.figures.table1 import Key, Scale
 from sparsemean.studies.methods import find_attack
-from sparsemean.studies.scales import Key, Scale
 
 
 def third_moment(worlds: Worlds) -> float:
@@ -163,8 +163,8 @@ def small_sweeps(_quick: bool, trials: int | None, seed: int) -> dict[Key, studi
 
 def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table1, "sweeps", small_sweeps)
-    monkeypatch.setattr(scales, "REFUSED", {"sparse_directions": (400,)})
-    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "nowhere"})
+    monkeypatch.setattr(table1, "REFUSED", {"sparse_directions": (400,)})
+    monkeypatch.setattr(table1, "NEEDS", {"sparse_sos": "nowhere"})
     monkeypatch.setattr(table1, "BOUND_ESTIMATORS", ("default", "stage_1", "mean"))
     told: list[tuple[int, int]] = []
     options = Options(tmp_path, quick=True, n_jobs=1, progress=lambda done, total: told.append((done, total)))
@@ -191,29 +191,29 @@ def test_it_is_made_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_all_that_is_run_is_known(quick: bool) -> None:
-    found = scales.sweeps(quick, None, 0)
-    assert {name for sweep in found.values() for name in sweep.estimators} >= set(table1.ROWS) - {*scales.lacking()}
+    found = table1.sweeps(quick, None, 0)
+    assert {name for sweep in found.values() for name in sweep.estimators} >= set(table1.ROWS) - {*table1.lacking()}
     for sweep in found.values():
         assert set(sweep.estimators) <= set(studies.methods())
         assert all(0 < setting.contamination < 0.5 for _, setting in sweep.points())
 
 
 def test_what_is_refused_is_told_and_what_is_absent_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = scales.refusals()
+    said = table1.refusals()
     assert set(said) == {
-        (name, d) for name, sizes in scales.REFUSED.items() for d in sizes if name not in scales.lacking()
+        (name, d) for name, sizes in table1.REFUSED.items() for d in sizes if name not in table1.lacking()
     }
-    for name in set(scales.MOST) - {*scales.lacking()}:
+    for name in set(table1.MOST) - {*table1.lacking()}:
         with pytest.raises(InputError):
-            baselines.get(name)(np.zeros((600, scales.MOST[name] + 1)), contamination=0.1, k=4)
-    monkeypatch.setattr(scales, "NEEDS", {"sparse_sos": "nowhere"})
-    assert "sparsemean[sos]" in scales.lacking()["sparse_sos"]
-    assert all("sparse_sos" not in sweep.estimators for sweep in scales.sweeps(False, None, 0).values())
-    assert all(name != "sparse_sos" for name, _ in scales.refusals())
+            baselines.get(name)(np.zeros((600, table1.MOST[name] + 1)), contamination=0.1, k=4)
+    monkeypatch.setattr(table1, "NEEDS", {"sparse_sos": "nowhere"})
+    assert "sparsemean[sos]" in table1.lacking()["sparse_sos"]
+    assert all("sparse_sos" not in sweep.estimators for sweep in table1.sweeps(False, None, 0).values())
+    assert all(name != "sparse_sos" for name, _ in table1.refusals())
 
 
 def test_sweeps_run_together_share_what_they_have_in_common(tmp_path: Path) -> None:
-    sweep = studies.Sweep("n", (50, 60), scales.NOISE, ("median",), d=5, trials=2)
+    sweep = studies.Sweep("n", (50, 60), table1.NOISE, ("median",), d=5, trials=2)
     more = replace(sweep, grid=(60, 70), estimators=("mean", "median"), trials=1)
     told: list[int] = []
     tables = engine.run_all(
