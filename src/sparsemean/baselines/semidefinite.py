@@ -199,6 +199,8 @@ def sparse_sdp(
     S. Balakrishnan, S. S. Du, J. Li, A. Singh (2017). Computationally efficient robust sparse estimation in high
     dimensions. Proceedings of the 30th Conference on Learning Theory.
     """
+    if k is not None and k < X.shape[1] and bad_rows(X.shape[0], contamination):
+        _warn_if_slow("sparse_sdp", X.shape[1])
     return by_semidefinite_bound(X, contamination, k, rng=rng, progress=progress)
 
 
@@ -213,7 +215,6 @@ def by_semidefinite_bound(
     clipped = clip_columns(X, contamination, k, rng=rng)
     if k == d:
         return lower_variance(clipped, contamination, TopEigenpair(clipped.rows))
-    _warn_if_slow("sparse_sdp", d)
     objective = CertifiedVariance(clipped.rows, SparseVariance(k))
 
     def doubt() -> str:
