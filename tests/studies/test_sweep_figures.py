@@ -106,7 +106,7 @@ def test_which_method_stands_behind_a_published_name() -> None:
     assert methods["fig2b"][0]["full_filter"] == "full_filter"
     assert [row["full_filter"] for row in methods["fig2c"]] == ["full_filter_buckets", "old_full_filter_buckets"]
     for name in ("app_sensitivity", "app_infinite_variance"):
-        assert {row["full_GD"] for row in methods[name]} == {"full_GD"}
+        assert {row["full_GD"] for row in methods[name]} == {"full_GD_as_run"}
     for name in ("app_different_k", "app_different_eps"):
         assert {row["full_GD"] for row in methods[name]} == {"full_sparse_GD"}
     assert {row["sparse_filter"] for name in NAMES[3:] for row in methods[name]} == {"sparse_filter_buckets"}

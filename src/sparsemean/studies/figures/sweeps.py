@@ -333,7 +333,7 @@ TOLD = grid(1, 41, 3)
 MEAN = (2.0,) * 5 + (-2.0,) * 5
 SENSITIVITY_METHODS = {
     "oracle": "oracle", "sparse_GD": "sparse_GD", "sparse_filter": "sparse_filter_buckets", "stage_1": "stage_1",
-    "full_GD": "full_GD", "full_filter": "full_filter",
+    "full_GD": "full_GD_as_run", "full_filter": "full_filter",
 }  # fmt: skip
 
 
