@@ -168,6 +168,7 @@ def refusals() -> dict[tuple[str, int], str]:
 # What is stated, and what is measured beside it.
 
 TITLE = "Table 1 · measured errors, rows and times"
+QUICK = "A quick look, not a measurement: two trials on coarse grids; exponents are noise.\n\n"
 LIMITS = {"10 s": 10.0, "10 min": 600.0}
 """Seconds for which the largest d is told."""
 BOUND_GRID = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -215,7 +216,7 @@ def make(options: Options) -> Outcome:
     tables = engine.run_all(todo, out=options.out / "trials", n_jobs=options.n_jobs, progress=options.progress)
     points = _points(tables)
     records = pd.DataFrame([*_bound_record(bound), *_growth(points), *_sizes(tables, points["time", "d"])])
-    text = as_text(records)
+    text = (QUICK if options.quick else "") + as_text(records)
     written = {
         "table1": records,
         "table1-points": pd.concat([p.assign(quantity=q, over=o) for (q, o), p in points.items()], ignore_index=True),
