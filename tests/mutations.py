@@ -246,6 +246,21 @@ MUTATIONS = [
     Mutation("merging: rows kept as they are get lost", "_counts/*.py",
              re.compile(r"\(\*total\.(\w+), \*other\.\1\), key="), r"total.\1, key=",
              "tests/counts/test_stream.py"),
+    Mutation("far values: those just below a gap are beyond it", "_stats/gaps.py",
+             "np.flatnonzero(value > border[column])", "np.flatnonzero(value >= border[column])",
+             "tests/test_rows.py"),
+    Mutation("sparse variance: what is taken for a matrix of the set is none", "_stats/sparse_variance.py",
+             "share = (k - 1) / (total - 1)", "share = k / (total - 1)",
+             "tests/baselines/test_sparse_sdp.py"),
+    Mutation("sparse variance: the upper bound forgets its second part", "_stats/sparse_variance.py",
+             "+ self.k * float(np.abs(U).max())", "+ 0 * float(np.abs(U).max())",
+             "tests/baselines/test_sparse_sdp.py"),
+    Mutation("directions: negative ones are not walked through", "_kernels/directions.py",
+             "if minus > half:", "if minus > 2 * half:",
+             "tests/baselines/test_sparse_directions.py"),
+    Mutation("stability filter: tails are given nothing", "baselines/bucketed.py",
+             "bad = max(bad, min(bad + math.ceil(math.log(1 / FAILURE)), J // 4))", "bad = max(bad, 0)",
+             "tests/baselines/test_filters.py"),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -128,6 +129,8 @@ def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Itera
     else:
         from joblib import Parallel, delayed
 
+        # A worker whose memory has grown is replaced, and what it was given is done by the next.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", inner_max_num_threads=1)
         results = parallel(delayed(task.run)() for task in tasks)
     for done, result in enumerate(results, 1):
