@@ -370,10 +370,10 @@ PARTS: tuple[tuple[tuple[str, tuple[Column, ...]], ...], ...] = (
         *((f"error, d={d}", tuple(Column(f"error, d = {d}", a, SHORT[a], 6) for a in ATTACKS)) for d in (10, 100)),
         ("time at d =", tuple(Column("seconds", f"d = {d}", str(d), 6) for d in SIZES)),
     ),
-    (("exponents of the error in", tuple(Column("error exponent", o, o, 15) for o in ("ε", "k", "n", "d"))),),
-    (("exponents of the rows needed in", tuple(Column("rows needed exponent", o, o, 15) for o in ("k", "d", "ε"))),),
+    (("exponents of the error in", tuple(Column("error exponent", o, o, 15 + (o in "εk")) for o in "εknd")),),
+    (("exponents of the rows needed in", tuple(Column("rows needed exponent", o, o, 16) for o in "kdε")),),
     (
-        ("exponents of the time in", tuple(Column("time exponent", o, o, 15) for o in ("d", "n", "k"))),
+        ("exponents of the time in", tuple(Column("time exponent", o, o, 11 if o == "k" else 16) for o in "dnk")),
         ("largest d in", tuple(Column("largest d", limit, limit, 9) for limit in LIMITS)),
     ),
 )  # fmt: skip
@@ -381,8 +381,9 @@ NAME = max(map(len, METHODS))
 LEGEND = """\
 n = 600, k = 4, ε = 0.1, Student t noise with 3.1 degrees of freedom, means
 (10, -5, -4, 2). Errors are medians (l2): bias moves every feature of a bad row
-by -2, shift those with a mean by -1/√ε, one only the first of them. Exponents
-are slopes of logarithms ± standard error; [ ] what the paper states, at most.
+by -2, shift those with a mean by -1/√ε, one only the first of them. Times are
+the processor's. Exponents are slopes of logarithms ± standard error; [ ] what
+the paper states, at most.
 ~ extrapolated, > more than 100 times the largest d timed, ! refuses more,
 n/a refused, - not run. * Stated for sufficiently light tails."""
 
