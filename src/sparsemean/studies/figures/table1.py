@@ -168,7 +168,7 @@ def refusals() -> dict[tuple[str, int], str]:
 # What is stated, and what is measured beside it.
 
 TITLE = "Table 1 · measured errors, rows and times"
-QUICK = "A quick look, not a measurement: two trials on coarse grids; exponents are noise.\n\n"
+QUICK = "A quick look, no measurement: two trials on coarse grids; exponents are noise.\n\n"
 LIMITS = {"10 s": 10.0, "10 min": 600.0}
 """Seconds for which the largest d is told."""
 BOUND_GRID = (0.01, 0.02, 0.05, 0.1, 0.2)
