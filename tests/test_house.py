@@ -14,7 +14,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "sparsemean"
 ROOMS = [
     "errors", "_util", "_kernels", "_stats", "_data", "_counts", "result", "comparison", "baselines", "_fit",
-    "plots", "_report", "estimators", "simulate", "datasets", "studies", "_cli",
+    "plots", "_report", "estimators", "simulate", "datasets", "studies", "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""
 ALLOWED = {
@@ -109,7 +109,7 @@ def test_a_reader_sees_the_house_at_once() -> None:
     assert len([entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]) <= 21
     assert len(lengths) <= 185
     assert max(lengths.values()) <= 500
-    assert sum(length <= 40 for length in lengths.values()) <= 11
+    assert sum(length <= 40 for length in lengths.values()) <= 12
 
 
 def loaded_by(statement: str) -> set[str]:
