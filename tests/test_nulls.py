@@ -187,6 +187,18 @@ def test_normal_parts_of_lumps_are_never_too_small(n1: int, n2: int, A: int) -> 
     assert (found[near] <= np.array(exact)[near] + 0.15).all()
 
 
+@pytest.mark.parametrize(("n1", "n2", "A"), [(300, 400, 650), (600, 500, 900), (258, 3000, 3100)])
+def test_far_ends_of_large_groups_with_zeros_have_room(n1: int, n2: int, A: int) -> None:
+    """Nearly all pairs are won: what is worked on fits into its scratch, and no tail is too small."""
+    most = int(rank_tails.doubled_end(n1, n2, A, min(n1, A)))
+    out = tails(n1, n2, most - np.array([0, 2, 2 * n1, 4 * n2]), A=A)
+    a = min(n1, A)
+    exact = stats.hypergeom(n1 + n2, A, n1).logpmf(a) - rank_tails.log_choose(A, a)  # one arrangement of the values
+    assert out[0] >= exact
+    assert (np.diff(out) >= 0).all()
+    assert (out < -50).all()
+
+
 def test_strata_are_sums_of_independent_ranks() -> None:
     one, two = doubled_u((1, 2, 3, 4, 5, 6), 2), doubled_u((0, 0, 0, 1, 2), 3)
     sums = np.add.outer(one, two).ravel()

@@ -307,7 +307,8 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, l
         if power == 1:
             return math.log(above / float(A))
         return math.log(above * (a * float(b) + (a * b - above + 1.0) - place) / A)
-    if min(a, b) >= many and 2 * a * b - place > 4 * max(a, b):  # at the far end few arrangements are left: exactly
+    # At the far end few arrangements are left, which are counted exactly while there is room for them.
+    if min(a, b) >= LARGE or (min(a, b) >= many and 2 * a * b - place > 4 * max(a, b)):
         normal = log_normal(a * float(b), a * float(b) * (A + 1.0) / 3.0, place, power)
         return normal if min(a, b) >= LARGE else min(0.0 if power == 1 else np.inf, normal + log_saddle(a, b, place))
     one = np.array([a, b, A])
