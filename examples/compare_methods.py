@@ -19,12 +19,12 @@ def main() -> None:
     errors: dict[str, list[float]] = {}
     for seed in range(RUNS):
         data = simulate.make_contaminated(
-            600, 100, [10, -5, -4, 2], distribution="t", shape=2.0, attack="mimic", random_state=seed
+            600, 50, [10, -5, -4, 2], distribution="t", shape=2.0, attack="mimic", random_state=seed
         )
         means = {"SparseMean": SparseMean(contamination=0.1, random_state=seed).fit(data.X).mean_}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", baselines.BaselineWarning)  # those that give up say so
-            for name in baselines.names():
+            for name in sorted({*baselines.names()} - {"sparse_sos"}):  # which takes 24 features at most
                 means[name] = baselines.get(name)(data.X, contamination=0.1, k=4, random_state=seed)
         for name, mean in means.items():
             errors.setdefault(name, []).append(float(np.linalg.norm(mean - data.mean)))
