@@ -17,13 +17,14 @@ from sparsemean._stats.judged import (
     BLOCK_VALUES,
     CLIP,
     INNER,
-    WIDE,
     Flags,
     Judged,
     Part,
     Rows,
     Single,
     Units,
+    clipped_about,
+    over_own,
     own_sizes,
     ratios_of,
     units_of,
@@ -239,12 +240,12 @@ class CodedColumns(Judged):
         whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
         products, self.own = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
         self.ratios: CodedRows = CodedRows(blocks, values.heights, self.columns.size, whole=whole, look=_as_is)
-        near = partial(_near, judging=self.judging, clip=clip)
+        look = partial(clipped_about, judging=self.judging, clip=clip)
         if whole:
             mean, gram = sums / n, (products - np.outer(sums, sums) / n).astype(np.float32)
         else:
             mean, gram = sums / np.maximum(self.ratios.per_column[self.judging], 1), None
-        self.scaled = self.ratios.seen(partial(near, mean=mean.astype(np.float32)), p=p, products=gram)
+        self.scaled = self.ratios.seen(partial(look, mean=mean.astype(np.float32)), p=p, products=gram)
         self.variances = None
 
     def release(self) -> None:
@@ -252,25 +253,8 @@ class CodedColumns(Judged):
 
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out."""
-        return self.ratios.seen(partial(_wide, judging=self.judging), self.own, p=self.judging.size)
+        return self.ratios.seen(partial(over_own, judging=self.judging), self.own, p=self.judging.size)
 
 
 def _as_is(x: Single, has: Flags | None) -> Part:
     return x, has
-
-
-def _near(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single) -> Part:
-    """Return the columns that directions are judged by, clipped, about their means."""
-    if judging.size < x.shape[1]:
-        x, has = x[:, judging], None if has is None else has[:, judging]
-    x = np.clip(x, -clip, clip)
-    x -= mean if has is None else mean * has
-    return x, has
-
-
-def _wide(x: Single, has: Flags | None, own: Single, *, judging: IntArray) -> Part:
-    """Return the same over the sizes of rows, clipped far out."""
-    if judging.size < x.shape[1]:
-        x, has = x[:, judging], None if has is None else has[:, judging]
-    x = x / own[:, np.newaxis]
-    return np.clip(x, -WIDE, WIDE, out=x), has

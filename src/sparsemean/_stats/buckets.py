@@ -83,16 +83,19 @@ def assign_block_buckets(
     """
     assert first_row % BLOCK == 0 or first_row // BLOCK == (first_row + n - 1) // BLOCK
     if units is None and first_row == 0:
-        dealt = _dealt_in_blocks(n, sizes, seed) if n <= FEW_ROWS else _dealt_in_blocks.__wrapped__(n, sizes, seed)
+        dealt = (_kept_deal if n <= FEW_ROWS else _deal)(n, sizes, seed)
         return replace(dealt, bucket_of_row=dealt.bucket_of_row.copy())  # which users are given
     n_units = n if units is None else int(units.max()) + 1
     return assign_places(block_positions(first_row, n_units, seed), sizes, units=units)
 
 
-@lru_cache(maxsize=8)
-def _dealt_in_blocks(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
-    """Deal all rows; of few rows that takes longer than to count them, and the next fit may ask for the same."""
+def _deal(n: int, sizes: tuple[int, ...], seed: int) -> Partition:
+    """Deal all rows."""
     return replace(assign_places(block_positions(0, n, seed), sizes), seed=seed)
+
+
+_kept_deal = lru_cache(maxsize=8)(_deal)
+"""Of few rows it takes longer to deal them than to count them, and the next fit may ask for the same."""
 
 
 def assign_places(positions: IntArray, sizes: tuple[int, ...], *, units: IntArray | None = None) -> Partition:

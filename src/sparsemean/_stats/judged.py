@@ -7,7 +7,7 @@ for single rows. Each is done block by block, so that a block may as well lie on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -307,10 +307,11 @@ class Judged:
 
     def _clipped(self, clip: float) -> list[Part]:
         """Return the columns that directions are judged by, clipped."""
-        judging, room = self._of_judging, room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
+        judging = self.judging
+        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
 
         def rule(x: Any, has: Any, out: Any) -> Part:
-            x, has = judging(x, has)
+            x, has = in_columns(x, has, judging)
             return namespace(x).clip(x, -clip, clip, out=out), has
 
         return self.ratios.each(rule, room)
@@ -330,34 +331,20 @@ class Judged:
 
     def release(self) -> None:
         """Hold clipped rows no longer where they are many: the few that are asked for afterwards are made anew."""
-        judging, clip, mean = self._of_judging, self.clip, self.mean
-
-        def rule(x: Any, has: Any) -> Part:
-            x, has = judging(x, has)
-            x = np.clip(x, -clip, clip)
-            x -= mean if has is None else mean * has
-            return x, has
-
         if self.many:
-            self.scaled.parts = Derived(self.ratios, rule)
+            look = partial(clipped_about, judging=self.judging, clip=self.clip, mean=self.mean)
+            self.scaled.parts = Derived(self.ratios, look)
 
     @property
     def many(self) -> bool:
         """Whether rows are too many to be held more than twice."""
         return not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
 
-    def _of_judging(self, x: Any, has: Any) -> Part:
-        """Return a block in the columns that directions are judged by."""
-        if self.judging.size == self.columns.size:
-            return x, has
-        at = near(x, self.judging)
-        return x[:, at], None if has is None else has[:, at]
-
     @cached_property
     def far(self) -> Entries:
         """The values beyond `INNER`, row by row."""
         found, ends = self.ratios.each(lambda x, _: beyond(x, INNER)), self.ratios.ends
-        number = np.min_scalar_type(-int(ends[-1]))  # most often of four bytes
+        number = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
         rows = [np.add(entries.row, first, dtype=number) for entries, first in zip(found, ends, strict=False)]
         columns, values = ([entries[k] for entries in found] for k in (1, 2))
         return Entries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
@@ -370,15 +357,8 @@ class Judged:
 
     def wide(self) -> Rows:
         """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
-        judging, room = self._of_judging, room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
-
-        def rule(x: Any, has: Any, own: Any, out: Any) -> Part:
-            x, has = judging(x, has)
-            xp = namespace(x)
-            xp.divide(x, near(x, own)[:, np.newaxis], out=out)
-            return xp.clip(out, -WIDE, WIDE, out=out), has
-
-        return Rows(self.ratios.each(rule, self.own, room), self.ratios.n_jobs)
+        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
+        return Rows(self.ratios.each(partial(over_own, judging=self.judging), self.own, room), self.ratios.n_jobs)
 
     def tails(self) -> Entries:
         """Return the values of `wide` that are beyond `TAIL`."""
@@ -392,6 +372,33 @@ class Judged:
     def features(self, best: IntArray, most: int) -> tuple[int, ...]:
         """Return which columns of the data the best of those used are."""
         return tuple(self.columns[best[:most]].tolist())
+
+
+# What is made of a block of ratios, here or where a worker holds it.
+
+
+def in_columns(x: Any, has: Any, judging: IntArray) -> Part:
+    """Return a block in the columns that directions are judged by."""
+    if judging.size == x.shape[1]:
+        return x, has
+    at = near(x, judging)
+    return x[:, at], None if has is None else has[:, at]
+
+
+def clipped_about(x: Single, has: Flags | None, *, judging: IntArray, clip: float, mean: Single) -> Part:
+    """Return these columns clipped, about their means."""
+    x, has = in_columns(x, has, judging)
+    x = np.clip(x, -clip, clip)
+    x -= mean if has is None else mean * has
+    return x, has
+
+
+def over_own(x: Any, has: Any, own: Any, out: Any = None, *, judging: IntArray) -> Part:
+    """Return these columns over the sizes of their rows, clipped far out."""
+    x, has = in_columns(x, has, judging)
+    xp = namespace(x)
+    x = xp.divide(x, near(x, own)[:, np.newaxis], out=out)
+    return xp.clip(x, -WIDE, WIDE, out=x), has
 
 
 def beyond(x: Any, limit: float) -> Entries:
