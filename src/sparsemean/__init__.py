@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemean import baselines, datasets, plots, simulate, studies
+    from sparsemean import baselines, datasets, plots, simulate, studies, tl
     from sparsemean._counts.merging import merge
     from sparsemean._counts.sketch import Sketch, sketch
     from sparsemean._counts.sketch_file import load_sketch
@@ -45,6 +45,7 @@ __all__ = [
     "sketch",
     "sparse_mean",
     "studies",
+    "tl",
 ]
 
 _HOMES = {
@@ -64,7 +65,7 @@ _HOMES = {
     "sketch": "_counts.sketch",
     "sparse_mean": "_fit.one_sample",
 }
-_ROOMS = {"baselines", "datasets", "plots", "simulate", "studies"}
+_ROOMS = {"baselines", "datasets", "plots", "simulate", "studies", "tl"}
 
 
 def __getattr__(name: str) -> Any:

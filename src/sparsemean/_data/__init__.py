@@ -54,8 +54,14 @@ OBJECTS = (
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
 
 
-def as_table(X: Any, feature_names: Any = None) -> Table:
-    """Take what lies in memory, or an open file's array, as it is."""
+def as_table(X: Any, feature_names: Any = None, *, layer: str | None = None) -> Table:
+    """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
+    if layer is not None:
+        from sparsemean._data import anndata
+
+        if not anndata.matches_anndata(X):
+            raise InputError("layer", "be left out for all but AnnData", repr(layer))
+        return anndata.read_anndata(X, feature_names, layer=layer)
     for matches, read in OBJECTS if not type(X).__module__.startswith("numpy") else ():
         if _function(matches)(X):
             table: Table = _function(read)(X, feature_names)

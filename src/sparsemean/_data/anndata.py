@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -208,15 +208,30 @@ def matches_anndata(X: Any) -> bool:
     return type(X).__module__.startswith("anndata.") and hasattr(type(X), "var_names")
 
 
-def read_anndata(adata: Any, feature_names: Any = None) -> Table:
-    """Take X of an AnnData; one that lies in a file stays there (but a view of such a file is read)."""
-    given = gene_names(as_names(adata.var_names)) if feature_names is None else feature_names
+def read_anndata(
+    adata: Any,
+    feature_names: Any = None,
+    *,
+    layer: str | None = None,
+    raw: bool = False,
+    known: Collection[str] = (),
+) -> Table:
+    """Take X of an AnnData, or a layer, or X of its ``raw``, which has genes of its own.
+
+    What lies in a file stays there (but a view of such a file is read). Columns ``known`` are not looked at as those
+    of subjects.
+    """
+    holder = adata.raw if raw else adata
+    given = gene_names(as_names(holder.var_names)) if feature_names is None else feature_names
     opened = FileContext(type(adata).__name__, "AnnData behind an open file", argument="X")
+    if layer is not None and layer not in adata.layers:
+        listed = list_names(sorted(adata.layers.keys())) or "none"
+        raise InputError("layer", "name a layer of the AnnData", repr(layer), f"it has {listed}")
     with opened.reading():
-        X = adata.X
+        X = holder.X if layer is None else adata.layers[layer]
     if X is None:
-        raise InputError("X", "have an X", "an AnnData without one", "set adata.X to the layer that is meant")
-    of_rows: dict[str, Any] = {"row_names": as_names(adata.obs_names), "repeated": _subjects(adata.obs, set())}
+        raise InputError("X", "have an X", "an AnnData without one", "name a layer with layer=")
+    of_rows: dict[str, Any] = {"row_names": as_names(adata.obs_names), "repeated": _subjects(adata.obs, set(known))}
     element = getattr(X, "group", X)  # AnnData's own wrapper of a compressed matrix in a file
     for matches, make_source in KINDS:
         if matches(element) or is_group(element):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
+from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -240,7 +241,7 @@ def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatAr
     ones = _indicator(rows, np.ones(rows.size), n)
     picked = _indicator(np.arange(rows.size).reshape(rows.shape), np.ones(rows.size), rows.size)
     out, gaps = np.empty((rows.shape[0], d)), False
-    for first, block in _pieces(table, skip_missing=skip_missing):
+    for first, block in pieces(table, skip_missing=skip_missing):
         at = slice(first, first + block.shape[1])
         if not isinstance(block, np.ndarray) and not np.isnan(block.data).any():
             out[:, at] = (ones @ block).toarray() / k
@@ -266,7 +267,7 @@ def _indicator(rows: IntArray, weights: FloatArray, n: int) -> csr_array:
     return csr_array((weights, rows.ravel(), np.arange(units + 1) * k), shape=(units, n))
 
 
-def _pieces(table: Table, *, skip_missing: bool) -> Iterator[tuple[int, Block]]:
+def pieces(table: Table, *, skip_missing: bool) -> Iterator[tuple[int, Block]]:
     """Yield all rows of some columns at a time, all of them numbers, after the number of the first column."""
     n = table.shape[0]
     for start, block in _column_blocks(table.source):
@@ -357,7 +358,7 @@ def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Sour
     n, d = table.shape
     signs = _indicator(members, np.tile([-1.0, 1.0], members.shape[0]), n)
     dense, compressed = np.empty((0 if table.source.sparse else members.shape[0], d)), list[Any]()
-    for first, block in _pieces(table, skip_missing=skip_missing):
+    for first, block in pieces(table, skip_missing=skip_missing):
         if isinstance(block, np.ndarray):
             low, high = (np.asarray(block[rows], dtype=np.float64) for rows in members.T)
             np.subtract(high, low, out=dense[:, first : first + block.shape[1]])
@@ -372,3 +373,83 @@ def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Sour
     from sparsemean._data.sparse import read_sparse
 
     return read_sparse(hstack(compressed, format="csc")).source
+
+
+# Subjects with rows of several classes: they are compared with themselves.
+
+
+def are_crossed(subjects: Any, codes: IntArray, argument: str = "groups") -> bool:
+    """Whether some subject has rows of several classes."""
+    units = labels_of(subjects, codes.size, argument)[1]
+    return bool((_spread(codes, units)[0] > 0).any())
+
+
+def differences_within(
+    table: Table,
+    sides: Sequence[IntArray],
+    subjects: Any,
+    *,
+    strata: Any = None,
+    seed: int = 0,
+    missing: str = "raise",
+    called: tuple[str, str] = ("groups", "strata"),
+) -> tuple[Table, list[str]]:
+    """Return a row a subject: for one test after the other, the mean of its label less that of its reference.
+
+    ``sides`` has for each test 1 for rows of the label, 0 for those of the reference and 2 for others. Both means are
+    of as many rows, in each stratum of a subject, drawn by ``seed``: where nothing differs the two sides may then be
+    exchanged, and their difference is symmetric about zero, whatever else is peculiar to the subject. It is NaN for
+    subjects that have no row of a side. Features have no names: there are those of the table for every test.
+    """
+    n, d = table.shape
+    names, units = _in_order(*labels_of(subjects, n, called[0]))
+    blocks = units if strata is None else _joint(units, labels_of(strata, n, called[1])[1])
+    weights, numbers = _balanced(sides, units, blocks, seed)
+    out = np.empty((len(sides), names.size, d))
+    for first, block in pieces(table, skip_missing=missing == "omit"):
+        sums = weights @ (as_dense(block).astype(np.float64) if isinstance(block, np.ndarray) else block)
+        dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
+        out[:, :, first : first + block.shape[1]] = dense.reshape(len(sides), names.size, -1)
+    with np.errstate(invalid="ignore"):
+        out /= np.where(numbers > 0, numbers, np.nan)[:, :, np.newaxis]
+    some = (numbers > 0).any(axis=0)
+    if some.sum() < MIN_ROWS:
+        rule = f"name at least {MIN_ROWS} that have rows on both sides of a comparison"
+        raise InputError(called[0], rule, int(some.sum()), "leave it out, and what is said is of these rows alone")
+    values = out[:, some].swapaxes(0, 1).reshape(int(some.sum()), -1)
+    most = int(numbers.sum(axis=1).max())
+    note = (
+        f"{int(some.sum()):,} subjects are compared with themselves: the means of as many rows of either side, "
+        f"{2 * most:,} of {n:,} rows at most in one test, drawn by the seed"
+    )
+    return replace(_in_place_of(table, Dense(values), as_names(names[some].tolist())), feature_names=None), [note]
+
+
+def _joint(first: IntArray, second: IntArray) -> IntArray:
+    """Return the number of each pair of two labels among those that there are."""
+    return np.unique(first * (second.max() + 1) + second, return_inverse=True)[1].astype(np.intp)
+
+
+def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed: int) -> tuple[csr_array, FloatArray]:
+    """Return 1 and −1 for as many rows of either side in every block, a line for each subject in each test.
+
+    The second array has how many rows of a side a subject has, a row for each test.
+    """
+    from scipy.sparse import csr_array
+
+    n, n_units, n_blocks = units.size, int(units.max()) + 1, int(blocks.max()) + 1
+    lottery, lines, columns, signs, numbers = np.random.default_rng(seed).random(n), [], [], [], []
+    for number, side in enumerate(sides):
+        rows = np.flatnonzero(side < 2)
+        cell = 2 * blocks[rows] + side[rows]
+        order = np.lexsort((lottery[rows], cell))
+        counts = np.bincount(cell, minlength=2 * n_blocks)
+        place = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        fewer = counts.reshape(-1, 2).min(axis=1)
+        drawn_rows = np.sort(rows[order[place < np.repeat(fewer, 2).repeat(counts)]])
+        lines.append(number * n_units + units[drawn_rows])
+        columns.append(drawn_rows)
+        signs.append(2.0 * side[drawn_rows] - 1.0)
+        numbers.append(np.bincount(units[drawn_rows], minlength=n_units) / 2.0)
+    at = np.concatenate(lines), np.concatenate(columns)
+    return csr_array((np.concatenate(signs), at), shape=(len(sides) * n_units, n)), np.stack(numbers)

@@ -43,7 +43,9 @@ from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
 
-def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **params: Any) -> Estimate:
+def sparse_mean(
+    X: Any, *, feature_names: Any = None, groups: Any = None, layer: str | None = None, **params: Any
+) -> Estimate:
     """Find the features of ``X`` whose mean is not zero, estimate it and say how sure that is, in one call.
 
     Parameters
@@ -54,6 +56,8 @@ def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **para
         Defaults to the column names of a data frame, else the features are numbered.
     groups : sequence of n labels, optional
         Rows with one label belong to one subject: they share a bucket and count once for the contamination.
+    layer : str, optional
+        The layer of an AnnData that is meant, in place of its X.
     **params
         Those of `SparseMean`.
 
@@ -69,7 +73,7 @@ def sparse_mean(X: Any, *, feature_names: Any = None, groups: Any = None, **para
     >>> sparse_mean(data.X, contamination=0.1, random_state=0).support
     array([0, 1, 2, 3])
     """
-    return fit(as_table(X, feature_names), groups=groups, **params)
+    return fit(as_table(X, feature_names, layer=layer), groups=groups, **params)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,14 +54,18 @@ class Design:
 
     def labels_of(self, contrast: Contrast) -> IntArray:
         """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-        rest = contrast.second == REST
-        reference = self.codes != contrast.first if rest else self.codes == contrast.second
-        return np.where(self.codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
+        return labels_of(self.codes, contrast)
 
     @property
     def n_strata(self) -> int:
         """Number of strata, one without any."""
         return 1 if self.strata is None else int(self.strata.max()) + 1
+
+
+def labels_of(codes: IntArray, contrast: Contrast) -> IntArray:
+    """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
+    reference = codes != contrast.first if contrast.second == REST else codes == contrast.second
+    return np.where(codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,12 @@ def contrasts_of(
     return [Contrast(first, second, sizes) for first in range(k) if first != second]
 
 
+def kept(contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any] | None) -> list[Contrast]:
+    """Return the tests of some labels; two labels have one test, whichever is named."""
+    labels = classes.tolist()
+    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.first] in only]
+
+
 def compare(
     table: Table,
     y: Any,
@@ -144,6 +154,7 @@ def compare(
     contamination: Any = AUTO,
     reference: Any = None,
     vs: str | None = None,
+    only: Collection[Any] | None = None,
     alternative: Any = "two-sided",
     min_effect: Any = 0.0,
     selection_rule: Any = "fwer",
@@ -159,7 +170,10 @@ def compare(
     progress: Progress | None = None,
     called: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare groups of rows feature by feature: an estimate for each test; messages name arguments as ``called``."""
+    """Compare groups of rows feature by feature: an estimate for each test; messages name arguments as ``called``.
+
+    Of three labels and more those ``only`` are tested, where some are named.
+    """
     began = time.perf_counter()
     request = check_request(
         contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
@@ -176,7 +190,7 @@ def compare(
     design = design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing, called=names
     )
-    contrasts = contrasts_of(classes, design.sizes, reference, vs=vs)
+    contrasts = kept(contrasts_of(classes, design.sizes, reference, vs=vs), classes, only)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     with where_it_lies(design.table):
         decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)

@@ -119,7 +119,16 @@ class SparseMeanDifference(Selector):
         tags.classifier_tags = ClassifierTags()
         return tags
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, strata: Any = None, pairs: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        strata: Any = None,
+        pairs: Any = None,
+        layer: str | None = None,
+    ) -> Self:
         """Compare groups of rows.
 
         Parameters
@@ -136,6 +145,8 @@ class SparseMeanDifference(Selector):
         pairs : sequence of n labels, optional
             The pair of each row, one row in each of two groups: differences within pairs are tested, as by
             `SparseMean`. Then a pair is bad if either row is.
+        layer : str, optional
+            The layer of an AnnData that is meant, in place of its X.
 
         Returns
         -------
@@ -146,8 +157,9 @@ class SparseMeanDifference(Selector):
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         params = self.get_params(deep=False)
         found = compare(
-            as_table(X), y, groups=groups, strata=strata, pairs=pairs, selection_rule=params.pop("selection"), **params
-        )
+            as_table(X, layer=layer), y, groups=groups, strata=strata, pairs=pairs,
+            selection_rule=params.pop("selection"), **params,
+        )  # fmt: skip
         self.classes_ = found.classes
         self.results_ = found.results
         return self._read(X, found.result)

@@ -225,7 +225,7 @@ class SparseMean(Selector):
         settings = {} if theory is None else theory_settings(contamination, theory)
         return cls(contamination, **{**planning.PRESET, **settings, "refine": refine, "refine_on": refine_on, **params})
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, layer: str | None = None) -> Self:  # noqa: ARG002
         """Fit rows of observations.
 
         Parameters
@@ -237,13 +237,15 @@ class SparseMean(Selector):
             Ignored; scikit-learn's convention.
         groups : sequence of n labels, optional
             Rows with one label belong to one subject: they share a bucket and count once for the contamination.
+        layer : str, optional
+            The layer of an AnnData that is meant, in place of its X.
 
         Returns
         -------
         SparseMean
             The fitted estimator itself.
         """
-        result = sparse_mean(X, groups=groups, **self.get_params(deep=False))
+        result = sparse_mean(X, groups=groups, layer=layer, **self.get_params(deep=False))
         self._forget("sketch_", "n_samples_seen_")
         return self._read(X, result)
 

@@ -1,0 +1,400 @@
+"""For users of scanpy: `rank_genes_groups` with scanpy's arguments, its result where scanpy's plots look for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.anndata import read_anndata
+from sparsemean._data.table import Table, as_names
+from sparsemean._fit import designs, two_sample
+from sparsemean._fit.one_sample import fit
+from sparsemean._stats.effects import log2_fold_change
+from sparsemean._stats.rank_evidence import REST, Contrast
+from sparsemean._util.checks import draw_seed, list_names
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.comparison import Comparison
+from sparsemean.errors import InputError
+from sparsemean.result import Estimate
+
+__all__ = ["rank_genes_groups"]
+
+KEY = "rank_genes_groups"
+"""Where scanpy's functions look unless told otherwise."""
+OPTIONS = ("contamination", "selection", "level", "min_effect", "missing", "random_state", "n_jobs")
+"""Parameters of `SparseMeanDifference` that may be given."""
+CORRECTIONS = {"fwer": "holm", "fdr": "benjamini-hochberg", "fdr_by": "benjamini-yekutieli"}
+KINDS = {"names": "O", "scores": "f4", "logfoldchanges": "f4", "radius": "i8", "selected": "?"}
+"""Types of columns, as in scanpy's own; all others are of float64."""
+SMALLEST = np.finfo(np.float64).tiny
+LOOKS = {
+    "counts": "{} looks like raw counts: depth of sequencing then passes for expression; normalise it and take log1p",
+    "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
+    "logarithms of normalised counts are meant",
+}
+DONORS = (
+    "cells may not be independent: obs has the column {0!r} with {1:,} values for {2:,} cells; pass donors={0!r} for "
+    "statements about donors in general, or batch={0!r} to compare within these donors alone"
+)
+
+
+def rank_genes_groups(
+    adata: Any,
+    groupby: str,
+    *,
+    reference: Any = "rest",
+    groups: Any = "all",
+    layer: str | None = None,
+    use_raw: bool | None = None,
+    donors: str | None = None,
+    batch: str | None = None,
+    pts: bool = True,
+    key_added: str = KEY,
+    **params: Any,
+) -> Estimate | Comparison:
+    """Rank the genes that tell groups of cells apart, with p-values that hold while some cells are mislabelled.
+
+    What scanpy's function of this name writes is written in its place and format, so that ``sc.get`` and ``sc.pl`` read
+    it: ``names``, ``scores`` (z of the p-value, with the sign of the difference; ties by Cliff's delta), ``pvals``,
+    ``pvals_adj`` (of all groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``.
+    Beside these stand, in the same order, ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta``
+    (Cliff's), ``radius`` and ``max_contamination``. ``obs`` gets ``{key_added}_suspect`` and ``{key_added}_score``: of
+    cells that contradict their group, or of all cells of such a donor.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Logarithms of normalised counts, in memory or backed. A warning says so where the values look like raw counts,
+        or scaled, and where a column of ``obs`` looks like the donors and is not used.
+    groupby : str
+        The column of ``obs`` with the group of each cell.
+    reference : label or "rest", default="rest"
+        What groups are compared with.
+    groups : "all" or list of labels, default="all"
+        The groups that are tested; the rest is still that of all cells.
+    layer : str, optional
+        The layer that is tested, in place of X or raw.
+    use_raw : bool, optional
+        Whether ``adata.raw`` is tested. None does as scanpy does: raw where there is one (and no layer is named). The
+        notes of the result say which it was, and so does ``params["use_raw"]``.
+    donors : str, optional
+        The column of ``obs`` with the donor of each cell. Donors then count once each, and not cells. Where a donor has
+        cells of several groups, donors are compared with themselves.
+    batch : str, optional
+        The column of ``obs`` within whose values alone cells, or donors, are compared.
+    pts : bool, default=True
+        Whether the shares of cells that express each gene are written. Later versions of anndata will write no file of
+        them where a label has a slash in it.
+    key_added : str, default="rank_genes_groups"
+        The name in ``uns``.
+    **params
+        ``contamination``, ``selection``, ``level``, ``min_effect``, ``missing``, ``random_state`` and ``n_jobs``, as in
+        `SparseMeanDifference`; of donors, where these are given, ``contamination`` is the share of donors.
+
+    Returns
+    -------
+    Estimate or Comparison
+        As ``result_`` of `SparseMeanDifference`: table, summary, report. Where donors are compared with themselves an
+        `Estimate` of their differences, its features named "group: gene".
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, pandas as pd
+    >>> from sparsemean import tl
+    >>> rng = np.random.default_rng(0)
+    >>> kinds = np.repeat(["B", "T"], 60)
+    >>> counts = rng.poisson(np.where((kinds == "B")[:, None] & (np.arange(30) < 2), 4.0, 0.5))
+    >>> genes = pd.DataFrame(index=[f"g{i}" for i in range(30)])
+    >>> obs = pd.DataFrame({"kind": kinds}, index=[f"c{i}" for i in range(120)])
+    >>> cells = anndata.AnnData(np.log1p(counts), obs=obs, var=genes)
+    >>> _ = tl.rank_genes_groups(cells, "kind")
+    >>> sorted(cells.uns["rank_genes_groups"]["names"]["B"][:2])
+    ['g0', 'g1']
+    """
+    if unknown := sorted(params.keys() - set(OPTIONS)):
+        raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
+    columns = {name: column for name, column in (("groupby", groupby), ("donors", donors), ("batch", batch)) if column}
+    labels = {name: _column(adata, column, name) for name, column in columns.items()}
+    table, chosen = _table(adata, layer, use_raw, columns.values())
+    tests = _Tests.of(labels["groupby"], reference, groups, table.shape[0])
+    profiles = _profiles(table, tests.codes, skip_missing=params.get("missing") == "omit")
+    name = "adata.raw" if chosen["use_raw"] else "adata.X" if layer is None else f"layer {layer!r}"
+    said = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
+    if table.repeated is not None and donors is None:
+        said.append(DONORS.format(*table.repeated, table.shape[0]))
+    for message in said:
+        warnings.warn(message, stacklevel=2)
+    as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if use_raw is None and chosen["use_raw"] else ""
+    table = replace(table, repeated=None, notes=(*table.notes, *said, f"values are those of {name}{as_scanpy}"))
+    result, numbers = _fitted(table, tests, labels, params)
+    adata.uns[key_added] = {
+        "params": {
+            "groupby": groupby, "reference": str(reference), "method": "sparsemean", **chosen,
+            "corr_method": CORRECTIONS[params.get("selection", "fwer")],
+            **{name: column for name, column in columns.items() if name != "groupby"},
+        },
+        **_records(tests, numbers, table, profiles, _log_base(adata)),
+        **(_shares(tests, table, profiles) if pts else {}),
+    }  # fmt: skip
+    for column, values in _of_cells(result, labels.get("donors")).items():
+        adata.obs[f"{key_added}_{column}"] = values
+    return result
+
+
+# What is asked for.
+
+
+def _column(adata: Any, name: Any, argument: str) -> Any:
+    if name not in adata.obs.columns:
+        listed = list_names(list(map(str, adata.obs.columns)), 20) or "none"
+        raise InputError(argument, "name a column of obs", repr(name), f"it has {listed}")
+    return adata.obs[name]
+
+
+def _table(adata: Any, layer: str | None, use_raw: bool | None, known: Collection[str]) -> tuple[Table, dict[str, Any]]:
+    """Return the values that are meant, and what they are by the names of scanpy's parameters."""
+    if use_raw and adata.raw is None:
+        raise InputError("use_raw", "be left out where there is no raw", True, "leave it out to test X")
+    if use_raw and layer is not None:
+        raise InputError("use_raw", "be left out with a layer", True, "leave one of them out")
+    raw = layer is None and adata.raw is not None and use_raw is not False
+    return read_anndata(adata, layer=layer, raw=raw, known=known), {"use_raw": raw, "layer": layer}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tests:
+    """Which groups are compared: their labels, sorted, the number of each cell's, and the tests that are made."""
+
+    classes: designs.Labels
+    codes: IntArray
+    shown: tuple[int, ...]
+    """The groups that are listed, in the order of the categories."""
+    reference: int
+    contrasts: tuple[Contrast, ...]
+
+    @classmethod
+    def of(cls, labels: Any, reference: Any, groups: Any, n: int) -> _Tests:
+        """Check what is compared."""
+        classes, codes = designs.classes_of(labels, n, "groupby")
+        order = classes.tolist()
+        places = {str(label): place for place, label in enumerate(order)}
+        against = REST if reference == two_sample.REST_NAME else _place(places, reference, "reference")
+        sizes, contrasts_with = tuple(np.bincount(codes).tolist()), reference if against == REST else order[against]
+        if isinstance(groups, str) and groups != "all":
+            raise InputError("groups", "be 'all' or a list of labels", repr(groups), f"pass [{groups!r}]")
+        categories = getattr(getattr(labels, "cat", None), "categories", classes)
+        wanted = [str(label) for label in (categories if isinstance(groups, str) else groups)]
+        if not isinstance(groups, str):
+            wanted = [order[_place(places, label, "groups")] for label in wanted]
+        shown = tuple(places[str(label)] for label in wanted if str(label) in places)
+        shown = tuple(place for place in dict.fromkeys(shown) if place != against)
+        if not shown:
+            raise InputError("groups", "name a group besides the reference", repr(groups))
+        contrasts = two_sample.contrasts_of(classes, sizes, contrasts_with)
+        return cls(
+            classes, codes, shown, against, tuple(two_sample.kept(contrasts, classes, [order[k] for k in shown]))
+        )
+
+    def name(self, group: int) -> str:
+        """Return the name of a group, as scanpy has it."""
+        return str(self.classes.tolist()[group])
+
+    def other(self, group: int) -> IntArray:
+        """Return the groups that one is compared with."""
+        everything = np.arange(self.classes.size)
+        return everything[everything != group] if self.reference == REST else everything[[self.reference]]
+
+
+def _place(places: dict[str, int], label: Any, argument: str) -> int:
+    if str(label) not in places:
+        raise InputError(argument, f"name groups ({list_names(list(places))})", repr(label), "check its spelling")
+    return places[str(label)]
+
+
+# What is computed: the tests, and the plain averages that scanpy shows beside them.
+
+Numbers = dict[str, npt.NDArray[Any]]
+
+
+def _fitted(
+    table: Table, tests: _Tests, labels: dict[str, Any], params: dict[str, Any]
+) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
+    """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
+    donors, batch = labels.get("donors"), labels.get("batch")
+    firsts = [contrast.first for contrast in tests.contrasts]
+    if donors is not None and designs.are_crossed(donors, tests.codes, "donors"):
+        result: Estimate | Comparison = _within_donors(table, tests, donors, batch, params)
+        assert isinstance(result, Estimate)
+        d = table.shape[1]
+        numbers = {first: _numbers(result, slice(k * d, (k + 1) * d)) for k, first in enumerate(firsts)}
+    else:
+        order = tests.classes.tolist()
+        options = {"selection_rule" if name == "selection" else name: value for name, value in params.items()}
+        reference = two_sample.REST_NAME if tests.reference == REST else order[tests.reference]
+        found = two_sample.compare(
+            table, labels["groupby"], reference=reference, only=[order[first] for first in firsts], groups=donors,
+            strata=batch, called={"y": "groupby", "groups": "donors", "strata": "batch"}, **options,
+        )  # fmt: skip
+        result, everything = found.result, slice(0, table.shape[1])
+        numbers = {
+            first: _numbers(each, everything) for first, each in zip(firsts, found.results.values(), strict=True)
+        }
+    for group in set(tests.shown) - numbers.keys():
+        numbers[group] = _mirrored(numbers[firsts[0]])
+    return result, numbers
+
+
+def _within_donors(table: Table, tests: _Tests, donors: Any, batch: Any, params: dict[str, Any]) -> Estimate:
+    """Compare donors with themselves: each has one difference for every test and gene."""
+    sides = [two_sample.labels_of(tests.codes, contrast) for contrast in tests.contrasts]
+    missing = params.get("missing", "raise")
+    differences, notes = designs.differences_within(
+        table, sides, donors, strata=batch, seed=draw_seed(params.get("random_state", 0)), missing=missing,
+        called=("donors", "batch"),
+    )  # fmt: skip
+    assert table.feature_names is not None
+    names = [f"{tests.name(contrast.first)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
+    whole = replace(differences, feature_names=as_names(names), notes=(*table.notes, *notes))
+    gaps = missing == "raise" and bool(np.isnan(differences.values).any())
+    return fit(whole, **{**params, **({"missing": "omit"} if gaps else {})})
+
+
+def _numbers(estimate: Estimate, at: slice) -> Numbers:
+    """Return the columns of one test, genes in their order."""
+    from scipy.special import ndtri_exp
+
+    selected = np.zeros(estimate.mean.size, dtype=bool)
+    selected[estimate.support] = True
+    exact, beta = estimate.selection.log10_p, estimate.beta[at]
+    log_p = np.log(np.maximum(estimate.p_values[at], SMALLEST)) if exact is None else np.log(10.0) * exact[at]
+    return {
+        "scores": -ndtri_exp(np.minimum(log_p, 0.0) - np.log(2.0)) * np.sign(beta),
+        "pvals": estimate.p_values[at],
+        "pvals_adj": (estimate.p_adjusted if estimate.plan.selection == "fwer" else estimate.q_values)[at],
+        "selected": selected[at],
+        "estimate": np.where(selected, estimate.mean, np.nan)[at],
+        "ci_low": estimate.intervals[at, 0],
+        "ci_high": estimate.intervals[at, 1],
+        "delta": beta,
+        "radius": estimate.radius[at],
+        "max_contamination": estimate.max_contamination[at],
+    }
+
+
+def _mirrored(numbers: Numbers) -> Numbers:
+    """Return what the same test says of the other group."""
+    turned = {name: -numbers[name] for name in ("scores", "estimate", "delta")}
+    return {**numbers, **turned, "ci_low": -numbers["ci_high"], "ci_high": -numbers["ci_low"]}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Profiles:
+    """Sums, values other than zero and values that are there, of each group, (groups, d); what all values look like."""
+
+    sums: FloatArray
+    nonzero: FloatArray
+    number: FloatArray
+    looks: str | None
+    """"scaled" where some are negative, "counts" where all are whole numbers from 0 on."""
+
+    def mean(self, groups: IntArray) -> FloatArray:
+        """Return the mean of some groups together."""
+        return np.asarray(self.sums[groups].sum(axis=0) / self.number[groups].sum(axis=0))
+
+    def share(self, groups: IntArray) -> FloatArray:
+        """Return the share of values other than zero of some groups together."""
+        return np.asarray(self.nonzero[groups].sum(axis=0) / self.number[groups].sum(axis=0))
+
+
+def _profiles(table: Table, codes: IntArray, *, skip_missing: bool) -> _Profiles:
+    """Add the cells of every group up, in one reading."""
+    from scipy.sparse import csr_array
+
+    sizes, n = np.bincount(codes), codes.size
+    ones = csr_array((np.ones(n), (codes, np.arange(n))), shape=(sizes.size, n))
+    sums, nonzero, number = np.empty((3, sizes.size, table.shape[1]))
+    negative, whole = False, True
+    for first, block in designs.pieces(table, skip_missing=skip_missing):
+        at = slice(first, first + block.shape[1])
+        values = block.astype(np.float64)
+        stored = values if isinstance(values, np.ndarray) else values.data
+        number[:, at] = sizes[:, np.newaxis]
+        if skip_missing:
+            number[:, at] -= _added(ones, values, np.isnan(stored))
+            np.nan_to_num(stored, copy=False)
+        sums[:, at], nonzero[:, at] = _added(ones, values, stored), _added(ones, values, stored != 0)
+        negative = negative or bool((stored < 0).any())
+        whole = whole and np.array_equal(stored, np.rint(stored))
+    return _Profiles(sums, nonzero, number, "scaled" if negative else "counts" if whole else None)
+
+
+def _added(ones: Any, values: Any, stored: Any) -> FloatArray:
+    """Add up the rows of every group of ``stored``, which stand in the places of ``values``."""
+    if isinstance(values, np.ndarray):
+        return np.asarray(ones @ stored)
+    placed = type(values)((stored.astype(np.float64), values.indices, values.indptr), shape=values.shape)
+    return np.asarray((ones @ placed).toarray())
+
+
+# What is written.
+
+
+def _log_base(adata: Any) -> float:
+    """Return the logarithm of the base that scanpy's log1p was told, 1 for its own."""
+    base = adata.uns.get("log1p", {}).get("base")
+    return 1.0 if base is None else float(np.log(base))
+
+
+def _records(
+    tests: _Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
+) -> dict[str, Any]:
+    """Return one record array a column, a field for each group, genes with the largest score first."""
+    scale = {"counts": "counts", "scaled": None, None: "log1p"}[profiles.looks]
+    unit, genes = log_base if scale == "log1p" else 1.0, table.feature_names
+    assert genes is not None
+    per_group: dict[str, list[npt.NDArray[Any]]] = {}
+    for group in tests.shown:
+        own, other = (unit * profiles.mean(groups) for groups in (np.array([group]), tests.other(group)))
+        columns = {"names": genes, **numbers[group], "logfoldchanges": log2_fold_change(own, other, scale)}
+        order = np.lexsort((-numbers[group]["delta"], -numbers[group]["scores"]))
+        for name, values in columns.items():
+            per_group.setdefault(name, []).append(values[order])
+    fields = [tests.name(group) for group in tests.shown]
+    return {
+        name: np.rec.fromarrays(values, dtype=[(field, KINDS.get(name, "f8")) for field in fields])
+        for name, values in per_group.items()
+    }
+
+
+def _shares(tests: _Tests, table: Table, profiles: _Profiles) -> dict[str, Any]:
+    """Return the shares of cells that express each gene, in the groups and in the rest of each."""
+    import pandas as pd
+
+    def frame(groups: dict[int, IntArray]) -> pd.DataFrame:
+        shares = {tests.name(group): profiles.share(together) for group, together in groups.items()}
+        return pd.DataFrame(shares, index=table.feature_names)
+
+    own = [*tests.shown, *([] if tests.reference == REST else [tests.reference])]
+    shares = {"pts": frame({group: np.array([group]) for group in own})}
+    rest = {"pts_rest": frame({group: tests.other(group) for group in tests.shown})}
+    return shares | (rest if tests.reference == REST else {})
+
+
+def _of_cells(result: Estimate | Comparison, donors: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return what is said of every cell, or of its donor; donors that are not compared are no suspects."""
+    rows = result.rows
+    if rows is None:
+        return {}
+    suspect = np.zeros(rows.scores.size, dtype=bool)
+    suspect[rows.suspects] = True
+    if donors is None:
+        return {"score": rows.scores, "suspect": suspect}
+    one = next(iter(result.results.values())) if isinstance(result, Comparison) else result
+    place = {name: k for k, name in enumerate(one.row_names(range(suspect.size)))}
+    at = np.array([place.get(name, -1) for name in as_names(donors)])
+    return {"score": np.where(at < 0, np.nan, rows.scores[at]), "suspect": (at >= 0) & suspect[at]}
