@@ -155,3 +155,17 @@ class Comparison:
         from sparsemean._report.comparison import write
 
         write(self, path, **names)
+
+    def to_adata(self, adata: Any, key: str = "sparsemean") -> None:
+        """Add columns to the AnnData of the fit, see `Estimate.to_adata`; those of a test have its label in the name.
+
+        Parameters
+        ----------
+        adata : AnnData
+            Its ``var`` gets columns for every test, ``obs`` one of scores and one of suspects, ``uns`` the settings.
+        key : str, default="sparsemean"
+            What the names of columns begin with, and the name in ``uns``.
+        """
+        from sparsemean._fit.write import to_adata
+
+        to_adata(self, adata, key)

@@ -417,6 +417,12 @@ class Estimate(LeftThere):
 
         save(self, path)
 
+    def to_adata(self, adata: Any, key: str = "sparsemean") -> None:
+        """Add columns to ``var`` and ``obs`` of the AnnData of the fit, and settings to ``uns``, named by ``key``."""
+        from sparsemean._fit.write import to_adata
+
+        to_adata(self, adata, key)
+
     def _rows(self, X: Any) -> Table:
         if X is None and self.source is None:
             raise InputError("X", "be given, as this estimate does not keep its data", None, "pass the X of the fit")

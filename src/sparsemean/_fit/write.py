@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -172,9 +172,8 @@ def write_h5ad(
     if target.exists() and target.samefile(source) and not overwrite:
         advice = "choose another name, or allow it with overwrite=True"
         raise InputError("output", "differ from the input", repr(str(target)), advice)
-    if not key or "/" in key or key.startswith("."):
-        raise InputError("key", "be a plain name", repr(key))
-    added = _additions(estimate, source, key)  # a file that is not the one of the fit is refused before any copy
+    _check_key(key)
+    added = _additions_to_file(estimate, source, key)  # one that is not the file of the fit is refused before any copy
     with replacing(target) as temporary:
         shutil.copyfile(source, temporary)
         # Room first: HDF5 does not survive a disk that turns out full while it closes the file.
@@ -201,20 +200,59 @@ class _Additions:
         return columns + 4 * sum(len(str(value)) for value in self.settings.values())
 
 
-def _additions(estimate: Estimate | Comparison, source: Path, key: str) -> _Additions:
-    """Lay out what an estimate says in the order of the genes and cells of a file."""
+def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
+    """Add to an AnnData in memory what `write_h5ad` adds to a file."""
+    _check_key(key)
+    if not hasattr(adata, "var_names"):
+        raise InputError("adata", "be the AnnData of the fit", type(adata).__name__)
+    added = _additions(estimate, as_names(adata.var_names), adata.n_obs, key, _Asked("adata", "AnnData"))
+    adata.var, adata.obs = _with(adata.var, added.var), _with(adata.obs, added.obs)
+    adata.uns[key] = dict(added.settings)
+
+
+def _with(frame: pd.DataFrame, columns: dict[str, Column]) -> pd.DataFrame:
+    """Return a frame with columns in the place of those of the same names; one by one very many would be slow."""
+    import pandas as pd
+
+    others = frame[[name for name in frame.columns if name not in columns]]
+    return pd.concat([others, pd.DataFrame(columns, index=frame.index)], axis=1)
+
+
+def _check_key(key: str) -> None:
+    if not key or "/" in key or key.startswith("."):
+        raise InputError("key", "be a plain name", repr(key))
+
+
+class _Asked(NamedTuple):
+    """What is added to: the argument that names it, and what to call it."""
+
+    argument: str
+    name: str
+
+    def refused(self, why: str) -> InputError:
+        """Return the error of something else than what the fit was made from."""
+        kind = "file" if self.argument == "FILE" else "AnnData"
+        return InputError(self.argument, f"be the {kind} of the fit", f"{self.name} with {why}")
+
+
+def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) -> _Additions:
     file, opened = open_hdf5(source, ".h5ad file")
     with file, opened.reading():
         for name in {"var", "obs", "uns"}.intersection(file.keys()):
             file.own(name)
         var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
         names, n_cells = as_names(var.index()), obs.index().size
+    return _additions(estimate, names, n_cells, key, _Asked("FILE", opened.name))
+
+
+def _additions(estimate: Estimate | Comparison, names: Names, n_cells: int, key: str, asked: _Asked) -> _Additions:
+    """Lay out what an estimate says in the order of the genes and cells of what was asked about."""
     tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
     one, several = tests[0], len(tests) > 1
     of_cells = one.class_names is None or (one.labels is not None and one.units is None)  # not of subjects or pairs
     if of_cells and n_cells != one.plan.n_rows:
-        raise _another(opened, f"{n_cells} cells where the fit had {one.plan.n_rows} rows")
-    places, added = _places(names, one, opened), dict[str, Column]()
+        raise asked.refused(f"{n_cells} cells where the fit had {one.plan.n_rows} rows")
+    places, added = _places(names, one, asked), dict[str, Column]()
     for test in tests:
         called = [] if test.class_names is None or not several else test.class_names[::-1].tolist()
         label = f"_{'_vs_'.join(called)}".replace("/", "_") if called else ""  # a slash parts names in HDF5
@@ -260,21 +298,17 @@ def _frame(file: Hdf5Group, name: str, opened: FileContext) -> Frame:
     return frame
 
 
-def _places(names: Names, estimate: Estimate, opened: FileContext) -> IntArray:
+def _places(names: Names, estimate: Estimate, asked: _Asked) -> IntArray:
     """Return the row of ``var`` of every feature of the estimate."""
     d = estimate.mean.size
     if estimate.feature_names is None:
         if names.size != d:
-            raise _another(opened, f"{names.size} genes where the fit had {d} features")
+            raise asked.refused(f"{names.size} genes where the fit had {d} features")
         return np.arange(d)
     place = {name: i for i, name in enumerate(names)}
     if unknown := [name for name in estimate.feature_names if str(name) not in place]:
-        raise _another(opened, f"no gene {unknown[0]!r}")
+        raise asked.refused(f"no gene {unknown[0]!r}")
     return np.array([place[str(name)] for name in estimate.feature_names], dtype=np.intp)
-
-
-def _another(opened: FileContext, why: str) -> InputError:
-    return InputError("FILE", "be the file of the fit", f"{opened.name} with {why}")
 
 
 def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Column]:

@@ -1,0 +1,285 @@
+"""What single-cell users call: scanpy's format, donors compared with themselves; scanpy itself is in integrations."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+from sparsemean import Comparison, InputError, SparseMean, SparseMeanDifference, tl
+from sparsemean._data import as_table
+from sparsemean._fit.designs import differences_within
+
+from conftest import Claims
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import anndata
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+N, D = 240, 20
+GENES = [f"g{i}" for i in range(D)]
+KEY = "rank_genes_groups"
+OURS = ("selected", "estimate", "ci_low", "ci_high", "delta", "radius", "max_contamination")
+
+
+def cells(labels: Any = ("B", "NK", "T"), seed: int = 0) -> Any:
+    """Three kinds of cells, two genes of each; the categories in an order of their own."""
+    rng = np.random.default_rng(seed)
+    kinds = np.array(labels)[np.arange(N) % len(labels)]
+    rates = np.full((N, D), 0.7)
+    for k, label in enumerate(labels):
+        rates[np.ix_(kinds == label, [2 * k, 2 * k + 1])] = 6.0
+    obs = pd.DataFrame({"kind": pd.Categorical(kinds, categories=labels[::-1])}, index=[f"c{i}" for i in range(N)])
+    return anndata.AnnData(np.log1p(rng.poisson(rates) / 1.5), obs=obs, var=pd.DataFrame(index=GENES))
+
+
+def by_gene(adata: Any, column: str, group: str, key: str = KEY) -> Any:
+    written = adata.uns[key]
+    return pd.Series(written[column][group], index=written["names"][group])[GENES].to_numpy()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_what_is_written_is_what_the_plain_call_says(form: Any) -> None:
+    adata = cells()
+    plain = SparseMeanDifference().fit(adata, adata.obs["kind"])
+    adata.X = form(adata.X)
+    result = tl.rank_genes_groups(adata, "kind")
+    assert isinstance(result, Comparison)
+    written = adata.uns[KEY]
+    assert written["names"].dtype.names == ("T", "NK", "B")  # the order of the categories
+    for group, estimate in plain.results_.items():
+        np.testing.assert_array_equal(by_gene(adata, "pvals", group), estimate.p_values)
+        np.testing.assert_array_equal(by_gene(adata, "pvals_adj", group), estimate.p_adjusted)
+        np.testing.assert_array_equal(by_gene(adata, "radius", group), estimate.radius)
+        np.testing.assert_array_equal(by_gene(adata, "max_contamination", group), estimate.max_contamination)
+        np.testing.assert_array_equal(by_gene(adata, "ci_low", group), estimate.intervals[:, 0])
+        np.testing.assert_array_equal(np.flatnonzero(by_gene(adata, "selected", group)), estimate.support)
+        scores, p = by_gene(adata, "scores", group), estimate.p_values
+        np.testing.assert_allclose(scores, np.sign(estimate.beta) * stats.norm.isf(p / 2), rtol=1e-5, atol=1e-6)
+        assert (np.diff(written["scores"][group]) <= 0).all()
+    assert np.flatnonzero(adata.obs[f"{KEY}_suspect"]).tolist() == sorted(plain.suspects_)
+    np.testing.assert_array_equal(adata.obs[f"{KEY}_score"], plain.row_scores_)
+    share = np.asarray(plain.result_.table(all=True).set_index(["group", "feature"])["share_nonzero_1"].loc["B"])
+    found = written["pts"]["B"][plain.result_.table(all=True).query("group == 'B'")["feature"]]
+    np.testing.assert_allclose(found[~np.isnan(share)], share[~np.isnan(share)])
+
+
+def test_scores_go_on_where_p_ends() -> None:
+    adata = cells()
+    large = anndata.concat([adata] * 40, index_unique="-", merge="same")
+    tl.rank_genes_groups(large, "kind", contamination=0)
+    assert by_gene(large, "pvals", "B")[0] <= np.finfo(float).tiny
+    assert np.isfinite(by_gene(large, "scores", "B")).all()
+    assert by_gene(large, "scores", "B")[0] > 38  # what the smallest p that a number can hold has
+
+
+def test_two_groups_are_mirror_images() -> None:
+    adata = cells(("A", "B"))
+    tl.rank_genes_groups(adata, "kind")
+    for column, sign in (("scores", -1), ("logfoldchanges", -1), ("estimate", -1), ("delta", -1), ("pvals_adj", 1)):
+        np.testing.assert_allclose(by_gene(adata, column, "A"), sign * by_gene(adata, column, "B"), rtol=1e-6)
+    np.testing.assert_array_equal(by_gene(adata, "ci_low", "A"), -by_gene(adata, "ci_high", "B"))
+    assert set(adata.uns[KEY]["names"]["A"][:2]) == {"g0", "g1"}
+    assert set(adata.uns[KEY]["names"]["B"][:2]) == {"g2", "g3"}
+    tl.rank_genes_groups(adata, "kind", reference="B", key_added="against")
+    assert adata.uns["against"]["names"].dtype.names == ("A",)
+    np.testing.assert_array_equal(by_gene(adata, "scores", "A", "against"), by_gene(adata, "scores", "A"))
+    assert list(adata.uns["against"]["pts"]) == ["A", "B"]
+    assert "pts_rest" not in adata.uns["against"]
+
+
+def test_some_groups_are_a_smaller_family() -> None:
+    adata = cells()
+    tl.rank_genes_groups(adata, "kind")
+    some = tl.rank_genes_groups(adata, "kind", groups=["B"], key_added="some")
+    assert adata.uns["some"]["names"].dtype.names == ("B",)
+    np.testing.assert_array_equal(by_gene(adata, "pvals", "B", "some"), by_gene(adata, "pvals", "B"))
+    np.testing.assert_allclose(some.p_adjusted[some.p_values.argmin()], D * some.p_values.min())
+    tl.rank_genes_groups(adata, "kind", groups=["B"], reference="T", pts=False, key_added="one")
+    assert adata.uns["one"]["names"].dtype.names == ("B",)
+    assert "pts" not in adata.uns["one"]
+
+
+def test_values_are_those_of_scanpy(tmp_path: Path) -> None:
+    adata = cells()
+    adata.raw = adata
+    adata.layers["half"] = adata.X / 2
+    adata.X = (adata.X - adata.X.mean(axis=0)) / adata.X.std(axis=0)
+    result = tl.rank_genes_groups(adata, "kind")
+    assert "values are those of adata.raw, as scanpy has it where there is one (use_raw=None)" in result.summary()
+    assert adata.uns[KEY]["params"] == {
+        "groupby": "kind", "reference": "rest", "method": "sparsemean", "use_raw": True, "layer": None,
+        "corr_method": "holm",
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match=r"^adata\.X has negative values, as if scaled"):
+        tl.rank_genes_groups(adata, "kind", use_raw=False, key_added="scaled")
+    assert np.isnan(by_gene(adata, "logfoldchanges", "B", "scaled")).all()
+    half = tl.rank_genes_groups(adata, "kind", layer="half", key_added="half", selection="fdr")
+    assert "values are those of layer 'half'." in half.summary()
+    assert adata.uns["half"]["params"]["corr_method"] == "benjamini-hochberg"
+    np.testing.assert_allclose(
+        by_gene(adata, "estimate", "B", "half")[:2], by_gene(adata, "estimate", "B")[:2] / 2, rtol=1e-6
+    )
+    adata.write_h5ad(tmp_path / "x.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r")
+    tl.rank_genes_groups(backed, "kind", key_added="again")
+    for column in ("names", "scores", "pvals_adj", "logfoldchanges", *OURS):
+        for group in ("B", "NK", "T"):
+            np.testing.assert_array_equal(backed.uns["again"][column][group], backed.uns[KEY][column][group])
+            np.testing.assert_array_equal(backed.uns["again"][column][group], adata.uns[KEY][column][group])
+    backed.file.close()
+
+
+def test_counts_and_donors_are_noticed() -> None:
+    adata = cells()
+    adata.X = np.round(np.expm1(adata.X) * 1.5)
+    with pytest.warns(UserWarning, match=r"^adata\.X looks like raw counts"):
+        tl.rank_genes_groups(adata, "kind")
+    fold = np.log2(adata.X[::3].mean(axis=0) / np.delete(adata.X, np.s_[::3], axis=0).mean(axis=0))
+    np.testing.assert_allclose(by_gene(adata, "logfoldchanges", "B"), fold, rtol=1e-5)
+    adata = cells()
+    adata.obs["patient_id"] = [f"p{i // 24}" for i in range(N)]
+    with pytest.warns(UserWarning, match=r"column 'patient_id' with 10 values for 240 cells; pass donors='patient_id'"):
+        tl.rank_genes_groups(adata, "kind")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tl.rank_genes_groups(adata, "kind", donors="patient_id")
+        tl.rank_genes_groups(adata, "kind", batch="patient_id")
+
+
+def test_layers_and_results_of_the_estimators() -> None:
+    adata = cells()
+    adata.layers["centred"] = adata.X - 0.6
+    est = SparseMean().fit(adata, layer="centred")
+    assert est.feature_names_in_.tolist() == GENES
+    np.testing.assert_array_equal(est.mean_, SparseMean().fit(adata.layers["centred"]).mean_)
+    view = adata[:, ::2].copy()
+    est.result_.to_adata(adata)
+    np.testing.assert_array_equal(adata.var["sparsemean_p_value"], est.result_.p_values)
+    np.testing.assert_array_equal(np.flatnonzero(adata.obs["sparsemean_suspect"]), np.sort(est.suspects_))
+    assert adata.uns["sparsemean"]["n_selected"] == est.support_.size
+    kinds = SparseMeanDifference().fit(adata, adata.obs["kind"], layer="centred")
+    kinds.result_.to_adata(adata, "kinds")
+    kinds.result_.to_adata(adata, "kinds")
+    assert adata.var.columns.is_unique
+    np.testing.assert_array_equal(adata.var["kinds_NK_vs_rest_p_adjusted"], kinds.results_["NK"].p_adjusted)
+    with pytest.raises(InputError, match="adata must be the AnnData of the fit: got AnnData with no gene 'g1'"):
+        est.result_.to_adata(view)
+    with pytest.raises(InputError, match="adata must be the AnnData of the fit: got AnnData with 100 cells"):
+        est.result_.to_adata(adata[:100].copy())
+    with pytest.raises(InputError, match="layer must name a layer of the AnnData: got 'x'; it has centred"):
+        SparseMean().fit(adata, layer="x")
+    with pytest.raises(InputError, match="layer must be left out for all but AnnData"):
+        SparseMean().fit(adata.X, layer="x")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groupby": "cell"}, "groupby must name a column of obs: got 'cell'; it has kind"),
+        ({"donors": "who"}, "donors must name a column of obs: got 'who'"),
+        ({"reference": "X"}, r"reference must name groups \(B, NK, T\): got 'X'"),
+        ({"groups": "B"}, r"groups must be 'all' or a list of labels: got 'B'; pass \['B'\]"),
+        ({"groups": ["B", "X"]}, r"groups must name groups \(B, NK, T\): got 'X'"),
+        ({"groups": ["B"], "reference": "B"}, "groups must name a group besides the reference"),
+        ({"use_raw": True}, "use_raw must be left out where there is no raw"),
+        ({"layer": "x"}, "layer must name a layer of the AnnData: got 'x'; it has none"),
+        ({"alternative": "less"}, "options must be among contamination, .*: got alternative"),
+        ({"donors": "few"}, "donors must name at least 4 that have rows on both sides of a comparison: got 3"),
+    ],
+)
+def test_errors_name_the_argument(options: dict[str, Any], message: str) -> None:
+    adata = cells()
+    adata.obs["few"] = np.repeat(["a", "b", "c"], N // 3)
+    with pytest.raises(InputError, match=message):
+        tl.rank_genes_groups(adata, **{"groupby": "kind", **options})
+    assert KEY not in adata.uns
+
+
+# Donors.
+
+
+def test_differences_are_means_of_equally_many_rows() -> None:
+    """Values that all rows of a side, donor and batch share do not depend on which rows are drawn."""
+    rng = np.random.default_rng(3)
+    n = 600
+    donor, batch, side = rng.integers(7, size=n), rng.integers(3, size=n), rng.integers(3, size=n)
+    side[(donor == 6) & (side == 0)] = 2  # the last donor has no row of the reference
+    shared = rng.standard_normal((7, 3, 3, 5))
+    X = shared[donor, batch, side]
+    expected = np.full((7, 5), np.nan)
+    for d in range(6):
+        rows = [[np.flatnonzero((donor == d) & (batch == b) & (side == s)) for s in (0, 1)] for b in range(3)]
+        k = np.array([min(map(len, pair)) for pair in rows])
+        expected[d] = k @ (shared[d, :, 1] - shared[d, :, 0]) / k.sum()
+    for values in (X, sparse.csr_matrix(X)):
+        table, notes = differences_within(
+            as_table(values), [side, np.where(side < 2, 1 - side, 2)], donor, strata=batch
+        )
+        assert sorted(table.row_names) == list("012345")
+        assert notes[0].startswith("6 subjects are compared with themselves: the means of as many rows of either side")
+        found = np.asarray(table.values)[np.argsort(table.row_names)]
+        np.testing.assert_allclose(found[:, :5], expected[:6], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found[:, 5:], -expected[:6], rtol=1e-10, atol=1e-12)
+
+
+def of_donors(rng: np.random.Generator, n_donors: int, *, effect: float = 0.0) -> Any:
+    """Cells of two kinds of many donors, who differ in all genes, in what the kinds do, and in how many there are."""
+    each = rng.integers(8, 40, size=n_donors)
+    donor = np.repeat(np.arange(n_donors), each)
+    kind = rng.random(donor.size) < rng.uniform(0.2, 0.8, size=n_donors)[donor]
+    X = rng.standard_t(4, (donor.size, D)) + rng.standard_normal((n_donors, D))[donor]
+    X += kind[:, np.newaxis] * rng.standard_normal((n_donors, D))[donor]  # either way, from donor to donor
+    X[:, 0] += effect * kind
+    obs = pd.DataFrame({"kind": np.where(kind, "b", "a"), "donor": donor.astype(str)})
+    return anndata.AnnData(X, obs=obs.set_axis(map(str, obs.index)), var=pd.DataFrame(index=GENES))
+
+
+@pytest.mark.filterwarnings("ignore:adata.X has negative values")
+def test_donors_are_compared_with_themselves(long_version: bool, claims: Claims) -> None:
+    """Kinds differ in every donor, in one gene alone in the same way: cells find all of them, donors that one."""
+    runs = 400 if long_version else 30
+    rng = np.random.default_rng(20)
+    false = [tl.rank_genes_groups(of_donors(rng, 24), "kind", donors="donor").support.size > 0 for _ in range(runs)]
+    most = int(stats.binom.isf(1e-3, runs, 0.05))
+    claims.add(
+        "donors compared with themselves, family-wise error",
+        f"{np.mean(false):.3f} of {runs}",
+        f"≤ {most / runs:.3f}",
+        20,
+    )
+    assert sum(false) <= most  # one false alarm in a thousand such tests
+    adata = of_donors(rng, 24, effect=4.0)
+    adata.obs["kind"] = adata.obs["kind"].astype("category")
+    by_donor = tl.rank_genes_groups(adata, "kind", donors="donor")
+    assert by_donor.names(by_donor.support) == ["b: g0"]
+    assert adata.uns[KEY]["names"]["b"][0] == adata.uns[KEY]["names"]["a"][-1] == "g0"
+    assert adata.uns[KEY]["params"]["donors"] == "donor"
+    assert by_gene(adata, "ci_low", "b")[0] < 4.0 < by_gene(adata, "ci_high", "b")[0]
+    cells_alone = tl.rank_genes_groups(adata, "kind", batch="donor", key_added="cells")
+    assert cells_alone.support.size > 1
+
+
+@pytest.mark.filterwarnings("ignore:adata.X has negative values")
+def test_donors_of_one_group_each_and_what_is_said_of_them() -> None:
+    rng = np.random.default_rng(4)
+    donor = np.repeat(np.arange(40), 6)
+    X = rng.standard_normal((240, D)) + rng.standard_normal((40, D))[donor]
+    sick = donor % 2 == 1
+    X[sick, :8] += 5.0
+    X[donor == 3, :8] -= 5.0  # a donor of the other group
+    obs = pd.DataFrame({"sick": np.where(sick, "yes", "no"), "donor": donor}, index=[f"c{i}" for i in range(240)])
+    adata = anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=GENES))
+    tl.rank_genes_groups(adata, "sick", donors="donor", reference="no")
+    plain = SparseMeanDifference().fit(X, obs["sick"], groups=obs["donor"])
+    np.testing.assert_array_equal(by_gene(adata, "pvals", "yes"), plain.result_.p_values)
+    assert plain.suspects_.tolist() == [3]
+    assert set(adata.obs.loc[adata.obs[f"{KEY}_suspect"], "donor"]) == {3}
+    assert adata.obs[f"{KEY}_suspect"].sum() == 6
