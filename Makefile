@@ -38,7 +38,14 @@ $(VENV)/docs.done: $(VENV)/run.done
 	npm install --silent --no-audit --no-fund --prefix $(VENV)/mathjax mathjax@3
 	@touch $@
 
-.PHONY: demo test run-tests mutate test-browser test-readonly audit docs lint bench reproduce validate clean
+# The packages that people use beside this one, in an environment of their own: what they ask for stays out of the other.
+$(VENV)/integrations.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)/integrations
+	$(VENV)/integrations/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,plots,zarr]" --group integrations
+	@touch $@
+
+.PHONY: demo test run-tests test-integrations mutate test-browser test-readonly audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -54,6 +61,9 @@ test: $(VENV)/dev.done            ## everything that must hold before a change l
 
 run-tests: $(VENV)/dev.done
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-integrations: $(VENV)/integrations.done  ## against the real scanpy; what is missing fails
+	$(VENV)/integrations/bin/python -m pytest tests/integrations
 
 mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
 	$(BIN)/python tests/mutations.py
@@ -95,7 +105,7 @@ $(VENV)/validate.done: $(VENV)/dev.done
 
 CLAIMS := tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/baselines/test_published_baselines.py \
 	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py \
-	tests/test_path.py tests/test_dependence.py tests/test_signed_ranks.py tests/test_examples.py \
+	tests/test_path.py tests/test_dependence.py tests/test_tl.py tests/test_signed_ranks.py tests/test_examples.py \
 	tests/baselines/test_filters.py tests/baselines/test_sparse_sdp.py tests/baselines/test_sparse_directions.py tests/baselines/test_sparse_sos.py
 
 # make validate PART=tests/validity/test_skew.py runs one file and leaves the other rows of the table as they are.

@@ -53,7 +53,7 @@ def rank_genes_groups(
     use_raw: bool | None = None,
     donors: str | None = None,
     batch: str | None = None,
-    pts: bool = True,
+    pts: bool | None = None,
     key_added: str = KEY,
     **params: Any,
 ) -> Estimate | Comparison:
@@ -87,9 +87,9 @@ def rank_genes_groups(
         cells of several groups, donors are compared with themselves.
     batch : str, optional
         The column of ``obs`` within whose values alone cells, or donors, are compared.
-    pts : bool, default=True
-        Whether the shares of cells that express each gene are written. Later versions of anndata will write no file of
-        them where a label has a slash in it.
+    pts : bool, optional
+        Whether the shares of cells that express each gene are written. None does, unless a label has a slash in it:
+        zarr and later versions of anndata write no file of them then.
     key_added : str, default="rank_genes_groups"
         The name in ``uns``.
     **params
@@ -129,9 +129,12 @@ def rank_genes_groups(
         said.append(DONORS.format(*table.repeated, table.shape[0]))
     for message in said:
         warnings.warn(message, stacklevel=2)
+    if pts is None and not (pts := not any("/" in tests.name(group) for group in tests.shown)):
+        said.append("pts are left out, as a label has a slash in it, which not all files can store: pts=True has them")
     as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if use_raw is None and chosen["use_raw"] else ""
     table = replace(table, repeated=None, notes=(*table.notes, *said, f"values are those of {name}{as_scanpy}"))
     result, numbers = _fitted(table, tests, labels, params)
+    holder = adata.raw if chosen["use_raw"] else adata
     adata.uns[key_added] = {
         "params": {
             "groupby": groupby, "reference": str(reference), "method": "sparsemean", **chosen,
@@ -139,7 +142,7 @@ def rank_genes_groups(
             **{name: column for name, column in columns.items() if name != "groupby"},
         },
         **_records(tests, numbers, table, profiles, _log_base(adata)),
-        **(_shares(tests, table, profiles) if pts else {}),
+        **(_shares(tests, profiles, holder.var_names) if pts else {}),
     }  # fmt: skip
     for column, values in _of_cells(result, labels.get("donors")).items():
         adata.obs[f"{key_added}_{column}"] = values
@@ -371,13 +374,13 @@ def _records(
     }
 
 
-def _shares(tests: _Tests, table: Table, profiles: _Profiles) -> dict[str, Any]:
+def _shares(tests: _Tests, profiles: _Profiles, genes: Any) -> dict[str, Any]:
     """Return the shares of cells that express each gene, in the groups and in the rest of each."""
     import pandas as pd
 
     def frame(groups: dict[int, IntArray]) -> pd.DataFrame:
         shares = {tests.name(group): profiles.share(together) for group, together in groups.items()}
-        return pd.DataFrame(shares, index=table.feature_names)
+        return pd.DataFrame(shares, index=genes)
 
     own = [*tests.shown, *([] if tests.reference == REST else [tests.reference])]
     shares = {"pts": frame({group: np.array([group]) for group in own})}
