@@ -14,7 +14,7 @@ import building  # noqa: E402
 
 MATHJAX = os.environ.get("MATHJAX", str(HERE.parent / ".venv/mathjax/node_modules/mathjax/es5/tex-svg.js"))
 """One file that draws formulas by itself; npm fetches it and nothing is asked of the network when a page is read."""
-LONG = ("which", "data", "guarantees", "how-it-works", "scaling", "reproducing", "api")
+LONG = ("which", "single-cell", "data", "guarantees", "how-it-works", "scaling", "reproducing", "api")
 """Pages that have their contents beside them; elsewhere the room goes to code, tables and pictures."""
 building.MADE.mkdir(parents=True, exist_ok=True)
 

@@ -25,7 +25,7 @@ SNAPSHOT = FIXTURES / "public_surface.txt"
 ROOT = Path(__file__).parents[1]
 RETURNED = ("Baseline", "BaselineWarning", "Certified", "Estimate", "InputError", "Plan", "Replacement", "Sketch")
 """Classes that users are handed and do not call: how they are made is not promised."""
-PACKAGES = ("baselines", "datasets", "plots", "simulate", "simulate.attacks", "simulate.distributions", "studies")
+PACKAGES = ("baselines", "datasets", "plots", "simulate", "simulate.attacks", "simulate.distributions", "studies", "tl")
 
 
 def signature(thing: Any) -> str:

@@ -60,11 +60,11 @@ def rank_genes_groups(
     """Rank the genes that tell groups of cells apart, with p-values that hold while some cells are mislabelled.
 
     What scanpy's function of this name writes is written in its place and format, so that ``sc.get`` and ``sc.pl`` read
-    it: ``names``, ``scores`` (z of the p-value, with the sign of the difference; ties by Cliff's delta), ``pvals``,
-    ``pvals_adj`` (of all groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``.
-    Beside these stand, in the same order, ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta``
-    (Cliff's), ``radius`` and ``max_contamination``. ``obs`` gets ``{key_added}_suspect`` and ``{key_added}_score``: of
-    cells that contradict their group, or of all cells of such a donor.
+    it: ``names``, ``scores`` (z of the p-value, with the sign of the difference), ``pvals``, ``pvals_adj`` (of all
+    groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``. Beside these, in the
+    same order: ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta`` (Cliff's), ``radius`` and
+    ``max_contamination``. ``obs`` gets ``{key_added}_suspect`` and ``{key_added}_score``: of cells that contradict
+    their group, or of all cells of such a donor.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def _records(
     for group in tests.shown:
         own, other = (unit * profiles.mean(groups) for groups in (np.array([group]), tests.other(group)))
         columns = {"names": genes, **numbers[group], "logfoldchanges": log2_fold_change(own, other, scale)}
-        order = np.lexsort((-numbers[group]["delta"], -numbers[group]["scores"]))
+        order = np.lexsort([-np.nan_to_num(numbers[group][name]) for name in ("estimate", "delta", "scores")])
         for name, values in columns.items():
             per_group.setdefault(name, []).append(values[order])
     fields = [tests.name(group) for group in tests.shown]
