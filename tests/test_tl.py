@@ -201,6 +201,8 @@ def test_errors_name_the_argument(options: dict[str, Any], message: str) -> None
     with pytest.raises(InputError, match=message):
         tl.rank_genes_groups(adata, **{"groupby": "kind", **options})
     assert KEY not in adata.uns
+    with pytest.raises(InputError, match="adata must be an AnnData: got ndarray"):
+        tl.rank_genes_groups(adata.X, "kind")
 
 
 # Donors.

@@ -37,6 +37,7 @@ LOOKS = {
     "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
     "logarithms of normalised counts are meant",
 }
+NO_SHARES = "pts are left out; where a label has a slash in it, which not all files can store, pts=True has them"
 DONORS = (
     "cells may not be independent: obs has the column {0!r} with {1:,} values for {2:,} cells; pass donors={0!r} for "
     "statements about donors in general, or batch={0!r} to compare within these donors alone"
@@ -116,33 +117,29 @@ def rank_genes_groups(
     >>> sorted(cells.uns["rank_genes_groups"]["names"]["B"][:2])
     ['g0', 'g1']
     """
-    if unknown := sorted(params.keys() - set(OPTIONS)):
-        raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
-    columns = {name: column for name, column in (("groupby", groupby), ("donors", donors), ("batch", batch)) if column}
-    labels = {name: _column(adata, column, name) for name, column in columns.items()}
+    columns = _columns(adata, params, groupby=groupby, donors=donors, batch=batch)
+    labels = {argument: adata.obs[column] for argument, column in columns.items()}
     table, chosen = _table(adata, layer, use_raw, columns.values())
     tests = _Tests.of(labels["groupby"], reference, groups, table.shape[0])
     profiles = _profiles(table, tests.codes, skip_missing=params.get("missing") == "omit")
+    pts = not any("/" in tests.name(group) for group in tests.shown) if pts is None else pts
     name = "adata.raw" if chosen["use_raw"] else "adata.X" if layer is None else f"layer {layer!r}"
-    said = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
+    alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
     if table.repeated is not None and donors is None:
-        said.append(DONORS.format(*table.repeated, table.shape[0]))
-    for message in said:
-        warnings.warn(message, stacklevel=2)
-    if pts is None and not (pts := not any("/" in tests.name(group) for group in tests.shown)):
-        said.append("pts are left out, as a label has a slash in it, which not all files can store: pts=True has them")
-    as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if use_raw is None and chosen["use_raw"] else ""
-    table = replace(table, repeated=None, notes=(*table.notes, *said, f"values are those of {name}{as_scanpy}"))
+        alarms.append(DONORS.format(*table.repeated, table.shape[0]))
+    for alarm in alarms:
+        warnings.warn(alarm, stacklevel=2)
+    as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if chosen["use_raw"] and use_raw is None else ""
+    notes = (*alarms, f"values are those of {name}{as_scanpy}", *([] if pts else [NO_SHARES]))
+    table = replace(table, repeated=None, notes=(*table.notes, *notes))
     result, numbers = _fitted(table, tests, labels, params)
-    holder = adata.raw if chosen["use_raw"] else adata
     adata.uns[key_added] = {
         "params": {
-            "groupby": groupby, "reference": str(reference), "method": "sparsemean", **chosen,
+            **columns, "reference": str(reference), "method": "sparsemean", **chosen,
             "corr_method": CORRECTIONS[params.get("selection", "fwer")],
-            **{name: column for name, column in columns.items() if name != "groupby"},
         },
         **_records(tests, numbers, table, profiles, _log_base(adata)),
-        **(_shares(tests, profiles, holder.var_names) if pts else {}),
+        **(_shares(tests, profiles, (adata.raw if chosen["use_raw"] else adata).var_names) if pts else {}),
     }  # fmt: skip
     for column, values in _of_cells(result, labels.get("donors")).items():
         adata.obs[f"{key_added}_{column}"] = values
@@ -152,11 +149,18 @@ def rank_genes_groups(
 # What is asked for.
 
 
-def _column(adata: Any, name: Any, argument: str) -> Any:
-    if name not in adata.obs.columns:
-        listed = list_names(list(map(str, adata.obs.columns)), 20) or "none"
-        raise InputError(argument, "name a column of obs", repr(name), f"it has {listed}")
-    return adata.obs[name]
+def _columns(adata: Any, params: dict[str, Any], **columns: str | None) -> dict[str, str]:
+    """Check what can be checked at once, and return the columns of obs that are named, by argument."""
+    if not hasattr(adata, "obs") or not hasattr(adata, "uns"):
+        raise InputError("adata", "be an AnnData", type(adata).__name__, "SparseMeanDifference takes all else")
+    if unknown := sorted(params.keys() - set(OPTIONS)):
+        raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
+    named = {argument: column for argument, column in columns.items() if column is not None}
+    for argument, column in named.items():
+        if column not in adata.obs.columns:
+            listed = list_names(list(map(str, adata.obs.columns)), 20) or "none"
+            raise InputError(argument, "name a column of obs", repr(column), f"it has {listed}")
+    return named
 
 
 def _table(adata: Any, layer: str | None, use_raw: bool | None, known: Collection[str]) -> tuple[Table, dict[str, Any]]:
@@ -184,28 +188,26 @@ class _Tests:
     def of(cls, labels: Any, reference: Any, groups: Any, n: int) -> _Tests:
         """Check what is compared."""
         classes, codes = designs.classes_of(labels, n, "groupby")
-        order = classes.tolist()
-        places = {str(label): place for place, label in enumerate(order)}
+        places = {str(label): place for place, label in enumerate(classes.tolist())}
         against = REST if reference == two_sample.REST_NAME else _place(places, reference, "reference")
-        sizes, contrasts_with = tuple(np.bincount(codes).tolist()), reference if against == REST else order[against]
-        if isinstance(groups, str) and groups != "all":
-            raise InputError("groups", "be 'all' or a list of labels", repr(groups), f"pass [{groups!r}]")
-        categories = getattr(getattr(labels, "cat", None), "categories", classes)
-        wanted = [str(label) for label in (categories if isinstance(groups, str) else groups)]
         if not isinstance(groups, str):
-            wanted = [order[_place(places, label, "groups")] for label in wanted]
-        shown = tuple(places[str(label)] for label in wanted if str(label) in places)
-        shown = tuple(place for place in dict.fromkeys(shown) if place != against)
+            shown = [_place(places, label, "groups") for label in groups]
+        elif groups == "all":
+            categories = getattr(getattr(labels, "cat", None), "categories", classes)
+            shown = [places[name] for name in map(str, categories) if name in places]
+        else:
+            raise InputError("groups", "be 'all' or a list of labels", repr(groups), f"pass [{groups!r}]")
+        shown = [place for place in dict.fromkeys(shown) if place != against]
         if not shown:
             raise InputError("groups", "name a group besides the reference", repr(groups))
-        contrasts = two_sample.contrasts_of(classes, sizes, contrasts_with)
-        return cls(
-            classes, codes, shown, against, tuple(two_sample.kept(contrasts, classes, [order[k] for k in shown]))
-        )
+        sizes = tuple(np.bincount(codes).tolist())
+        contrasts = two_sample.contrasts_of(classes, sizes, reference if against == REST else classes[against])
+        kept = two_sample.kept(contrasts, classes, classes[shown].tolist())
+        return cls(classes, codes, tuple(shown), against, tuple(kept))
 
     def name(self, group: int) -> str:
         """Return the name of a group, as scanpy has it."""
-        return str(self.classes.tolist()[group])
+        return str(self.classes[group])
 
     def other(self, group: int) -> IntArray:
         """Return the groups that one is compared with."""
