@@ -153,6 +153,8 @@ def _columns(adata: Any, params: dict[str, Any], **columns: str | None) -> dict[
     """Check what can be checked at once, and return the columns of obs that are named, by argument."""
     if not hasattr(adata, "obs") or not hasattr(adata, "uns"):
         raise InputError("adata", "be an AnnData", type(adata).__name__, "SparseMeanDifference takes all else")
+    if getattr(adata, "isbacked", False) and adata.is_view:
+        raise InputError("adata", "not be a view of a backed file, which nothing can be added to", "one", "to_memory()")
     if unknown := sorted(params.keys() - set(OPTIONS)):
         raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
     named = {argument: column for argument, column in columns.items() if column is not None}

@@ -407,11 +407,8 @@ def differences_within(
     weights, numbers = _balanced(sides, units, blocks, seed)
     out = np.empty((len(sides), names.size, d))
     for first, block in pieces(table, skip_missing=missing == "omit"):
-        sums = weights @ (as_dense(block).astype(np.float64) if isinstance(block, np.ndarray) else block)
-        dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
-        out[:, :, first : first + block.shape[1]] = dense.reshape(len(sides), names.size, -1)
-    with np.errstate(invalid="ignore"):
-        out /= np.where(numbers > 0, numbers, np.nan)[:, :, np.newaxis]
+        within = _means_apart(weights, numbers.ravel(), block)
+        out[:, :, first : first + block.shape[1]] = within.reshape(len(sides), names.size, -1)
     some = (numbers > 0).any(axis=0)
     if some.sum() < MIN_ROWS:
         rule = f"name at least {MIN_ROWS} that have rows on both sides of a comparison"
@@ -423,6 +420,20 @@ def differences_within(
         f"{2 * most:,} of {n:,} rows at most in one test, drawn by the seed"
     )
     return replace(_in_place_of(table, Dense(values), as_names(names[some].tolist())), feature_names=None), [note]
+
+
+def _means_apart(weights: csr_array, numbers: FloatArray, block: Block) -> FloatArray:
+    """Return the mean of rows of weight 1 less that of rows of weight −1, of the values that are there; NaN without."""
+    missing = np.isnan(block if isinstance(block, np.ndarray) else block.data).any()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if missing:
+            values = as_dense(block).astype(np.float64)
+            there, values = ~np.isnan(values), np.nan_to_num(values, nan=0.0)
+            high, low = ((half @ values) / (half @ there) for half in (weights.maximum(0.0), (-weights).maximum(0.0)))
+            return np.asarray(high - low)
+        sums = weights @ block.astype(np.float64)
+        dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
+        return np.asarray(dense / np.where(numbers > 0, numbers, np.nan)[:, np.newaxis])
 
 
 def _joint(first: IntArray, second: IntArray) -> IntArray:
