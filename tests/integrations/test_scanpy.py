@@ -34,7 +34,7 @@ def ranked() -> Any:
         warnings.simplefilter("ignore")
         cells = sc.datasets.pbmc68k_reduced()
         sc.tl.rank_genes_groups(cells, "bulk_labels", method="wilcoxon", tie_correct=True, pts=True, key_added="theirs")
-        tl.rank_genes_groups(cells, "bulk_labels", pts=True)
+        tl.rank_genes_groups(cells, "bulk_labels", pts=True, radius=True)
     return cells
 
 
