@@ -65,8 +65,8 @@ def rank_genes_groups(
     it: ``names``, ``scores`` (z of the p-value, with the sign of the difference), ``pvals``, ``pvals_adj`` (of all
     groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``. Beside these, in the
     same order: ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta`` (Cliff's),
-    ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and ``{key_added}_score``: of cells that contradict
-    their group, or of all cells of such a donor.
+    ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and
+    ``{key_added}_score``: of cells that contradict their group, or of all cells of such a donor.
 
     Parameters
     ----------
