@@ -45,7 +45,7 @@ $(VENV)/integrations.done: pyproject.toml
 	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,plots,zarr]" --group integrations
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate test-browser test-readonly audit docs lint bench reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate test-browser test-readonly dist audit docs lint bench reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -71,8 +71,19 @@ mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser
 
-test-readonly: $(VENV)/run.done   ## the wheel where nothing can be written, as user nobody without a home
-	PYTHON=$(BIN)/python .ci/readonly
+# make dist PYTHONS=/usr/bin/python3.13 tries the wheel with one interpreter.
+PYTHONS := python3.11 python3.12 python3.13
+test-readonly: PYTHONS := $(BIN)/python
+dist: ## sdist, wheel and conda recipe in dist/, checked; the wheel tried with each Python as test-readonly does with one
+test-readonly: ## the wheel where nothing can be written, as user nobody without a home
+dist test-readonly: $(VENV)/dev.done
+	$(BIN)/python -m pip install --quiet --group dist
+	$(BIN)/hadolint Dockerfile
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/dist
+	PYTHON=$(BIN)/python .ci/readonly dist/*.whl $(PYTHONS)
 
 # A source that lists no vulnerabilities would find none: a version that is known to be bad is asked for first.
 audit: $(VENV)/dev.done           ## what is installed against published vulnerabilities, and against our own list
