@@ -235,7 +235,7 @@ def _target(target: object, noise: object) -> str:
     """Return what is tested; ``noise="skewed"`` is what the mean was called in earlier versions."""
     if one_of(noise, NOISES, argument="noise") == "symmetric":
         return one_of(target, TARGETS, argument="target")
-    warnings.warn("noise='skewed' is gone: use target='mean' with scale=", FutureWarning, stacklevel=2)
+    warnings.warn("noise='skewed' goes in 0.4: use target='mean' with scale=", FutureWarning, stacklevel=2)
     return "mean"
 
 
