@@ -42,7 +42,7 @@ $(VENV)/docs.done: $(VENV)/run.done
 $(VENV)/integrations.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)/integrations
 	$(VENV)/integrations/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,plots,zarr]" --group integrations
+	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,tea-tasting,flower,plots,zarr,duckdb]" --group integrations
 	@touch $@
 
 .PHONY: demo test run-tests test-integrations mutate test-browser test-readonly dist audit docs lint bench reproduce validate clean
@@ -62,7 +62,7 @@ test: $(VENV)/dev.done            ## everything that must hold before a change l
 run-tests: $(VENV)/dev.done
 	$(BIN)/python -m pytest --numprocesses 2
 
-test-integrations: $(VENV)/integrations.done  ## against the real scanpy; what is missing fails
+test-integrations: $(VENV)/integrations.done  ## against the real scanpy, tea-tasting and Flower; what is missing fails
 	$(VENV)/integrations/bin/python -m pytest tests/integrations
 
 mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
