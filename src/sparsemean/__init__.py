@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sparsemean.estimators import SparseMean, SparseMeanDifference
     from sparsemean.result import Estimate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Certified",
     "Comparison",
