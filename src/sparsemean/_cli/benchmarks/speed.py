@@ -306,7 +306,9 @@ FULL = (
     Shape("dense", 2000, 50_000, 2),
 )
 QUICK = (Shape("CSR", 2000, 2000, 10), Shape("dense", 500, 2000, 2))
+CELLS = Shape("CSR", 20_000, 2000, 10)
 ILLICO_BAR = 1.0
+SCANPY_FORMAT_BAR = 1.2
 SCANPY_BAR = at_least(5)
 RATE, SPREAD, DEPTH = 0.13, 0.35, 0.4
 """Mean count of a gene, the shape of the gamma law of these means, and the spread of the logarithm of cell sizes."""
@@ -315,6 +317,8 @@ DRAWN_AT_ONCE = 20_000_000
 
 def groups(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield how long comparisons take over illico's time, and scanpy's over that; a remark where they are not here."""
+    if importlib.util.find_spec("anndata") is not None:
+        yield _called_as_in_scanpy(Shape("CSR", 2000, 400, 10) if quick else CELLS, quick=quick, repeat=repeat)
     sides = {"illico": _illico, "scanpy": _scanpy}
     absent = [name for name in sides if importlib.util.find_spec(name) is None]
     if absent:
@@ -376,6 +380,22 @@ def _compare(
         return Row(f"certified comparison / illico, {what}", own / other, "×", bar=bar, detail=detail)
     least, detail = None if quick else SCANPY_BAR, timing.against(other, own)
     return Row(f"scanpy / certified comparison, {what}", other / own, "×", bar=least, detail=detail)
+
+
+def _called_as_in_scanpy(shape: Shape, *, quick: bool, repeat: int) -> Row:
+    """Return what scanpy's format costs: averages of groups, records sorted by score, over the plain fit."""
+    from sparsemean import SparseMeanDifference, tl
+
+    labels = np.random.default_rng(1).integers(0, shape.n_groups, shape.n)
+    cells = _annotated(draw_counts(shape, labels), labels)
+    plain = SparseMeanDifference(reference="rest", n_jobs=1)
+    own, other = best_times(
+        lambda: tl.rank_genes_groups(cells, "group", n_jobs=1), lambda: plain.fit(cells, cells.obs["group"]),
+        repeat=min(repeat, MOST_REPEATS), clock=time.process_time,
+    )  # fmt: skip
+    what = f"{shape.kind} {timing.size(shape.n)} × {timing.size(shape.d)}, {shape.n_groups} groups against the rest"
+    bar, detail = None if quick else SCANPY_FORMAT_BAR, timing.against(own, other)
+    return Row(f"tl.rank_genes_groups / the plain fit, {what}", own / other, "×", bar=bar, detail=detail)
 
 
 def _annotated(X: Any, labels: IntArray) -> Any:
