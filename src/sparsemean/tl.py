@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -325,32 +325,43 @@ class _Profiles:
 
 def _profiles(table: Table, codes: IntArray, *, skip_missing: bool) -> _Profiles:
     """Add the cells of every group up, in one reading."""
-    from scipy.sparse import csr_array
-
-    sizes, n = np.bincount(codes), codes.size
-    ones = csr_array((np.ones(n), (codes, np.arange(n))), shape=(sizes.size, n))
+    sizes = np.bincount(codes)
     sums, nonzero, number = np.empty((3, sizes.size, table.shape[1]))
     negative, whole = False, True
     for first, block in designs.pieces(table, skip_missing=skip_missing):
         at = slice(first, first + block.shape[1])
-        values = block.astype(np.float64)
-        stored = values if isinstance(values, np.ndarray) else values.data
+        sparse = None if isinstance(block, np.ndarray) else block.tocoo()
+        stored = np.array(block, dtype=np.float64) if sparse is None else sparse.data.astype(np.float64)
+        add = _dense_sums(codes, sizes.size) if sparse is None else _sparse_sums(codes, sparse, sizes.size)
         number[:, at] = sizes[:, np.newaxis]
         if skip_missing:
-            number[:, at] -= _added(ones, values, np.isnan(stored))
+            number[:, at] -= add(np.isnan(stored))
             np.nan_to_num(stored, copy=False)
-        sums[:, at], nonzero[:, at] = _added(ones, values, stored), _added(ones, values, stored != 0)
+        sums[:, at], nonzero[:, at] = add(stored), add(stored != 0)
         negative = negative or bool((stored < 0).any())
         whole = whole and np.array_equal(stored, np.rint(stored))
     return _Profiles(sums, nonzero, number, "scaled" if negative else "counts" if whole else None)
 
 
-def _added(ones: Any, values: Any, stored: Any) -> FloatArray:
-    """Add up the rows of every group of ``stored``, which stand in the places of ``values``."""
-    if isinstance(values, np.ndarray):
-        return np.asarray(ones @ stored)
-    placed = type(values)((stored.astype(np.float64), values.indices, values.indptr), shape=values.shape)
-    return np.asarray((ones @ placed).toarray())
+def _dense_sums(codes: IntArray, n_groups: int) -> Callable[[npt.NDArray[Any]], FloatArray]:
+    """Return what adds up the rows of every group."""
+    from scipy.sparse import csr_array
+
+    n = codes.size
+    ones = csr_array((np.ones(n), (codes, np.arange(n))), shape=(n_groups, n))
+    return lambda stored: np.asarray(ones @ stored)
+
+
+def _sparse_sums(codes: IntArray, block: Any, n_groups: int) -> Callable[[npt.NDArray[Any]], FloatArray]:
+    """Return what adds up values that stand in the places of a block's, by group and column."""
+    shape = n_groups, block.shape[1]
+    places = codes[block.row] * shape[1] + block.col
+
+    def add(stored: npt.NDArray[Any]) -> FloatArray:
+        added = np.bincount(places, weights=stored, minlength=shape[0] * shape[1])
+        return np.asarray(added, dtype=np.float64).reshape(shape)
+
+    return add
 
 
 # What is written.
