@@ -57,7 +57,8 @@ def rejected(draw: Draw, n: int, p: int, seeds: int) -> list[int]:
 @pytest.mark.parametrize("name", [*SYMMETRIC, *SKEWED])
 def test_clean_tables_of_20_rows_lose_a_row_rarely_and_four_at_most(name: str) -> None:
     draw = {**SYMMETRIC, **SKEWED}[name]
-    for p, seeds, most in ((4, 40, 20), (30, 40, 22), (2000, 5, 5)):
+    alike = name == "one factor"  # it moves all columns of a row together: not rarely then, but four at most
+    for p, seeds, most in ((4, 40, 1), (30, 40, 20 if alike else 6), (2000, 5, 5 if alike else 1)):
         lost = rejected(draw, 20, p, seeds)
         assert max(lost) <= 4
         assert np.count_nonzero(lost) <= most
