@@ -94,8 +94,11 @@ def _named(names: Labels, one: str = "class", many: str = "classes") -> str:
     return f"{one if names.size == 1 else many} {list_names([repr(name) for name in names.tolist()], 3)}"
 
 
-def dependence_note(table: Table) -> list[str]:
-    """Say so where many rows share a subject or a name: for fits that take rows for independent."""
+def dependence_note(table: Table, *, compared: bool = False) -> list[str]:
+    """Say so where many rows share a subject or a name: for fits that take rows for independent.
+
+    Where groups are ``compared``, a subject may have rows of several.
+    """
     n = table.shape[0]
     column, names = table.repeated, table.row_names
     if column is not None:
@@ -104,9 +107,12 @@ def dependence_note(table: Table) -> list[str]:
         what, count, option = "the names of the rows have", found[1], ""
     else:
         return []
+    within = (
+        f"as strata={option.replace('subject', 'strata', 1)} if it has rows of several groups, " if compared else ""
+    )
     return [
-        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, or the "
-        "error rate does not hold"
+        f"rows may not be independent: {what} {count:,} values for {n:,} rows; give it as groups={option}, {within}or "
+        "the error rate does not hold"
     ]
 
 
@@ -190,7 +196,10 @@ def _refuse_both(names: Labels, argument: str) -> None:
     if not names.size:
         return
     received = f"rows of {_named(names, 'subject', 'subjects')} in several"
-    advice = "pass pairs= (--pairs) in place of it, with one row a subject in each of two classes: average rows first"
+    advice = (
+        "pass strata= (--strata) in place of it, which compares rows within subjects; with one row a subject in each "
+        "of two classes, pairs= (--pairs)"
+    )
     raise InputError(argument, "have all rows of a subject in one class", received, advice)
 
 

@@ -222,7 +222,7 @@ def design_of(
     names = {"groups": "groups", "strata": "strata", **(called or {})}
     within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
     if groups is None:
-        notes = [] if strata is not None else designs.dependence_note(table)
+        notes = [] if strata is not None else designs.dependence_note(table, compared=True)
         return Design(table, classes, codes, within, notes=tuple(notes))
     reduced, own, notes, _ = designs.subject_means(
         table, codes, groups, seed=seed, missing=missing, classes=classes, argument=names["groups"]
