@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LABELS = ("subject", "strata", "pairs")
 """Columns that say which rows belong together."""
-COMPARISON = ("reference", "vs", "strata", "pairs")
+COMPARISON = ("reference", "vs", "strata", "pairs", "covariate")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
     "noise", "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
@@ -49,6 +49,11 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--subject", metavar="COLUMN", help="Who rows are of: subjects are what is counted or compared.")
 @click.option("--strata", metavar="COLUMN", help="Compare rows within each stratum only: batch, site, country.")
 @click.option("--pairs", metavar="COLUMN", help="Which two rows, one of each group, make a pair.")
+@click.option(
+    "--covariate", metavar="SUFFIX",
+    help="Columns NAME+SUFFIX have values of NAME from before, which are taken off it; two of them, _older,_newer: of "
+    "two stretches.",
+)  # fmt: skip
 @click.option("--alternative", default="two-sided", show_default=True, help="two-sided, greater or less.")
 @click.option("--min-effect", type=float, default=0.0, show_default=True, help="What a mean or shift must exceed.")
 @click.option("--test", default="auto", show_default=True, help="ranks, buckets, or auto: ranks up to 20,000 rows.")
@@ -186,9 +191,9 @@ def _spread(
 
 def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progress: Any) -> Estimate | Comparison:
     """Fit one sample, or compare groups."""
-    from sparsemean._fit import one_sample, two_sample
+    from sparsemean._fit import covariates, one_sample, two_sample
 
-    reference, vs = options.pop("reference"), options.pop("vs")
+    reference, vs, covariate = (options.pop(name) for name in ("reference", "vs", "covariate"))
     if wanted.group is None:
         subjects = table.columns.get("subject")
         return one_sample.fit(table, groups=subjects, progress=progress, **_one_sample(options))
@@ -197,6 +202,9 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
     given = {name: options[name] for name in SHARED}
+    if covariate is not None:
+        features, before = covariates.split(table, covariate.split(","))
+        table = covariates.adjusted(features, before, target=options["target"], called="--covariate")
     return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),

@@ -24,7 +24,7 @@ from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import Evidence, FloatArray, IntArray, Plan, Selection
 from sparsemean.errors import InputError
 
-OF_GROUPS = ("reference", "groups", "strata")
+OF_GROUPS = ("reference", "groups", "strata", "covariate")
 RULES = ("fwer", "fdr", "fdr_by")
 """The paper's rule needs walks, and so the data again: that is a fit."""
 
@@ -122,7 +122,7 @@ def certify(
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
     **of_groups
-        ``reference``, ``groups`` and ``strata`` of `SparseMeanDifference`.
+        ``reference``, ``groups``, ``strata`` and ``covariate`` of `SparseMeanDifference`.
 
     Returns
     -------
@@ -184,14 +184,22 @@ def _of_groups(
     min_effect: Any = 0.0,
     groups: Any = None,
     strata: Any = None,
+    covariate: Any = None,
     **asked: Any,
 ) -> Certified | dict[Any, Certified]:
     """Count and select, of every test."""
-    from sparsemean._fit import designs, suspects, two_sample  # numba, which one sample on a device has no need of
+    from sparsemean._fit import (
+        covariates,
+        designs,
+        suspects,
+        two_sample,
+    )  # numba, which one sample on a device has no need of
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)
     classes, codes = designs.classes_of(y, table.shape[0])
+    if covariate is not None:
+        table = covariates.adjusted(table, covariate, target=request.target)
     design = two_sample.design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
     )

@@ -14,7 +14,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import designs, mean_difference, messages, one_sample
+from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
 from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, strength, suspects_of
 from sparsemean._stats import planning
@@ -389,7 +389,18 @@ def _effects(design: Design, labels: IntArray, support: IntArray, scale: str | N
     """Return the effects in the selected features, some columns at a time."""
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     pieces = design.table.source.takes_of(support)
-    return joined([group_effects(values, first, second, scale=scale) for _, values in pieces])
+    return joined([_effects_of(design, columns, values, (first, second), scale) for columns, values in pieces])
+
+
+def _effects_of(
+    design: Design, columns: IntArray, values: FloatArray, rows: tuple[IntArray, IntArray], scale: str | None
+) -> GroupEffects:
+    """Return the effects in some columns; non-zeros are those of the metric, where ``values`` are adjusted."""
+    found, source = group_effects(values, *rows, scale=scale), design.table.source
+    if not isinstance(source, covariates.Adjusted):
+        return found
+    own = group_effects(source.metric.take(columns), *rows, scale=scale)
+    return replace(found, share_nonzero_0=own.share_nonzero_0, share_nonzero_1=own.share_nonzero_1)
 
 
 def _values(
@@ -408,7 +419,7 @@ def _values(
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     found, blocks, done = [], [], 0
     for columns, values in design.table.source.takes_of(support):
-        blocks.append(group_effects(values, first, second, scale=scale))
+        blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
             ranks.shifts(values, strata, bad=(label, reference), alternative=plan.alternative, missing=omit, **options)
         )
@@ -421,6 +432,7 @@ def _values(
 
 def _scale(source: Source) -> str | None:
     """Say whether data look like counts or logarithms of them, by a few rows with many columns."""
+    source = source.metric if isinstance(source, covariates.Adjusted) else source
     n, d = source.shape
     columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
     rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))

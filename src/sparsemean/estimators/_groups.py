@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
+from sparsemean._fit.covariates import Adjusted, adjusted
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector
@@ -72,6 +73,8 @@ class SparseMeanDifference(Selector):
     suspects_ : ndarray of int
         Rows whose label contradicts features that tell the groups well apart, worst first; ``result_.rows.reasons``
         has these features.
+    theta_ : ndarray of shape (d,) or None
+        What was taken off each feature: so many times its ``covariate``, 0 where that would gain nothing.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -127,6 +130,7 @@ class SparseMeanDifference(Selector):
         groups: Any = None,
         strata: Any = None,
         pairs: Any = None,
+        covariate: Any = None,
         layer: str | None = None,
     ) -> Self:
         """Compare groups of rows.
@@ -145,6 +149,11 @@ class SparseMeanDifference(Selector):
         pairs : sequence of n labels, optional
             The pair of each row, one row in each of two groups: differences within pairs are tested, as by
             `SparseMean`. Then a pair is bad if either row is.
+        covariate : array or data frame, or a pair of them, optional
+            Values of the same metrics from before rows were given their labels, such as those of the week before an
+            experiment: an array of X's shape, or a frame with some of its columns, rows in the order of X, NaN where
+            nothing is known. What they predict is taken off X (CUPED). A pair ``(earlier, later)`` is of two stretches
+            as long as that of X: then bad rows can do no more than without it.
         layer : str, optional
             The layer of an AnnData that is meant, in place of its X.
 
@@ -156,8 +165,12 @@ class SparseMeanDifference(Selector):
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         params = self.get_params(deep=False)
+        table = as_table(X, layer=layer)
+        if covariate is not None:
+            table = adjusted(table, covariate, target=self.target)
+        self.theta_ = table.source.theta if isinstance(table.source, Adjusted) else None
         found = compare(
-            as_table(X, layer=layer), y, groups=groups, strata=strata, pairs=pairs,
+            table, y, groups=groups, strata=strata, pairs=pairs,
             selection_rule=params.pop("selection"), **params,
         )  # fmt: skip
         self.classes_ = found.classes

@@ -1,0 +1,226 @@
+"""Values from before: what they predict of a metric is taken off it, and less noise is left to compare (CUPED).
+
+A value x with an earlier value z becomes x − θ(z − c), θ and c one number a column (Deng, Xu, Kohavi and Walker 2013,
+WSDM). Labels that were given after z was recorded say nothing of z, so that a feature whose law is the same in all
+groups, given z, keeps one law. That is exact where θ is no function of the labels:
+
+- of two earlier stretches θ is the slope of the later on the earlier one. It was fixed before there were labels, z may
+  hold anything, and a bad row changes its own adjusted value only: all that is proved of bad rows stays;
+- of one stretch θ is the slope of x on z over all rows, whatever their labels. Permuting labels leaves it as it is. Bad
+  rows that know the labels can move it, by as much as a bounded slope lets them, and with it the values of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sparsemean._data import as_table
+from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
+from sparsemean._data.table import Table
+from sparsemean._stats import slopes
+from sparsemean._util.checks import list_names, pluralize
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.errors import InputError
+
+GAIN = 1.002
+"""What a slope must gain, in standard deviations, for a column to be adjusted: less is not worth other values."""
+FEWEST = 20
+"""Rows with both values, without which a column is left as it is."""
+NAMED = 4
+
+
+class Adjusted(Source):
+    """Another source less θ(z − c), column by column; where z is missing, or θ zero, as it is."""
+
+    def __init__(self, metric: Source, covariate: Source, at: IntArray, theta: FloatArray, centre: FloatArray) -> None:
+        self.metric, self.covariate, self.at, self.theta, self.centre = metric, covariate, at, theta, centre
+        self.shape, self.dtype = metric.shape, np.dtype(np.float64)
+        self.along, self.grain = metric.along, metric.grain
+        self.in_memory = metric.in_memory and covariate.in_memory
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return some rows of some columns, filled in."""
+        values = np.array(as_dense(self.metric.block(rows, columns)), dtype=np.float64, order="F")
+        those = np.flatnonzero(self.theta[columns])
+        if those.size:
+            at = self.at[columns][those]
+            first = int(at.min())
+            read = as_dense(self.covariate.block(rows, slice(first, int(at.max()) + 1)))[:, at - first]
+            off = self.theta[columns][those] * (read - self.centre[columns][those])
+            values[:, those] -= np.where(np.isnan(off), 0.0, off)
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretch:
+    """Values from before and, for each column of the table, the number of the column that has its own; −1: none."""
+
+    table: Table
+    at: IntArray
+
+
+def adjusted(table: Table, covariate: Any, *, target: str = "centre", called: str = "covariate") -> Table:
+    """Return a table whose values are adjusted for those from before, with a note on how much that takes off.
+
+    ``covariate`` is a table like X, or a pair of them, the earlier stretch and the later one.
+    """
+    given = covariate if isinstance(covariate, tuple) else (covariate,)
+    if len(given) > 2 or not given:
+        raise InputError(called, "be one table, or a pair of an earlier and a later one", f"{len(given)} tables")
+    stretches = [_stretch(table, each, called) for each in given]
+    slope = slopes.by_means if target == "mean" else slopes.by_ranks
+    d, last = table.shape[1], stretches[-1]
+    theta, centre, shares = np.zeros(d), np.zeros(d), np.full(d, np.nan)
+    known = np.flatnonzero(np.min([each.at for each in stretches], axis=0) >= 0)
+    for columns, values in table.source.takes_of(known):
+        before = [_taken(each, columns, called) for each in stretches]
+        for k, column in enumerate(columns):
+            z, x = before[-1][:, k], values[:, k]
+            pair = (before[0][:, k], z) if len(before) == 2 else (z, x)
+            theta[column] = _worthwhile(pair, slope)
+            if theta[column]:
+                there = np.isfinite(z)
+                centre[column] = slopes.centre(z[there])
+                there &= np.isfinite(x)
+                if there.any():
+                    shares[column] = slopes.share_removed(x[there], (x - theta[column] * z)[there])
+    source = Adjusted(table.source, last.table.source, last.at, theta, centre)
+    return replace(table, source=source, notes=(*table.notes, *_notes(table, theta, shares, known, len(given))))
+
+
+def _worthwhile(pair: tuple[FloatArray, FloatArray], slope: Any) -> float:
+    """Return the slope of the second on the first values where it gains something, else 0."""
+    there = np.isfinite(pair[0]) & np.isfinite(pair[1])
+    if there.sum() < FEWEST:
+        return 0.0
+    theta, gain = slope(pair[0][there], pair[1][there])
+    return float(theta) if gain >= GAIN else 0.0
+
+
+# What is said of it.
+
+
+def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray, stretches: int) -> list[str]:
+    """Say how many columns were adjusted and what that takes off, which were not, and what it rests on."""
+    d, used = theta.size, np.flatnonzero(theta)
+    without = d - known.size
+    told = f"; {pluralize(without, 'feature')} without values from before" if without else ""
+    if not used.size:
+        return [f"values from before say too little of any feature: none was adjusted{told}"]
+    notes = []
+    share = shares[used][np.isfinite(shares[used])]
+    by = f", which takes out {float(np.median(share)):.0%} of the variance (median)" if share.size else ""
+    left = np.setdiff1d(known, used)
+    kept = f"; {_named(table, left)} left as they are, as it would gain nothing" if left.size else ""
+    notes.append(f"{used.size:,} of {pluralize(d, 'feature')} adjusted for values from before{by}{kept}{told}")
+    worse = used[shares[used] < 0]
+    if worse.size:
+        notes.append(
+            f"adjusting makes {_named(table, worse)} vary more, not less: both stretches from before must be as long as "
+            "that of X, or all three have values a day"
+        )
+    if stretches == 1:
+        notes.append(
+            "theta is from the rows that are compared: exact without bad rows; with some that know the labels the error "
+            "rate may be exceeded a few times; covariate=(earlier, later) has no such gap"
+        )
+    return [*notes, "values from before are taken to have been recorded before any row had its label"]
+
+
+def _named(table: Table, columns: IntArray) -> str:
+    names = columns if table.feature_names is None else table.feature_names[columns]
+    return list_names([str(name) for name in names], NAMED)
+
+
+# What is given: tables like X, or some of its columns by name, in the order of its rows.
+
+
+def _stretch(table: Table, given: Any, called: str) -> _Stretch:
+    """Check one table from before against X."""
+    before = given if isinstance(given, Table) else _as_table(given, called)
+    _refuse_elsewhere(table, before, called)
+    (n, d), (rows, width) = table.shape, before.shape
+    if rows != n:
+        advice = "give a row for each of X, in its order, NaN where nothing is known: Z.reindex(X.index) of a frame"
+        raise InputError(called, f"have the {n:,} rows of X", f"{rows:,} rows", advice)
+    names = table.row_names, before.row_names
+    if names[0] is not None and names[1] is not None and (names[0] != names[1]).any():
+        row = int(np.flatnonzero(names[0] != names[1])[0])
+        received = f"{names[1][row]!r} in row {row}, which is {names[0][row]!r} in X"
+        raise InputError(called, "have the rows of X in their order", received, "Z.reindex(X.index) puts them so")
+    if before.feature_names is None or table.feature_names is None:
+        if width != d:
+            advice = "give a column for each of X, or frames with names"
+            raise InputError(called, f"have the {d:,} columns of X", f"{width:,} columns", advice)
+        return _Stretch(before, np.arange(d))
+    places = {name: k for k, name in enumerate(before.feature_names)}
+    if unknown := sorted(places.keys() - set(table.feature_names)):
+        received = f"{list_names([repr(name) for name in unknown])}, which X has not"
+        raise InputError(called, "have columns of X", received, "rename them as those of X, or leave them out")
+    return _Stretch(before, np.array([places.get(name, -1) for name in table.feature_names]))
+
+
+def _as_table(given: Any, called: str) -> Table:
+    """Take a table as X would be; what is wrong with it is told by its own name."""
+    try:
+        return as_table(given)
+    except InputError as error:
+        if error.argument != "X":
+            raise
+        rule, _, received = str(error).removeprefix("X must ").partition(": got ")
+        raise InputError(called, rule, received) from None
+
+
+def _refuse_elsewhere(table: Table, before: Table, called: str) -> None:
+    for each in (table, before):
+        if each.source.engine != "host":
+            where, advice = ("chunks of Dask", "compute them first") if each.source.engine == "dask" else (
+                "an array on a device", "copy it to memory first: cupy.asnumpy(X)"
+            )  # fmt: skip
+            raise InputError(called, "come with values in memory or in a file", where, advice)
+
+
+def _taken(stretch: _Stretch, columns: IntArray, called: str) -> FloatArray:
+    """Return columns from before, all of them numbers or missing."""
+    values = stretch.table.source.take(stretch.at[columns])
+    if np.isinf(values).any():
+        row, k = (int(place[0]) for place in np.nonzero(np.isinf(values)))
+        received = f"infinity in {stretch.table.label(int(stretch.at[columns[k]]))}, row {row}"
+        raise InputError(called, "not contain infinity", received, "put NaN where nothing is known")
+    return values
+
+
+def split(table: Table, suffixes: Sequence[str], called: str = "--covariate") -> tuple[Table, Any]:
+    """Return the columns of a file that are features, and the covariate that columns NAME + suffix make of them."""
+    names = [] if table.feature_names is None else table.feature_names.tolist()
+    _refuse_elsewhere(table, table, called)
+    apart = {name for name in names for suffix in suffixes if name.endswith(suffix)}
+    features = np.array([k for k, name in enumerate(names) if name not in apart], dtype=np.intp)
+    bases = {suffix: [name.removesuffix(suffix) for name in names if name.endswith(suffix)] for suffix in suffixes}
+    for suffix, of in bases.items():
+        if not suffix or not of:
+            advice = f"columns are {list_names(names)}" if names else "its columns have no names"
+            raise InputError(called, "be the ending of columns with values from before", repr(suffix), advice)
+        missing = [name for name in of if name in apart or name not in names]
+        missing += sorted({name for others in bases.values() for name in others} - set(of))
+        if missing:
+            name = missing[0]
+            has, lacks = (name + suffix, name) if name in of else (name, name + suffix)
+            received = f"{has!r} without {lacks!r}"
+            raise InputError(called, "name a column for each feature that has one", received, "--drop it")
+    kept = _columns(table, features, names)
+    stretches = []
+    for suffix, of in bases.items():
+        at = np.array([k for k, name in enumerate(names) if name.endswith(suffix)], dtype=np.intp)
+        stretches.append(replace(_columns(table, at, names), feature_names=np.array(of, dtype=object)))
+    return kept, stretches[0] if len(stretches) == 1 else tuple(stretches)
+
+
+def _columns(table: Table, columns: IntArray, names: list[str]) -> Table:
+    """Return some columns of a table."""
+    own = np.array([names[k] for k in columns], dtype=object)
+    return replace(table, source=ColumnSubset(table.source, columns), feature_names=own)
