@@ -204,7 +204,7 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
     given = {name: options[name] for name in SHARED}
     if covariate is not None:
         features, before = covariates.split(table, covariate.split(","))
-        table = covariates.adjusted(features, before, target=options["target"], called="--covariate")
+        table, _ = covariates.adjusted(features, before, target=options["target"], called="--covariate")
     return two_sample.compare(
         table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
         groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),

@@ -80,6 +80,11 @@ class Source(ABC):
         """The array in memory that compiled kernels read as it is; None where there is none."""
         return None
 
+    @property
+    def measured(self) -> Source:
+        """What was measured, where values were adjusted since; else itself."""
+        return self
+
     def take(self, columns: IntArray) -> FloatArray:
         """Return all rows of ``columns``, in any order, as a dense float64 array."""
         if (columns[1:] > columns[:-1]).all():

@@ -199,7 +199,7 @@ def _of_groups(
     two_sample.refuse_strata(strata, request)
     classes, codes = designs.classes_of(y, table.shape[0])
     if covariate is not None:
-        table = covariates.adjusted(table, covariate, target=request.target)
+        table, _ = covariates.adjusted(table, covariate, target=request.target)
     design = two_sample.design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
     )

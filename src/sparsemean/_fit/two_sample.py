@@ -14,7 +14,7 @@ from sparsemean._counts.engines import Progress
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
+from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
 from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, strength, suspects_of
 from sparsemean._stats import planning
@@ -199,7 +199,7 @@ def compare(
     rows = [suspects_of(design, member, off) for member in decided.members]
     if request.auto:
         decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
-    scale_of_data = _scale(design.table.source) if decided.family.selection.support.size else None
+    scale_of_data = _scale(design.table.source.measured) if decided.family.selection.support.size else None
     estimates = [
         _estimate(design, decided, which, rows=rows[which], scale=scale_of_data, seed=seed, began=began, progress=part)
         for which, part in enumerate(estimating)
@@ -397,9 +397,9 @@ def _effects_of(
 ) -> GroupEffects:
     """Return the effects in some columns; non-zeros are those of the metric, where ``values`` are adjusted."""
     found, source = group_effects(values, *rows, scale=scale), design.table.source
-    if not isinstance(source, covariates.Adjusted):
+    if source.measured is source:
         return found
-    own = group_effects(source.metric.take(columns), *rows, scale=scale)
+    own = group_effects(source.measured.take(columns), *rows, scale=scale)
     return replace(found, share_nonzero_0=own.share_nonzero_0, share_nonzero_1=own.share_nonzero_1)
 
 
@@ -432,7 +432,6 @@ def _values(
 
 def _scale(source: Source) -> str | None:
     """Say whether data look like counts or logarithms of them, by a few rows with many columns."""
-    source = source.metric if isinstance(source, covariates.Adjusted) else source
     n, d = source.shape
     columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
     rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))

@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
-from sparsemean._fit.covariates import Adjusted, adjusted
+from sparsemean._fit.covariates import adjusted
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector
@@ -165,10 +165,9 @@ class SparseMeanDifference(Selector):
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         params = self.get_params(deep=False)
-        table = as_table(X, layer=layer)
+        table, self.theta_ = as_table(X, layer=layer), None
         if covariate is not None:
-            table = adjusted(table, covariate, target=self.target)
-        self.theta_ = table.source.theta if isinstance(table.source, Adjusted) else None
+            table, self.theta_ = adjusted(table, covariate, target=self.target)
         found = compare(
             table, y, groups=groups, strata=strata, pairs=pairs,
             selection_rule=params.pop("selection"), **params,
