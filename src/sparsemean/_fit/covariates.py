@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from sparsemean._data import as_table
 from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
-from sparsemean._data.table import Table
+from sparsemean._data.table import Table, as_names
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -64,10 +65,8 @@ class Adjusted(Source):
         if those.size:
             at = self.at[columns][those]
             first = int(at.min())
-            read = as_dense(self.covariate.block(rows, slice(first, int(at.max()) + 1)))[:, at - first].astype(
-                np.float64
-            )
-            off = self.theta[columns][those] * (read - self.centre[columns][those])
+            read = as_dense(self.covariate.block(rows, slice(first, int(at.max()) + 1)))[:, at - first]
+            off = self.theta[columns][those] * (np.asarray(read, dtype=np.float64) - self.centre[columns][those])
             values[:, those] -= np.where(np.isnan(off), 0.0, off)
         return values
 
@@ -247,7 +246,7 @@ def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray,
     share = shares[used][np.isfinite(shares[used])]
     by = f", which takes out {float(np.median(share)):.0%} of the variance (median)" if share.size else ""
     left = np.setdiff1d(known, used)
-    kept = f"; {_named(table, left)} left as they are, as it would gain nothing" if left.size else ""
+    kept = f"; left as they are, as nothing would be gained: {_named(table, left)}" if left.size else ""
     notes.append(f"{used.size:,} of {pluralize(d, 'feature')} adjusted for values from before{by}{kept}{told}")
     worse = used[shares[used] < 0]
     if worse.size:
@@ -257,8 +256,8 @@ def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray,
         )
     if stretches == 1:
         notes.append(
-            "theta is from the rows that are compared: exact without bad rows; with bad ones that know the labels the "
-            "error rate may be exceeded a few times; covariate=(earlier, later) has no such gap"
+            "how much was taken off comes from the rows that are compared: the error rate is exact without bad rows, "
+            "but bad ones that know the labels can move it; covariate=(earlier, later) leaves them no such way"
         )
     return [*notes, "values from before are taken to have been recorded before any row had its label"]
 
@@ -328,31 +327,31 @@ def _taken(stretch: _Stretch, columns: IntArray, called: str) -> FloatArray:
 
 def split(table: Table, suffixes: Sequence[str], called: str = "--covariate") -> tuple[Table, Any]:
     """Return the columns of a file that are features, and the covariate that columns NAME + suffix make of them."""
-    names = [] if table.feature_names is None else table.feature_names.tolist()
     _refuse_elsewhere(table, table, called)
-    apart = {name for name in names for suffix in suffixes if name.endswith(suffix)}
-    features = np.array([k for k, name in enumerate(names) if name not in apart], dtype=np.intp)
-    bases = {suffix: [name.removesuffix(suffix) for name in names if name.endswith(suffix)] for suffix in suffixes}
-    for suffix, of in bases.items():
+    names = [] if table.feature_names is None else table.feature_names.tolist()
+    ends = [
+        {name.removesuffix(suffix): k for k, name in enumerate(names) if name.endswith(suffix)} for suffix in suffixes
+    ]
+    for suffix, of in zip(suffixes, ends, strict=True):
         if not suffix or not of:
-            advice = f"columns are {list_names(names)}" if names else "its columns have no names"
+            advice = f"it has {list_names(names)}" if names else "its columns have no names"
             raise InputError(called, "be the ending of columns with values from before", repr(suffix), advice)
-        missing = [name for name in of if name in apart or name not in names]
-        missing += sorted({name for others in bases.values() for name in others} - set(of))
-        if missing:
-            name = missing[0]
-            has, lacks = (name + suffix, name) if name in of else (name, name + suffix)
-            received = f"{has!r} without {lacks!r}"
-            raise InputError(called, "name a column for each feature that has one", received, "--drop it")
-    kept = _columns(table, features, names)
-    stretches = []
-    for suffix, of in bases.items():
-        at = np.array([k for k, name in enumerate(names) if name.endswith(suffix)], dtype=np.intp)
-        stretches.append(replace(_columns(table, at, names), feature_names=np.array(of, dtype=object)))
-    return kept, stretches[0] if len(stretches) == 1 else tuple(stretches)
+    apart = {k for of in ends for k in of.values()}
+    features = [k for k in range(len(names)) if k not in apart]
+    known = {names[k] for k in features}
+    for base in sorted(set().union(*ends)):
+        having = [base + suffix for suffix, of in zip(suffixes, ends, strict=True) if base in of]
+        lacking = [base + suffix for suffix, of in zip(suffixes, ends, strict=True) if base not in of]
+        lacking += [] if base in known else [base]
+        if lacking:
+            received, advice = f"{having[0]!r} without {lacking[0]!r}", f"leave it out: --drop {quote(having[0])}"
+            raise InputError(called, "go with columns that have all their counterparts", received, advice)
+    stretches = tuple(_columns(table, list(of.values()), list(of)) for of in ends)
+    kept = _columns(table, features, [names[k] for k in features])
+    return kept, stretches[0] if len(stretches) == 1 else stretches
 
 
-def _columns(table: Table, columns: IntArray, names: list[str]) -> Table:
-    """Return some columns of a table."""
-    own = np.array([names[k] for k in columns], dtype=object)
-    return replace(table, source=ColumnSubset(table.source, columns), feature_names=own)
+def _columns(table: Table, columns: list[int], names: list[str]) -> Table:
+    """Return some columns of a table under other names."""
+    own = ColumnSubset(table.source, np.array(columns, dtype=np.intp))
+    return replace(table, source=own, feature_names=as_names(names))
