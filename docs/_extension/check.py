@@ -88,7 +88,7 @@ def _public() -> list[str]:
     """Return every public name that should be on the API page."""
     import sparsemean
 
-    rooms = ("baselines", "datasets", "plots", "simulate", "studies", "tl")
+    rooms = ("baselines", "datasets", "experiments", "plots", "simulate", "studies", "tl")
     names = [f"sparsemean.{name}" for name in sparsemean.__all__ if name not in rooms]
     for room in rooms:
         inside = getattr(sparsemean, room).__all__

@@ -1,0 +1,231 @@
+"""For analysts of experiments: a scorecard of the arms, and metrics for tea-tasting.
+
+tea-tasting's base class is told of the metric here when one is made, so that it need not be installed before.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparsemean._util.checks import list_names
+from sparsemean.errors import InputError, require
+from sparsemean.experiments._scorecard import Scorecard, scorecard
+
+__all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics", "scorecard"]
+
+
+def metrics(
+    columns: str | Sequence[str] | Mapping[str, str],
+    *,
+    covariates: Mapping[str, str] | None = None,
+    contamination: float | tuple[float, float] | str = "auto",
+    target: str = "centre",
+    scale: Any = None,
+    alternative: str | None = None,
+    confidence_level: float | None = None,
+    level: float | None = None,
+    missing: str = "raise",
+) -> dict[str, RobustDifference]:
+    """Return metrics for ``tea_tasting.Experiment``, which are tested together and screen users together.
+
+    Bots show in several metrics at once, so that one metric alone cannot tell them from good users: name all that you
+    have. The fit of all is made once for each pair of variants. It needs the extra ``tea-tasting``.
+
+    Parameters
+    ----------
+    columns : str, sequence of str or mapping
+        The columns with the values of each user; a mapping has the names of metrics as keys.
+    covariates : mapping of columns, optional
+        The column with the values from before the experiment, for every one of ``columns`` (CUPED).
+    contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
+        Share of each variant that may be bad, as in `SparseMeanDifference`; "auto" allows for as many as look bad.
+    target : {"centre", "mean"}, default="centre"
+        What is tested: distributions by ranks, or means given a ``scale``.
+    scale : float, sequence of numbers or mapping, optional
+        For ``target="mean"``: an upper bound of the standard deviation of each column, in their order or by column.
+    alternative, confidence_level, level : optional
+        As in tea-tasting, whose configuration has the defaults; ``level`` is its ``alpha``, for ``pvalue_adj`` and
+        ``verdict``.
+    missing : {"raise", "omit"}, default="raise"
+        What to do about users without a value.
+
+    Returns
+    -------
+    dict of str to RobustDifference
+        By name, for the first argument of ``tea_tasting.Experiment``.
+
+    Examples
+    --------
+    >>> import tea_tasting as tt  # doctest: +SKIP
+    >>> from sparsemean import experiments
+    >>> users = tt.make_users_data(rng=42)  # doctest: +SKIP
+    >>> tt.Experiment(experiments.metrics(["sessions", "orders", "revenue"])).analyze(users)  # doctest: +SKIP
+    metric   control treatment rel_effect_size rel_effect_size_ci pvalue
+    sessions    2.00      1.98          -0.66%      [-3.7%, 2.5%]  0.640
+    """
+    get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
+    named = {columns: columns} if isinstance(columns, str) else columns
+    if not isinstance(named, Mapping):
+        named = {column: column for column in named}
+    own = tuple(dict.fromkeys(named.values()))
+    if not own or not all(isinstance(column, str) for column in own):
+        raise InputError("columns", "name a column or more", repr(columns))
+    params = {
+        "contamination": contamination, "target": target, "scale": _each(scale, own, "scale"), "missing": missing,
+        "alternative": get("alternative") if alternative is None else alternative,
+        "level": get("alpha") if level is None else level,
+    }  # fmt: skip
+    before = tuple(_each(covariates, own, "covariates") or ())
+    covers = get("confidence_level") if confidence_level is None else confidence_level
+    together = _Together(own, before, params, covers)
+    return {name: RobustDifference(column, together) for name, column in named.items()}
+
+
+def _each(given: Any, columns: tuple[str, ...], argument: str) -> Any:
+    """Return what a mapping has for every column, in their order; what is no mapping as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    if lacking := [column for column in columns if column not in given]:
+        advice = "name all, or make two calls"
+        raise InputError(argument, "have an entry for every column", f"none for {list_names(lacking)}", advice)
+    return [given[column] for column in columns]
+
+
+FIELDS = {
+    "control": "control", "treatment": "treatment",
+    "effect_size": "difference", "effect_size_ci_lower": "difference_low", "effect_size_ci_upper": "difference_high",
+    "rel_effect_size": "lift", "rel_effect_size_ci_lower": "lift_low", "rel_effect_size_ci_upper": "lift_high",
+    "pvalue": "p_value", "pvalue_adj": "p_adjusted", "pvalue_without_suspects": "p_without_suspects",
+    "max_contamination": "survives",
+}  # fmt: skip
+"""What tea-tasting calls the columns of a scorecard."""
+
+
+class RobustDifferenceResult(NamedTuple):
+    """What `RobustDifference` returns, a number each but for the verdict.
+
+    ``control`` to ``rel_effect_size_ci_upper`` are those of `scorecard`: means without users who lie off together,
+    shares where the scorecard has percents. ``pvalue`` holds though as many users are bad as were allowed for;
+    ``pvalue_adj`` is Holm's, over the metrics that were named together; ``pvalue_without_suspects`` is what the users
+    who are left say. ``max_contamination`` is the share of bad users up to which the metric would still differ;
+    ``suspects`` the number of users who look bad.
+    """
+
+    control: float
+    treatment: float
+    effect_size: float
+    effect_size_ci_lower: float
+    effect_size_ci_upper: float
+    rel_effect_size: float
+    rel_effect_size_ci_lower: float
+    rel_effect_size_ci_upper: float
+    pvalue: float
+    pvalue_adj: float
+    pvalue_without_suspects: float
+    max_contamination: float
+    suspects: int
+    verdict: str
+
+
+class RobustDifference:
+    """A metric of tea-tasting, by its granular interface; `metrics` makes them.
+
+    Attributes
+    ----------
+    column : str
+        The column with the values of each user.
+    """
+
+    def __init__(self, column: str, together: _Together) -> None:
+        self.column, self.together = column, together
+        _granular().register(RobustDifference)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _granular().register(RobustDifference)  # it may be another process, where none was made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.column!r}, among={list_names(self.together.columns)})"
+
+    @property
+    def cols(self) -> tuple[str, ...]:
+        """The columns that are read: those of all metrics that were named together."""
+        return (*self.together.columns, *self.together.covariates)
+
+    def analyze(self, data: Any, control: Any, treatment: Any, variant: str | None = None) -> RobustDifferenceResult:
+        """Compare two variants, as all metrics of tea-tasting do.
+
+        Parameters
+        ----------
+        data : data frame, Ibis table or dict of Arrow tables
+            A row for each user.
+        control, treatment : label
+            The variants that are compared.
+        variant : str, optional
+            The column with the variant of each user.
+
+        Returns
+        -------
+        RobustDifferenceResult
+            Means, difference, p-values, verdict.
+        """
+        found: RobustDifferenceResult = _granular().analyze(self, data, control, treatment, variant)
+        return found
+
+    def analyze_granular(self, control: Any, treatment: Any) -> RobustDifferenceResult:
+        """Compare two variants.
+
+        Parameters
+        ----------
+        control, treatment : pyarrow.Table
+            The users of either variant.
+
+        Returns
+        -------
+        RobustDifferenceResult
+            Means, difference, p-values, verdict.
+        """
+        card = self.together.card(control, treatment)
+        (line,) = card.table[card.table["metric"] == self.column].to_dict("records")
+        numbers = {field: float(line[name]) for field, name in FIELDS.items()}
+        shares = {field: numbers[field] / 100 for field in FIELDS if field.startswith("rel_")}
+        return RobustDifferenceResult(**numbers | shares, suspects=len(card.suspects), verdict=str(line["verdict"]))
+
+
+def _granular() -> Any:
+    tasting = require("tea_tasting.metrics", extra="tea-tasting", purpose="a metric for tea-tasting")
+    return tasting.MetricBaseGranular
+
+
+class _Together:
+    """Columns that are tested together: the last scorecard is kept, since each metric asks for it in turn."""
+
+    def __init__(
+        self, columns: tuple[str, ...], covariates: tuple[str, ...], params: dict[str, Any], covers: float
+    ) -> None:
+        self.columns, self.covariates, self.params, self.covers = columns, covariates, params, covers
+        self._last: tuple[tuple[Any, Any], Scorecard] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
+
+    def card(self, control: Any, treatment: Any) -> Scorecard:
+        """Return the scorecard of two tables of Arrow's."""
+        last = self._last
+        if last is not None and last[0][0]() is control and last[0][1]() is treatment:
+            return last[1]
+        import pyarrow as pa
+
+        from sparsemean.estimators import SparseMeanDifference
+
+        users = pa.concat_tables([control, treatment], promote_options="permissive")
+        arms = np.repeat(["control", "treatment"], [control.num_rows, treatment.num_rows])
+        before = {"covariate": users.select(self.covariates).rename_columns(self.columns)} if self.covariates else {}
+        est = SparseMeanDifference(reference="control", **self.params).fit(users.select(self.columns), arms, **before)
+        card = scorecard(est.result_, level=self.covers)
+        self._last = (weakref.ref(control), weakref.ref(treatment)), card
+        return card

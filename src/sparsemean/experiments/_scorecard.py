@@ -1,0 +1,426 @@
+"""Every metric of an experiment in both arms: lift, interval, verdict, and the users who look bad."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._data.table import Table
+from sparsemean._fit import mean_difference, two_sample
+from sparsemean._fit.one_sample import sparse_mean
+from sparsemean._fit.suspects import ELSEWHERE, strength
+from sparsemean._kernels.influence import ERROR
+from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
+from sparsemean._report.suspects import kinds_of
+from sparsemean._report.verdict import signs_of, verdict
+from sparsemean._stats.effects import lift
+from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._stats.row_scores import TOGETHER
+from sparsemean._util.checks import pluralize
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.comparison import Comparison
+from sparsemean.errors import InputError
+from sparsemean.result import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 20
+"""Metrics that are printed."""
+NONE_SHOWN, NOT_CHECKABLE, WITHOUT = "no difference shown", "not checkable", " without suspects"
+SHORT = {WITHOUT: "*", NONE_SHOWN: "none shown"}
+"""Words of verdicts where they must fit into a line."""
+OF_CONTROL = 0.1
+"""Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
+error of that mean does to it."""
+ASSUMED = (
+    "Lifts are those of means{}. Their intervals ({:g} %, each for itself) assume that {} and that means of so many "
+    "users are near normal. Verdicts compare ranks and assume neither."
+)
+GUARANTEED = (
+    "Lifts are those of means. Their intervals ({:g} %, each for itself) hold though as many are bad as were allowed "
+    "for, given the bound of standard deviations."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scorecard:
+    """Every metric of an experiment in both arms, with lift, interval and verdict, and the users who look bad.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each metric (and arm, where there are several), those that differ first: ``metric``; ``control`` and
+        ``treatment``, the means; ``difference`` and ``lift`` (in percent), each with ``_low`` and ``_high``; ``auc``,
+        the share of pairs in which the user of the treatment has more, ties halved; ``p_value``, ``p_adjusted`` and
+        ``survives``, the share of bad users up to which the verdict would be the same, as in `Estimate.table`;
+        ``p_without_suspects``, not adjusted; ``verdict``.
+    suspects : DataFrame
+        A row for each user who looks bad: ``user``, ``arm``, ``kind``, ``metrics`` that speak against them, and
+        ``left_out``, whether means leave them out.
+    result : Estimate or Comparison
+        What it was made of.
+
+    Notes
+    -----
+    Verdicts are "up" and "down" where a metric differs although as many users may be bad as were allowed for; "up
+    without suspects" and "down without suspects" where it does by the users who are left, had nobody else been bad;
+    "differs", with or without suspects, where ranks go one way and means the other; "no difference shown"; "not
+    checkable" where all values are equal or so few users could show nothing.
+    """
+
+    table: pd.DataFrame
+    suspects: pd.DataFrame
+    result: Estimate | Comparison
+    level: float
+    users: Sequence[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Scorecard: {pluralize(len(self.table), 'line')}, {pluralize(len(self.suspects), 'suspect')}>"
+
+    def __str__(self) -> str:
+        head = [wrap(line) for line in verdict(self.result, row_names=self.users)]
+        return "\n".join((*head, *self._lines(), "", wrap(self._assumed())))
+
+    def _repr_html_(self) -> str:
+        head = "<br>".join(map(html.escape, verdict(self.result, row_names=self.users)))
+        return f"<p>{head}</p>{self.table.to_html(index=False)}<p>{html.escape(self._assumed())}</p>"
+
+    def _lines(self) -> list[str]:
+        """Return a table of 80 columns for each test."""
+        out: list[str] = []
+        for estimate in _tests(self.result):
+            assert estimate.class_names is not None
+            reference, label = estimate.class_names.tolist()
+            own = self.table
+            if isinstance(self.result, Comparison):
+                own = own[(own["arm"] == label) & (own["reference"] == reference)]
+            out += ["", *_printed(own.head(SHOWN), (reference, label))]
+            out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
+        if any(line.endswith("*") for line in out):
+            out.append("* once those who lie off together are left out")
+        return out
+
+    def _assumed(self) -> str:
+        if _tests(self.result)[0].plan.target == "mean":
+            return GUARANTEED.format(100 * self.level)
+        bots = int(self.suspects["left_out"].sum())
+        out = f", the {bots:,} who lie off together left out" if bots else ""
+        return ASSUMED.format(out, 100 * self.level, "they are the only bad ones" if bots else "nobody is bad")
+
+
+def scorecard(result: Any, *, users: Sequence[Any] | None = None, level: float = 0.95, X: Any = None) -> Scorecard:
+    """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
+
+    Parameters
+    ----------
+    result : Estimate or Comparison
+        ``result_`` of a `SparseMeanDifference`; ``reference`` is the control.
+    users : sequence of n names, optional
+        What rows are called; defaults to the index of a data frame of pandas', else they are numbered.
+    level : float in (0, 1), default=0.95
+        Probability with which each interval covers.
+    X : array or data frame, optional
+        The data of the fit; needed after loading or unpickling.
+
+    Returns
+    -------
+    Scorecard
+        ``print`` shows it in 80 columns; ``table`` and ``suspects`` are data frames.
+
+    Notes
+    -----
+    Means, differences and lifts leave out the users who lie off together. Their intervals are Welch's, those of the
+    lift with a normal logarithm of the ratio: they assume that nobody else is bad, and means that are near normal.
+    With ``target="mean"`` they assume neither, but the bound of standard deviations: they are those of the test, with
+    as many bad users as were allowed for. Then difference and lift are covered at once with probability ``level``.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from sparsemean import SparseMeanDifference, experiments
+    >>> rng = np.random.default_rng(0)
+    >>> arm = rng.choice(["control", "new"], 4000)
+    >>> users = pd.DataFrame({"visits": rng.poisson(np.where(arm == "new", 3.3, 3.0)), "likes": rng.poisson(0.2, 4000)})
+    >>> card = experiments.scorecard(SparseMeanDifference(reference="control").fit(users, arm).result_)
+    >>> card.table[["metric", "lift", "lift_low", "lift_high", "verdict"]].round(1)
+       metric  lift  lift_low  lift_high              verdict
+    0  visits  12.6       8.7       16.5                   up
+    1   likes   5.6      -8.1       21.4  no difference shown
+    """
+    import pandas as pd
+
+    if not isinstance(level, float) or not 0 < level < 1:
+        raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
+    if not isinstance(result, (Estimate, Comparison)) or any(each.labels is None for each in _tests(result)):
+        advice = "pass result_ of a SparseMeanDifference"
+        raise InputError("result", "be of arms with users of their own", type(result).__name__, advice)
+    tests = _tests(result)
+    n = tests[0].plan.n_rows
+    if users is not None and len(users) != n:
+        raise InputError("users", f"have a name for each of {n:,} rows", f"{len(users):,} names")
+    names = None if users is None else list(users)
+    frames = []
+    for estimate in tests:
+        frame = _frame(estimate, estimate._rows(X), level)
+        if isinstance(result, Comparison):
+            assert estimate.class_names is not None
+            for place, arm in enumerate(estimate.class_names.tolist()[::-1]):
+                frame.insert(place, ("arm", "reference")[place], arm)
+        frames.append(frame)
+    return Scorecard(pd.concat(frames, ignore_index=True), _suspects(result, names), result, level, names)
+
+
+def _tests(result: Estimate | Comparison) -> list[Estimate]:
+    return list(result.results.values()) if isinstance(result, Comparison) else [result]
+
+
+def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
+    """Return the lines of one test."""
+    import pandas as pd
+
+    plan, features = estimate.plan, np.arange(estimate.mean.size)
+    rows = _arms(estimate)
+    moments = _moments(table, rows)
+    (_, mean_0, _), (_, mean_1, _) = moments
+    if plan.target == "mean":
+        difference, relative = _of_test(estimate, table, level)
+    else:
+        difference, relative = _welch(moments, level, plan.alternative)
+    left = _left(estimate, table, rows)
+    words = _verdicts(estimate, difference[0], left)
+    words[_constant(moments)] = NOT_CHECKABLE
+    columns = {
+        "metric": estimate.names(features),
+        "control": mean_0,
+        "treatment": mean_1,
+        **dict(zip(("difference", "difference_low", "difference_high"), difference, strict=True)),
+        **dict(zip(("lift", "lift_low", "lift_high"), 100 * relative, strict=True)),
+        **({} if plan.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
+        "p_value": estimate.p_values,
+        "p_adjusted": estimate.p_adjusted,
+        "p_without_suspects": estimate.p_values if left is None else left.p_values,
+        "survives": estimate.max_contamination,
+        "verdict": words,
+    }
+    place = np.select(
+        [words == NOT_CHECKABLE, words == NONE_SHOWN, np.char.endswith(words.astype(str), WITHOUT)], [3, 2, 1]
+    )
+    order = np.lexsort((columns["p_without_suspects"], columns["p_value"], place))
+    return pd.DataFrame(columns).iloc[order]
+
+
+# Who is counted, and what users who look bad are called.
+
+
+def _off(estimate: Estimate) -> IntArray:
+    """Return the rows that lie off together. Leaving out those whose label is contradicted would widen differences."""
+    assert estimate.rows is not None
+    return np.asarray(estimate.rows.suspects[np.array(kinds_of(estimate), dtype=object) == TOGETHER])
+
+
+def _arms(estimate: Estimate) -> tuple[IntArray, IntArray]:
+    """Return the rows of the control and of the treatment, less those that lie off together."""
+    labels = _labels_left(estimate)
+    return np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)
+
+
+def _labels_left(estimate: Estimate) -> IntArray:
+    assert estimate.labels is not None
+    labels = estimate.labels.copy()
+    labels[_off(estimate)] = ELSEWHERE
+    return labels
+
+
+def _suspects(result: Estimate | Comparison, users: list[Any] | None) -> pd.DataFrame:
+    """Return who looks bad, worst first; of several tests each by the one in which they look worst."""
+    import pandas as pd
+
+    tests, rows = _tests(result), result.rows
+    assert rows is not None
+    first, kinds = tests[0], np.array(rows.kinds, dtype=object)
+    arms = np.full(first.plan.n_rows, None, dtype=object)
+    for estimate in tests:
+        assert estimate.labels is not None
+        assert estimate.class_names is not None
+        for label, name in enumerate(estimate.class_names.tolist()):
+            if label or not estimate.plan.rest:
+                arms[estimate.labels == label] = name
+    out = {row for estimate in tests for row in _off(estimate).tolist()}
+    reasons = rows.reasons or ((),) * rows.suspects.size
+    return pd.DataFrame(
+        {
+            "user": first.row_names(rows.suspects) if users is None else [users[row] for row in rows.suspects],
+            "arm": arms[rows.suspects],
+            "kind": kinds,
+            "metrics": [", ".join(map(str, first.names(np.array(why, dtype=np.intp)))) for why in reasons],
+            "left_out": np.array([row in out for row in rows.suspects.tolist()], dtype=bool),
+        }
+    )
+
+
+# Means, differences and lifts: (3, d) arrays have the value and both ends of its interval.
+
+
+def _moments(table: Table, rows: Sequence[IntArray]) -> FloatArray:
+    """Return (groups, 3, d): how many values are there, their mean and their variance."""
+    out = np.empty((len(rows), 3, table.shape[1]))
+    for columns, values in table.source.takes_of(np.arange(table.shape[1])):
+        for group, own in enumerate(rows):
+            block = np.asarray(values[own], dtype=np.float64)
+            there = ~np.isnan(block)
+            n = there.sum(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                mean = np.where(there, block, 0.0).sum(axis=0) / n
+                variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
+            out[group][:, columns] = n, mean, variance
+    return out
+
+
+def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
+    """Say which metrics have one value only, or none in some arm."""
+    number, mean, variance = moments.transpose(1, 0, 2)
+    return np.asarray((number == 0).any(axis=0) | ((np.nan_to_num(variance) == 0).all(axis=0) & (mean[0] == mean[1])))
+
+
+def _welch(moments: FloatArray, level: float, alternative: str) -> tuple[FloatArray, FloatArray]:
+    """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
+    (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
+    positive = (mean_0 > 0) & (mean_1 > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, alternative)
+        shares = variance_0 / n_0 / mean_0**2, variance_1 / n_1 / mean_1**2
+        ratio = np.exp(
+            _ends(np.log(np.where(positive, mean_1 / mean_0, np.nan)), shares, (n_0, n_1), level, alternative)
+        )
+    ratio[0] = lift(mean_1, mean_0) / 100 + 1
+    return difference, ratio - 1
+
+
+def _ends(
+    value: FloatArray, squares: tuple[FloatArray, FloatArray], n: tuple[FloatArray, FloatArray], level: float, side: str
+) -> FloatArray:
+    """Return a value with both ends of its t interval, from the squared errors of both parts and their numbers."""
+    from scipy.special import stdtrit
+
+    together = squares[0] + squares[1]
+    degrees = together**2 / (squares[0] ** 2 / (n[0] - 1) + squares[1] ** 2 / (n[1] - 1))
+    half = stdtrit(degrees, (1 + level) / 2 if side == "two-sided" else level) * np.sqrt(together)
+    low = np.where(side == "less", -np.inf, value - half)
+    return np.stack((value, low, np.where(side == "greater", np.inf, value + half)))
+
+
+def _of_test(estimate: Estimate, table: Table, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return differences of means and relative ones by the test of means, both covered at once.
+
+    A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
+    """
+    test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
+    assert test is not None
+    assert labels is not None
+    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
+    if test.rows is not None:
+        tested = np.isin(np.arange(labels.size), test.rows)
+    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
+    difference = mean_difference.values_of(
+        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
+    )
+    known = np.isfinite(test.unit[1])
+    scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
+    control = sparse_mean(
+        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.missing,
+        contamination=plan.bad_by_group[0] / plan.sizes[0],
+    )  # fmt: skip
+    low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        _, mean, _ = _moments(table, [reference])[0]
+        ends = (
+            np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
+            np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
+        )
+        relative = np.stack((difference[0] / mean, *ends))
+    relative[:, ~(known & (low > 0))] = np.nan
+    return difference, relative
+
+
+# Verdicts.
+
+
+class _Left(NamedTuple):
+    """What the users who are left say, had none of them been bad."""
+
+    p_values: FloatArray
+    support: IntArray
+    signs: FloatArray
+
+
+def _left(estimate: Estimate, table: Table, rows: tuple[IntArray, IntArray]) -> _Left | None:
+    """Test again without those who lie off together; None where there are none, or where means are tested."""
+    plan = estimate.plan
+    if not _off(estimate).size or plan.target == "mean" or not min(own.size for own in rows):
+        return None
+    codes = _labels_left(estimate)
+    classes = np.arange(ELSEWHERE + 1)
+    design = two_sample.Design(table, classes, codes, estimate.strata)
+    request = two_sample.check_request(
+        contamination=0.0, selection_rule=plan.selection, level=plan.level, alternative=plan.alternative,
+        min_effect=plan.min_effect, missing=plan.missing,
+    )  # fmt: skip
+    decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
+    (member,), (test,) = decided.members, decided.family.evidence.tests
+    return _Left(member.selection.p_values, member.selection.support, np.sign(strength(test)))
+
+
+def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None) -> npt.NDArray[np.object_]:
+    """Return a word for each metric."""
+    d = estimate.mean.size
+    words = np.full(d, NONE_SHOWN, dtype=object)
+    hopeless = any(note.startswith(("nothing can", "no feature can")) for note in estimate.status.messages)
+    if hopeless and left is None:
+        words[:] = NOT_CHECKABLE
+    shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
+    if left is not None:
+        shown.insert(0, (left.support, left.signs, WITHOUT))
+    for support, signs, added in shown:
+        for feature in support.tolist():
+            agrees = signs[feature] * difference[feature] >= 0
+            words[feature] = (("up" if signs[feature] > 0 else "down") if agrees else "differs") + added
+    return words
+
+
+def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
+    """Return lines of 80 columns; how much a verdict survives is left out where there is no room for it."""
+    cells = []
+    for row in table.to_dict("records"):
+        word = row["verdict"]
+        for long, short in SHORT.items():
+            word = word.replace(long, short)
+        share, low, high = (_percent(row[name]) for name in ("lift", "lift_low", "lift_high"))
+        survives = f"{row['survives']:.1%}".replace("nan%", "–")
+        ends = "–" if low == high == "–" else f"{low} … {high}"
+        cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
+    width = max((len(cell[-1]) for cell in cells), default=0)
+    headings = (
+        *(name if len(name) < 10 else f"{name[:8]}…" for name in arms),
+        "lift, %",
+        "interval",
+        "survives",
+        "verdict",
+    )
+    rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
+    for dropped in (slice(0, 0), slice(4, 5)):
+        of = [(*row[: dropped.start], *row[dropped.stop :]) for row in (headings, *rows)]
+        room = WIDTH - sum(2 + max(map(len, column)) for column in zip(*of, strict=True))
+        if room >= 12:
+            break
+    named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
+    return [line.rstrip() for line in aligned(Lines(("metric", *of[0]), named), longest=max(room, 8))]
+
+
+def _percent(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:+.1f}" if abs(value) < 100 else f"{value:+.3g}"
