@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Metrics that are printed."""
-NONE_SHOWN, NOT_CHECKABLE, WITHOUT = "no difference shown", "not checkable", " without suspects"
-SHORT = {WITHOUT: "*", NONE_SHOWN: "none shown"}
+FIRM, NONE_SHOWN, NOT_CHECKABLE = ("up", "down", "differs"), "no difference shown", "not checkable"
+WITHOUT, IF_NONE = " without suspects", " if nobody is bad"
+SHORT = {WITHOUT: "*", IF_NONE: "*", NONE_SHOWN: "none shown"}
 """Words of verdicts where they must fit into a line."""
 OF_CONTROL = 0.1
 """Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
@@ -69,9 +70,10 @@ class Scorecard:
     Notes
     -----
     Verdicts are "up" and "down" where a metric differs although as many users may be bad as were allowed for; "up
-    without suspects" and "down without suspects" where it does by the users who are left, had nobody else been bad;
-    "differs", with or without suspects, where ranks go one way and means the other; "no difference shown"; "not
-    checkable" where all values are equal or so few users could show nothing.
+    without suspects" and "down without suspects" where it differs once those who lie off together are left out,
+    provided that nobody else is bad, "up if nobody is bad" where there are none; "differs" in the place of "up" and
+    "down" where ranks go one way and means the other; "no difference shown"; "not checkable" where all values are
+    equal, or so few users could show nothing.
     """
 
     table: pd.DataFrame
@@ -102,9 +104,9 @@ class Scorecard:
                 own = own[(own["arm"] == label) & (own["reference"] == reference)]
             out += ["", *_printed(own.head(SHOWN), (reference, label))]
             out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
-        if any(line.endswith("*") for line in out):
-            out.append("* once those who lie off together are left out")
-        return out
+        words = self.table["verdict"]
+        out += ["* once those who lie off together are left out"] if words.str.endswith(WITHOUT).any() else []
+        return out + (["* if nobody is bad"] if words.str.endswith(IF_NONE).any() else [])
 
     def _assumed(self) -> str:
         if _tests(self.result)[0].plan.target == "mean":
@@ -208,9 +210,7 @@ def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
         "survives": estimate.max_contamination,
         "verdict": words,
     }
-    place = np.select(
-        [words == NOT_CHECKABLE, words == NONE_SHOWN, np.char.endswith(words.astype(str), WITHOUT)], [3, 2, 1]
-    )
+    place = np.select([np.isin(words, FIRM), words == NONE_SHOWN, words == NOT_CHECKABLE], [0, 2, 3], default=1)
     order = np.lexsort((columns["p_without_suspects"], columns["p_value"], place))
     return pd.DataFrame(columns).iloc[order]
 
@@ -360,9 +360,12 @@ class _Left(NamedTuple):
 
 
 def _left(estimate: Estimate, table: Table, rows: tuple[IntArray, IntArray]) -> _Left | None:
-    """Test again without those who lie off together; None where there are none, or where means are tested."""
+    """Test again without those who lie off together, allowing for no other; None where that is the test that was made.
+
+    Means are not tested again: their intervals are those of the test.
+    """
     plan = estimate.plan
-    if not _off(estimate).size or plan.target == "mean" or not min(own.size for own in rows):
+    if not plan.bad_rows or plan.target == "mean" or not min(own.size for own in rows):
         return None
     codes = _labels_left(estimate)
     classes = np.arange(ELSEWHERE + 1)
@@ -385,7 +388,7 @@ def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None) ->
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:
-        shown.insert(0, (left.support, left.signs, WITHOUT))
+        shown.insert(0, (left.support, left.signs, WITHOUT if _off(estimate).size else IF_NONE))
     for support, signs, added in shown:
         for feature in support.tolist():
             agrees = signs[feature] * difference[feature] >= 0
