@@ -189,20 +189,16 @@ def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
     plan, features = estimate.plan, np.arange(estimate.mean.size)
     rows = _arms(estimate)
     moments = _moments(table, rows)
-    (_, mean_0, _), (_, mean_1, _) = moments
-    if plan.target == "mean":
-        difference, relative = _of_test(estimate, table, level)
-    else:
-        difference, relative = _welch(moments, level, plan.alternative)
+    means = _of_test(estimate, table, level) if plan.target == "mean" else _welch(moments, level, plan.alternative)
     left = _left(estimate, table, rows)
-    words = _verdicts(estimate, difference[0], left)
+    words = _verdicts(estimate, means.difference[0], left)
     words[_constant(moments)] = NOT_CHECKABLE
     columns = {
         "metric": estimate.names(features),
-        "control": mean_0,
-        "treatment": mean_1,
-        **dict(zip(("difference", "difference_low", "difference_high"), difference, strict=True)),
-        **dict(zip(("lift", "lift_low", "lift_high"), 100 * relative, strict=True)),
+        "control": means.control,
+        "treatment": means.treatment,
+        **dict(zip(("difference", "difference_low", "difference_high"), means.difference, strict=True)),
+        **dict(zip(("lift", "lift_low", "lift_high"), 100 * means.relative, strict=True)),
         **({} if plan.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
         "p_value": estimate.p_values,
         "p_adjusted": estimate.p_adjusted,
@@ -264,7 +260,16 @@ def _suspects(result: Estimate | Comparison, users: list[Any] | None) -> pd.Data
     )
 
 
-# Means, differences and lifts: (3, d) arrays have the value and both ends of its interval.
+# Means, differences and lifts.
+
+
+class _Means(NamedTuple):
+    """Both arms; (3, d) arrays have a value and both ends of its interval."""
+
+    control: FloatArray
+    treatment: FloatArray
+    difference: FloatArray
+    relative: FloatArray
 
 
 def _moments(table: Table, rows: Sequence[IntArray]) -> FloatArray:
@@ -288,7 +293,7 @@ def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
     return np.asarray((number == 0).any(axis=0) | ((np.nan_to_num(variance) == 0).all(axis=0) & (mean[0] == mean[1])))
 
 
-def _welch(moments: FloatArray, level: float, alternative: str) -> tuple[FloatArray, FloatArray]:
+def _welch(moments: FloatArray, level: float, alternative: str) -> _Means:
     """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
     (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
     positive = (mean_0 > 0) & (mean_1 > 0)
@@ -299,7 +304,7 @@ def _welch(moments: FloatArray, level: float, alternative: str) -> tuple[FloatAr
             _ends(np.log(np.where(positive, mean_1 / mean_0, np.nan)), shares, (n_0, n_1), level, alternative)
         )
     ratio[0] = lift(mean_1, mean_0) / 100 + 1
-    return difference, ratio - 1
+    return _Means(mean_0, mean_1, difference, ratio - 1)
 
 
 def _ends(
@@ -315,7 +320,7 @@ def _ends(
     return np.stack((value, low, np.where(side == "greater", np.inf, value + half)))
 
 
-def _of_test(estimate: Estimate, table: Table, level: float) -> tuple[FloatArray, FloatArray]:
+def _of_test(estimate: Estimate, table: Table, level: float) -> _Means:
     """Return differences of means and relative ones by the test of means, both covered at once.
 
     A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
@@ -337,15 +342,15 @@ def _of_test(estimate: Estimate, table: Table, level: float) -> tuple[FloatArray
         contamination=plan.bad_by_group[0] / plan.sizes[0],
     )  # fmt: skip
     low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
+    mean = np.where(control.mean != 0, control.mean, (low + high) / 2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        _, mean, _ = _moments(table, [reference])[0]
         ends = (
             np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
             np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
         )
         relative = np.stack((difference[0] / mean, *ends))
     relative[:, ~(known & (low > 0))] = np.nan
-    return difference, relative
+    return _Means(mean, mean + difference[0], difference, relative)
 
 
 # Verdicts.
@@ -408,13 +413,8 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         ends = "–" if low == high == "–" else f"{low} … {high}"
         cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
     width = max((len(cell[-1]) for cell in cells), default=0)
-    headings = (
-        *(name if len(name) < 10 else f"{name[:8]}…" for name in arms),
-        "lift, %",
-        "interval",
-        "survives",
-        "verdict",
-    )
+    called = (name if len(name) < 10 else f"{name[:8]}…" for name in arms)
+    headings = (*called, "lift, %", "interval", "survives", "verdict")
     rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
     for dropped in (slice(0, 0), slice(4, 5)):
         of = [(*row[: dropped.start], *row[dropped.stop :]) for row in (headings, *rows)]
