@@ -412,9 +412,9 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         survives = f"{row['survives']:.1%}".replace("nan%", "–")
         ends = "–" if low == high == "–" else f"{low} … {high}"
         cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
-    width = max((len(cell[-1]) for cell in cells), default=0)
+    width = max(len("verdict"), *(len(cell[-1]) for cell in cells))
     called = (name if len(name) < 10 else f"{name[:8]}…" for name in arms)
-    headings = (*called, "lift, %", "interval", "survives", "verdict")
+    headings = (*called, "lift, %", "interval", "survives", "verdict".ljust(width))
     rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
     for dropped in (slice(0, 0), slice(4, 5)):
         of = [(*row[: dropped.start], *row[dropped.stop :]) for row in (headings, *rows)]
