@@ -21,7 +21,7 @@ __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics",
 def metrics(
     columns: str | Sequence[str] | Mapping[str, str],
     *,
-    covariates: Mapping[str, str] | None = None,
+    covariates: Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
     contamination: float | tuple[float, float] | str = "auto",
     target: str = "centre",
     scale: Any = None,
@@ -39,8 +39,9 @@ def metrics(
     ----------
     columns : str, sequence of str or mapping
         The columns with the values of each user; a mapping has the names of metrics as keys.
-    covariates : mapping of columns, optional
-        The column with the values from before the experiment, for every one of ``columns`` (CUPED).
+    covariates : mapping, optional
+        For some of ``columns`` the one with the same users' values from before the experiment (CUPED), or for each of
+        them a pair (earlier, later), as in `SparseMeanDifference.fit`.
     contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
         Share of each variant that may be bad, as in `SparseMeanDifference`; "auto" allows for as many as look bad.
     target : {"centre", "mean"}, default="centre"
@@ -75,24 +76,34 @@ def metrics(
     if not own or not all(isinstance(column, str) for column in own):
         raise InputError("columns", "name a column or more", repr(columns))
     params = {
-        "contamination": contamination, "target": target, "scale": _each(scale, own, "scale"), "missing": missing,
+        "contamination": contamination, "target": target, "scale": _in_order(scale, own), "missing": missing,
         "alternative": get("alternative") if alternative is None else alternative,
         "level": get("alpha") if level is None else level,
     }  # fmt: skip
-    before = tuple(_each(covariates, own, "covariates") or ())
+    before = _stretches(covariates or {}, own)
     covers = get("confidence_level") if confidence_level is None else confidence_level
     together = _Together(own, before, params, covers)
     return {name: RobustDifference(column, together) for name, column in named.items()}
 
 
-def _each(given: Any, columns: tuple[str, ...], argument: str) -> Any:
-    """Return what a mapping has for every column, in their order; what is no mapping as it is."""
-    if not isinstance(given, Mapping):
-        return given
-    if lacking := [column for column in columns if column not in given]:
-        advice = "name all, or make two calls"
-        raise InputError(argument, "have an entry for every column", f"none for {list_names(lacking)}", advice)
-    return [given[column] for column in columns]
+def _in_order(scale: Any, columns: tuple[str, ...]) -> Any:
+    """Return the numbers of a mapping in the order of the columns; what is no mapping as it is."""
+    if not isinstance(scale, Mapping):
+        return scale
+    if lacking := [column for column in columns if column not in scale]:
+        raise InputError("scale", "have a number for every column", f"none for {list_names(lacking)}")
+    return [scale[column] for column in columns]
+
+
+def _stretches(covariates: Mapping[str, Any], columns: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+    """Return, for each stretch of time before the experiment, the column that has the values of another."""
+    if unknown := [column for column in covariates if column not in columns]:
+        raise InputError("covariates", f"be of the columns {list_names(columns)}", list_names(unknown))
+    pairs = {column: (of,) if isinstance(of, str) else tuple(of) for column, of in covariates.items()}
+    lengths = {len(pair) for pair in pairs.values()}
+    if len(lengths) > 1 or not lengths <= {1, 2}:
+        raise InputError("covariates", "name one column for each, or a pair for each", repr(dict(covariates)))
+    return tuple({column: pair[k] for column, pair in pairs.items()} for k in range(max(lengths, default=0)))
 
 
 FIELDS = {
@@ -154,7 +165,8 @@ class RobustDifference:
     @property
     def cols(self) -> tuple[str, ...]:
         """The columns that are read: those of all metrics that were named together."""
-        return (*self.together.columns, *self.together.covariates)
+        before = (column for stretch in self.together.before for column in stretch.values())
+        return tuple(dict.fromkeys((*self.together.columns, *before)))
 
     def analyze(self, data: Any, control: Any, treatment: Any, variant: str | None = None) -> RobustDifferenceResult:
         """Compare two variants, as all metrics of tea-tasting do.
@@ -205,10 +217,10 @@ class _Together:
     """Columns that are tested together: the last scorecard is kept, since each metric asks for it in turn."""
 
     def __init__(
-        self, columns: tuple[str, ...], covariates: tuple[str, ...], params: dict[str, Any], covers: float
+        self, columns: tuple[str, ...], before: tuple[dict[str, str], ...], params: dict[str, Any], covers: float
     ) -> None:
-        self.columns, self.covariates, self.params, self.covers = columns, covariates, params, covers
-        self._last: tuple[tuple[Any, Any], Scorecard] | None = None
+        self.columns, self.before, self.params, self.covers = columns, before, params, covers
+        self._last: tuple[Any, Any, Scorecard] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": None}
@@ -216,16 +228,17 @@ class _Together:
     def card(self, control: Any, treatment: Any) -> Scorecard:
         """Return the scorecard of two tables of Arrow's."""
         last = self._last
-        if last is not None and last[0][0]() is control and last[0][1]() is treatment:
-            return last[1]
+        if last is not None and last[0]() is control and last[1]() is treatment:
+            return last[2]
         import pyarrow as pa
 
         from sparsemean.estimators import SparseMeanDifference
 
         users = pa.concat_tables([control, treatment], promote_options="permissive")
         arms = np.repeat(["control", "treatment"], [control.num_rows, treatment.num_rows])
-        before = {"covariate": users.select(self.covariates).rename_columns(self.columns)} if self.covariates else {}
-        est = SparseMeanDifference(reference="control", **self.params).fit(users.select(self.columns), arms, **before)
-        card = scorecard(est.result_, level=self.covers)
-        self._last = (weakref.ref(control), weakref.ref(treatment)), card
+        stretches = tuple(users.select(list(of.values())).rename_columns(list(of)) for of in self.before)
+        before = {"covariate": stretches if len(stretches) == 2 else stretches[0]} if stretches else {}
+        est = SparseMeanDifference(reference="control", **self.params)
+        card = scorecard(est.fit(users.select(list(self.columns)), arms, **before).result_, level=self.covers)
+        self._last = weakref.ref(control), weakref.ref(treatment), card
         return card

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.source import Source
 from sparsemean._data.table import Table
 from sparsemean._fit import mean_difference, two_sample
 from sparsemean._fit.one_sample import sparse_mean
@@ -188,8 +189,11 @@ def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
 
     plan, features = estimate.plan, np.arange(estimate.mean.size)
     rows = _arms(estimate)
-    moments = _moments(table, rows)
-    means = _of_test(estimate, table, level) if plan.target == "mean" else _welch(moments, level, plan.alternative)
+    moments = _moments(table.source, rows)
+    moved = _moved(table.source, rows, moments)
+    moments[:, 1] += moved
+    of_test = plan.target == "mean"
+    means = _of_test(estimate, table, level, moved) if of_test else _welch(moments, level, plan.alternative)
     left = _left(estimate, table, rows)
     words = _verdicts(estimate, means.difference[0], left)
     words[_constant(moments)] = NOT_CHECKABLE
@@ -272,10 +276,10 @@ class _Means(NamedTuple):
     relative: FloatArray
 
 
-def _moments(table: Table, rows: Sequence[IntArray]) -> FloatArray:
+def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:
     """Return (groups, 3, d): how many values are there, their mean and their variance."""
-    out = np.empty((len(rows), 3, table.shape[1]))
-    for columns, values in table.source.takes_of(np.arange(table.shape[1])):
+    out = np.empty((len(rows), 3, source.shape[1]))
+    for columns, values in source.takes_of(np.arange(source.shape[1])):
         for group, own in enumerate(rows):
             block = np.asarray(values[own], dtype=np.float64)
             there = ~np.isnan(block)
@@ -285,6 +289,18 @@ def _moments(table: Table, rows: Sequence[IntArray]) -> FloatArray:
                 variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
             out[group][:, columns] = n, mean, variance
     return out
+
+
+def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> FloatArray:
+    """Return by how much all values must rise for both arms together to have the mean that was measured.
+
+    Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
+    """
+    measured = getattr(source, "measured", source)
+    if measured is source:
+        return np.zeros(source.shape[1])
+    number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
+    return np.asarray((number * (mean - moments[:, 1])).sum(axis=0) / number.sum(axis=0))
 
 
 def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
@@ -320,10 +336,11 @@ def _ends(
     return np.stack((value, low, np.where(side == "greater", np.inf, value + half)))
 
 
-def _of_test(estimate: Estimate, table: Table, level: float) -> _Means:
+def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) -> _Means:
     """Return differences of means and relative ones by the test of means, both covered at once.
 
     A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
+    Where values were adjusted the bound of deviations is that of the adjusted ones, and relative ends are not known.
     """
     test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
     assert test is not None
@@ -342,7 +359,7 @@ def _of_test(estimate: Estimate, table: Table, level: float) -> _Means:
         contamination=plan.bad_by_group[0] / plan.sizes[0],
     )  # fmt: skip
     low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
-    mean = np.where(control.mean != 0, control.mean, (low + high) / 2)
+    mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
     with np.errstate(invalid="ignore", divide="ignore"):
         ends = (
             np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
@@ -350,6 +367,7 @@ def _of_test(estimate: Estimate, table: Table, level: float) -> _Means:
         )
         relative = np.stack((difference[0] / mean, *ends))
     relative[:, ~(known & (low > 0))] = np.nan
+    relative[1:, moved != 0] = np.nan
     return _Means(mean, mean + difference[0], difference, relative)
 
 
