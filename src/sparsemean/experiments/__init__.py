@@ -237,7 +237,7 @@ class _Together:
         users = pa.concat_tables([control, treatment], promote_options="permissive")
         arms = np.repeat(["control", "treatment"], [control.num_rows, treatment.num_rows])
         stretches = tuple(users.select(list(of.values())).rename_columns(list(of)) for of in self.before)
-        before = {"covariate": stretches if len(stretches) == 2 else stretches[0]} if stretches else {}
+        before: dict[str, Any] = {"covariate": stretches if len(stretches) == 2 else stretches[0]} if stretches else {}
         est = SparseMeanDifference(reference="control", **self.params)
         card = scorecard(est.fit(users.select(list(self.columns)), arms, **before).result_, level=self.covers)
         self._last = weakref.ref(control), weakref.ref(treatment), card
