@@ -125,6 +125,21 @@ def test_bots_are_named_and_left_out(shop: Any) -> None:
     assert named.suspects["user"][0] in str(named)
 
 
+def test_whom_means_leave_out(shop: Any) -> None:
+    card, X, arm, bots = shop
+    everybody, fewer = (scorecard(card.result, leave_out=whom) for whom in ("nobody", "suspects"))
+    assert not everybody.suspects["left_out"].any()
+    assert fewer.suspects["left_out"].all()
+    assert set(fewer.suspects["user"]) == {f"u{i}" for i in bots}
+    for other, kept in ((everybody, slice(None)), (fewer, ~X.index.isin(fewer.suspects["user"]))):
+        np.testing.assert_allclose(lines(other)["treatment"], X[kept][arm[kept] == "new"].mean()[lines(other).index])
+        np.testing.assert_array_equal(lines(other)["p_value"].sort_index(), lines(card)["p_value"].sort_index())
+    assert "(40) left out" in str(fewer)
+    assert lines(fewer).loc["share", "lift_low"] < 0 < lines(fewer).loc["share", "lift_high"]
+    with pytest.raises(InputError, match="leave_out must be one of"):
+        scorecard(card.result, leave_out="bots")
+
+
 def test_verdicts(shop: Any) -> None:
     card, X, arm, _ = shop
     words = lines(card)["verdict"]
@@ -396,6 +411,7 @@ def test_values_from_before_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
     ("columns", "options", "message"),
     [
         ([], {}, "columns must name a column or more"),
+        (3, {}, "columns must name a column or more: got 3"),
         (["a", 3], {}, "columns must name a column or more"),
         (["a", "b"], {"scale": {"a": 1}}, "scale must have a number for every column: got none for b"),
         (["a"], {"covariates": {"c": "a"}}, "covariates must be of the columns a: got c"),

@@ -6,14 +6,17 @@ tea-tasting's base class is told of the metric here when one is made, so that it
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 from sparsemean.experiments._scorecard import Scorecard, scorecard
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics", "scorecard"]
 
@@ -29,6 +32,7 @@ def metrics(
     confidence_level: float | None = None,
     level: float | None = None,
     missing: str = "raise",
+    leave_out: str = "together",
 ) -> dict[str, RobustDifference]:
     """Return metrics for ``tea_tasting.Experiment``, which are tested together and screen users together.
 
@@ -53,6 +57,8 @@ def metrics(
         ``verdict``.
     missing : {"raise", "omit"}, default="raise"
         What to do about users without a value.
+    leave_out : {"together", "suspects", "nobody"}, default="together"
+        Whom means, effects and their intervals leave out, as in `scorecard`.
 
     Returns
     -------
@@ -66,12 +72,14 @@ def metrics(
     >>> users = tt.make_users_data(rng=42)  # doctest: +SKIP
     >>> tt.Experiment(experiments.metrics(["sessions", "orders", "revenue"])).analyze(users)  # doctest: +SKIP
     metric   control treatment rel_effect_size rel_effect_size_ci pvalue
-    sessions    2.00      1.98          -0.66%      [-3.7%, 2.5%]  0.640
+    sessions    2.00      1.98          -0.66%      [-3.7%, 2.5%]   1.00
+    orders     0.530     0.573            8.0%       [-2.0%, 19%] 0.0417
+    revenue     5.24      5.73            9.3%       [-2.4%, 22%] 0.0308
     """
     get = require("tea_tasting", extra="tea-tasting", purpose="a metric for tea-tasting").get_config
     named = {columns: columns} if isinstance(columns, str) else columns
     if not isinstance(named, Mapping):
-        named = {column: column for column in named}
+        named = {column: column for column in named} if isinstance(named, Iterable) else {}
     own = tuple(dict.fromkeys(named.values()))
     if not own or not all(isinstance(column, str) for column in own):
         raise InputError("columns", "name a column or more", repr(columns))
@@ -82,7 +90,7 @@ def metrics(
     }  # fmt: skip
     before = _stretches(covariates or {}, own)
     covers = get("confidence_level") if confidence_level is None else confidence_level
-    together = _Together(own, before, params, covers)
+    together = _Together(own, before, params, {"level": covers, "leave_out": leave_out})
     return {name: RobustDifference(column, together) for name, column in named.items()}
 
 
@@ -201,11 +209,11 @@ class RobustDifference:
         RobustDifferenceResult
             Means, difference, p-values, verdict.
         """
-        card = self.together.card(control, treatment)
-        (line,) = card.table[card.table["metric"] == self.column].to_dict("records")
+        table, suspects = self.together.analyzed(control, treatment)
+        (line,) = table[table["metric"] == self.column].to_dict("records")
         numbers = {field: float(line[name]) for field, name in FIELDS.items()}
         shares = {field: numbers[field] / 100 for field in FIELDS if field.startswith("rel_")}
-        return RobustDifferenceResult(**numbers | shares, suspects=len(card.suspects), verdict=str(line["verdict"]))
+        return RobustDifferenceResult(**numbers | shares, suspects=suspects, verdict=str(line["verdict"]))
 
 
 def _granular() -> Any:
@@ -214,22 +222,27 @@ def _granular() -> Any:
 
 
 class _Together:
-    """Columns that are tested together: the last scorecard is kept, since each metric asks for it in turn."""
+    """Columns that are tested together: what was found last is kept, since each metric asks for it in turn."""
 
     def __init__(
-        self, columns: tuple[str, ...], before: tuple[dict[str, str], ...], params: dict[str, Any], covers: float
+        self,
+        columns: tuple[str, ...],
+        before: tuple[dict[str, str], ...],
+        params: dict[str, Any],
+        shown: dict[str, Any],
     ) -> None:
-        self.columns, self.before, self.params, self.covers = columns, before, params, covers
-        self._last: tuple[Any, Any, Scorecard] | None = None
+        self.columns, self.before, self.params, self.shown = columns, before, params, shown
+        self._last: tuple[tuple[Any, Any], tuple[pd.DataFrame, int]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": None}
 
-    def card(self, control: Any, treatment: Any) -> Scorecard:
-        """Return the scorecard of two tables of Arrow's."""
-        last = self._last
-        if last is not None and last[0]() is control and last[1]() is treatment:
-            return last[2]
+    def analyzed(self, control: Any, treatment: Any) -> tuple[pd.DataFrame, int]:
+        """Return the table of the scorecard of two tables of Arrow's, and the number of suspects."""
+        if self._last is not None:
+            (first, second), found = self._last
+            if first() is control and second() is treatment:
+                return found
         import pyarrow as pa
 
         from sparsemean.estimators import SparseMeanDifference
@@ -239,6 +252,7 @@ class _Together:
         stretches = tuple(users.select(list(of.values())).rename_columns(list(of)) for of in self.before)
         before: dict[str, Any] = {"covariate": stretches if len(stretches) == 2 else stretches[0]} if stretches else {}
         est = SparseMeanDifference(reference="control", **self.params)
-        card = scorecard(est.fit(users.select(list(self.columns)), arms, **before).result_, level=self.covers)
-        self._last = weakref.ref(control), weakref.ref(treatment), card
-        return card
+        card = scorecard(est.fit(users.select(list(self.columns)), arms, **before).result_, **self.shown)
+        found = card.table, len(card.suspects)
+        self._last = (weakref.ref(control), weakref.ref(treatment)), found
+        return found

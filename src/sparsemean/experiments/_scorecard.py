@@ -20,8 +20,9 @@ from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
 from sparsemean._report.suspects import kinds_of
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
+from sparsemean._stats.planning import one_of
 from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._stats.row_scores import TOGETHER
+from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
@@ -37,6 +38,9 @@ FIRM, NONE_SHOWN, NOT_CHECKABLE = ("up", "down", "differs"), "no difference show
 WITHOUT, IF_NONE = " without suspects", " if nobody is bad"
 SHORT = {WITHOUT: "*", IF_NONE: "*", NONE_SHOWN: "none shown"}
 """Words of verdicts where they must fit into a line."""
+LEFT_OUT = {"together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE), "nobody": ()}
+CALLED = {"together": "those who lie off together", "suspects": "all suspects", "nobody": "nobody"}
+"""Kinds of suspects that means leave out, and in words. Without those whose label is contradicted means lie apart."""
 OF_CONTROL = 0.1
 """Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
 error of that mean does to it."""
@@ -81,6 +85,7 @@ class Scorecard:
     suspects: pd.DataFrame
     result: Estimate | Comparison
     level: float
+    leave_out: str
     users: Sequence[Any] | None = None
 
     def __repr__(self) -> str:
@@ -105,19 +110,26 @@ class Scorecard:
                 own = own[(own["arm"] == label) & (own["reference"] == reference)]
             out += ["", *_printed(own.head(SHOWN), (reference, label))]
             out += [f"… and {len(own) - SHOWN:,} more in table"] if len(own) > SHOWN else []
-        words = self.table["verdict"]
-        out += ["* once those who lie off together are left out"] if words.str.endswith(WITHOUT).any() else []
+        words, those = self.table["verdict"], CALLED[self.leave_out]
+        out += [f"* once {those} are left out"] if words.str.endswith(WITHOUT).any() else []
         return out + (["* if nobody is bad"] if words.str.endswith(IF_NONE).any() else [])
 
     def _assumed(self) -> str:
         if _tests(self.result)[0].plan.target == "mean":
             return GUARANTEED.format(100 * self.level)
         bots = int(self.suspects["left_out"].sum())
-        out = f", the {bots:,} who lie off together left out" if bots else ""
+        out = f", {CALLED[self.leave_out]} ({bots:,}) left out" if bots else ""
         return ASSUMED.format(out, 100 * self.level, "they are the only bad ones" if bots else "nobody is bad")
 
 
-def scorecard(result: Any, *, users: Sequence[Any] | None = None, level: float = 0.95, X: Any = None) -> Scorecard:
+def scorecard(
+    result: Any,
+    *,
+    users: Sequence[Any] | None = None,
+    level: float = 0.95,
+    leave_out: str = "together",
+    X: Any = None,
+) -> Scorecard:
     """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
 
     Parameters
@@ -128,6 +140,9 @@ def scorecard(result: Any, *, users: Sequence[Any] | None = None, level: float =
         What rows are called; defaults to the index of a data frame of pandas', else they are numbered.
     level : float in (0, 1), default=0.95
         Probability with which each interval covers.
+    leave_out : {"together", "suspects", "nobody"}, default="together"
+        Whom means leave out: those who lie off together, many and alike; all suspects, if you are convinced that they
+        are no people, but for those whose label is contradicted; or nobody.
     X : array or data frame, optional
         The data of the fit; needed after loading or unpickling.
 
@@ -138,8 +153,8 @@ def scorecard(result: Any, *, users: Sequence[Any] | None = None, level: float =
 
     Notes
     -----
-    Means, differences and lifts leave out the users who lie off together. Their intervals are Welch's, those of the
-    lift with a normal logarithm of the ratio: they assume that nobody else is bad, and means that are near normal.
+    Intervals of differences and lifts are Welch's, of the logarithm of the ratio for the lift: they assume that nobody
+    is bad but those who are left out, and means that are near normal.
     With ``target="mean"`` they assume neither, but the bound of standard deviations: they are those of the test, with
     as many bad users as were allowed for. Then difference and lift are covered at once with probability ``level``.
 
@@ -163,39 +178,42 @@ def scorecard(result: Any, *, users: Sequence[Any] | None = None, level: float =
     if not isinstance(result, (Estimate, Comparison)) or any(each.labels is None for each in _tests(result)):
         advice = "pass result_ of a SparseMeanDifference"
         raise InputError("result", "be of arms with users of their own", type(result).__name__, advice)
+    kinds = LEFT_OUT[one_of(leave_out, tuple(LEFT_OUT), argument="leave_out")]
     tests = _tests(result)
     n = tests[0].plan.n_rows
     if users is not None and len(users) != n:
         raise InputError("users", f"have a name for each of {n:,} rows", f"{len(users):,} names")
     names = None if users is None else list(users)
-    frames = []
-    for estimate in tests:
-        frame = _frame(estimate, estimate._rows(X), level)
+    frames, out = [], [_of_kinds(estimate, kinds) for estimate in tests]
+    for estimate, rows in zip(tests, out, strict=True):
+        frame = _frame(estimate, estimate._rows(X), level, rows)
         if isinstance(result, Comparison):
             assert estimate.class_names is not None
             for place, arm in enumerate(estimate.class_names.tolist()[::-1]):
                 frame.insert(place, ("arm", "reference")[place], arm)
         frames.append(frame)
-    return Scorecard(pd.concat(frames, ignore_index=True), _suspects(result, names), result, level, names)
+    suspects = _suspects(result, names, np.concatenate(out))
+    return Scorecard(pd.concat(frames, ignore_index=True), suspects, result, level, leave_out, names)
 
 
 def _tests(result: Estimate | Comparison) -> list[Estimate]:
     return list(result.results.values()) if isinstance(result, Comparison) else [result]
 
 
-def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
-    """Return the lines of one test."""
+def _frame(estimate: Estimate, table: Table, level: float, out: IntArray) -> pd.DataFrame:
+    """Return the lines of one test, rows ``out`` left out."""
     import pandas as pd
 
     plan, features = estimate.plan, np.arange(estimate.mean.size)
-    rows = _arms(estimate)
+    labels = _labels_left(estimate, out)
+    rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
     moments = _moments(table.source, rows)
     moved = _moved(table.source, rows, moments)
     moments[:, 1] += moved
     of_test = plan.target == "mean"
     means = _of_test(estimate, table, level, moved) if of_test else _welch(moments, level, plan.alternative)
-    left = _left(estimate, table, rows)
-    words = _verdicts(estimate, means.difference[0], left)
+    left = _left(estimate, table, labels)
+    words = _verdicts(estimate, means.difference[0], left, WITHOUT if out.size else IF_NONE)
     words[_constant(moments)] = NOT_CHECKABLE
     columns = {
         "metric": estimate.names(features),
@@ -218,26 +236,21 @@ def _frame(estimate: Estimate, table: Table, level: float) -> pd.DataFrame:
 # Who is counted, and what users who look bad are called.
 
 
-def _off(estimate: Estimate) -> IntArray:
-    """Return the rows that lie off together. Leaving out those whose label is contradicted would widen differences."""
+def _of_kinds(estimate: Estimate, kinds: tuple[str, ...]) -> IntArray:
+    """Return the suspects of some kinds."""
     assert estimate.rows is not None
-    return np.asarray(estimate.rows.suspects[np.array(kinds_of(estimate), dtype=object) == TOGETHER])
+    return np.asarray(estimate.rows.suspects[np.isin(np.array(kinds_of(estimate), dtype=object), kinds)])
 
 
-def _arms(estimate: Estimate) -> tuple[IntArray, IntArray]:
-    """Return the rows of the control and of the treatment, less those that lie off together."""
-    labels = _labels_left(estimate)
-    return np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)
-
-
-def _labels_left(estimate: Estimate) -> IntArray:
+def _labels_left(estimate: Estimate, out: IntArray) -> IntArray:
+    """Return 0 for the control, 1 for the treatment and `ELSEWHERE` for those who are in neither or left out."""
     assert estimate.labels is not None
     labels = estimate.labels.copy()
-    labels[_off(estimate)] = ELSEWHERE
+    labels[out] = ELSEWHERE
     return labels
 
 
-def _suspects(result: Estimate | Comparison, users: list[Any] | None) -> pd.DataFrame:
+def _suspects(result: Estimate | Comparison, users: list[Any] | None, out: IntArray) -> pd.DataFrame:
     """Return who looks bad, worst first; of several tests each by the one in which they look worst."""
     import pandas as pd
 
@@ -251,7 +264,6 @@ def _suspects(result: Estimate | Comparison, users: list[Any] | None) -> pd.Data
         for label, name in enumerate(estimate.class_names.tolist()):
             if label or not estimate.plan.rest:
                 arms[estimate.labels == label] = name
-    out = {row for estimate in tests for row in _off(estimate).tolist()}
     reasons = rows.reasons or ((),) * rows.suspects.size
     return pd.DataFrame(
         {
@@ -259,7 +271,7 @@ def _suspects(result: Estimate | Comparison, users: list[Any] | None) -> pd.Data
             "arm": arms[rows.suspects],
             "kind": kinds,
             "metrics": [", ".join(map(str, first.names(np.array(why, dtype=np.intp)))) for why in reasons],
-            "left_out": np.array([row in out for row in rows.suspects.tolist()], dtype=bool),
+            "left_out": np.isin(rows.suspects, out),
         }
     )
 
@@ -382,17 +394,16 @@ class _Left(NamedTuple):
     signs: FloatArray
 
 
-def _left(estimate: Estimate, table: Table, rows: tuple[IntArray, IntArray]) -> _Left | None:
-    """Test again without those who lie off together, allowing for no other; None where that is the test that was made.
+def _left(estimate: Estimate, table: Table, labels: IntArray) -> _Left | None:
+    """Test those who are left, allowing for no bad one; None where that is the test that was made.
 
     Means are not tested again: their intervals are those of the test.
     """
     plan = estimate.plan
-    if not plan.bad_rows or plan.target == "mean" or not min(own.size for own in rows):
+    unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
+    if unchanged or plan.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
         return None
-    codes = _labels_left(estimate)
-    classes = np.arange(ELSEWHERE + 1)
-    design = two_sample.Design(table, classes, codes, estimate.strata)
+    design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
     request = two_sample.check_request(
         contamination=0.0, selection_rule=plan.selection, level=plan.level, alternative=plan.alternative,
         min_effect=plan.min_effect, missing=plan.missing,
@@ -402,8 +413,8 @@ def _left(estimate: Estimate, table: Table, rows: tuple[IntArray, IntArray]) -> 
     return _Left(member.selection.p_values, member.selection.support, np.sign(strength(test)))
 
 
-def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None) -> npt.NDArray[np.object_]:
-    """Return a word for each metric."""
+def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None, provided: str) -> npt.NDArray[np.object_]:
+    """Return a word for each metric; what only those say who are left holds as ``provided``."""
     d = estimate.mean.size
     words = np.full(d, NONE_SHOWN, dtype=object)
     hopeless = any(note.startswith(("nothing can", "no feature can")) for note in estimate.status.messages)
@@ -411,7 +422,7 @@ def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None) ->
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:
-        shown.insert(0, (left.support, left.signs, WITHOUT if _off(estimate).size else IF_NONE))
+        shown.insert(0, (left.support, left.signs, provided))
     for support, signs, added in shown:
         for feature in support.tolist():
             agrees = signs[feature] * difference[feature] >= 0
