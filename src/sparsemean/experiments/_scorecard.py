@@ -397,7 +397,7 @@ class _Left(NamedTuple):
 def _left(estimate: Estimate, table: Table, labels: IntArray) -> _Left | None:
     """Test those who are left, allowing for no bad one; None where that is the test that was made.
 
-    Means are not tested again: their intervals are those of the test.
+    Each of several tests gets its part of the level. Means are not tested again: their intervals are those of the test.
     """
     plan = estimate.plan
     unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
@@ -405,8 +405,8 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> _Left | None:
         return None
     design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
     request = two_sample.check_request(
-        contamination=0.0, selection_rule=plan.selection, level=plan.level, alternative=plan.alternative,
-        min_effect=plan.min_effect, missing=plan.missing,
+        contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
+        alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
     )  # fmt: skip
     decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
     (member,), (test,) = decided.members, decided.family.evidence.tests
