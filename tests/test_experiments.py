@@ -287,6 +287,19 @@ def test_strata_and_several_rows_of_a_user() -> None:
     assert set(once.suspects["user"]) <= set(X.index)
 
 
+def test_values_from_before_leave_levels_as_they_were_measured() -> None:
+    rng = np.random.default_rng(14)
+    before = rng.lognormal(1, 1, 3000)
+    arm = rng.choice(["control", "new"], 3000)
+    X = pd.DataFrame({"spent": before * rng.lognormal(0, 0.2, 3000) * np.where(arm == "new", 1.05, 1.0)})
+    est = SparseMeanDifference(reference="control").fit(X, arm, covariate=pd.DataFrame({"spent": before}))
+    plain, narrow = (scorecard(result, leave_out="nobody").table.iloc[0] for result in (of(X, arm), est.result_))
+    sizes = np.array([(arm == name).sum() for name in ("control", "new")])
+    np.testing.assert_allclose(sizes @ narrow[["control", "treatment"]].astype(float) / 3000, X["spent"].mean())
+    assert narrow["lift_high"] - narrow["lift_low"] < 0.5 * (plain["lift_high"] - plain["lift_low"])
+    assert narrow["lift_low"] < 5 < narrow["lift_high"]
+
+
 # What is printed.
 
 

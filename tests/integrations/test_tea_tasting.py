@@ -39,6 +39,18 @@ def test_without_suspects_levels_and_intervals_are_those_of_its_mean(users: pa.T
                 np.testing.assert_allclose(getattr(ours[column], field), getattr(theirs[column], field), rtol=1e-10)
 
 
+def test_cuped_narrows_intervals_as_that_of_its_mean_does() -> None:
+    """Both take off a slope times the earlier value, ours by ranks: effects and widths are near each other."""
+    users = tt.make_users_data(rng=42, n_users=6000, covariates=True)
+    ours = experiments.metrics("sessions", covariates={"sessions": "sessions_covariate"})
+    theirs = {"theirs": tt.Mean("sessions", "sessions_covariate"), "plain": tt.Mean("sessions")}
+    result = tt.Experiment(ours | theirs).analyze(users)
+    widths = {name: each.effect_size_ci_upper - each.effect_size_ci_lower for name, each in result.items()}
+    assert widths["sessions"] < 1.02 * widths["theirs"] < 0.9 * widths["plain"]
+    for field in ("control", "treatment"):
+        assert getattr(result["sessions"], field) == pytest.approx(getattr(result["theirs"], field), rel=0.002)
+
+
 def test_p_values_are_those_of_the_fit(users: pa.Table) -> None:
     result = tt.Experiment(experiments.metrics(COLUMNS, contamination=0.002)).analyze(users)
     frame = users.to_pandas()
