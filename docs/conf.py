@@ -24,6 +24,7 @@ version = release = sparsemean.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
@@ -39,6 +40,7 @@ myst_heading_anchors = 3
 
 add_module_names = False
 autodoc_typehints = "none"
+autosummary_generate = False  # tables only: pages of the API are in api/
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # fields of its own lose the underscore of mean_
@@ -76,7 +78,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
-html_sidebars = {"index": [], "api": [], "reproducing": [], "reproduced/outside": []}
+html_sidebars = {"index": [], "reproducing": [], "reproduced/outside": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
+from docutils.parsers.rst import Directive, directives
 from docutils.statemachine import StringList
 
 DOCS = Path(__file__).parents[1]
@@ -78,22 +78,22 @@ def escape_bars(_app: Any, _what: str, _name: str, _object: Any, _options: Any, 
 
 
 class Catalogue(Directive):
-    """Document every function that a module finds by name: ``.. catalogue:: sparsemean.baselines names``."""
+    """Document every function that a module finds by name, or list them: ``.. catalogue:: sparsemean.baselines names``."""
 
     required_arguments = 2
+    option_spec: ClassVar = {"table": directives.flag}
 
     def run(self) -> list[nodes.Node]:
-        """Return the descriptions."""
+        """Return the descriptions, or a table of names and first lines."""
         from importlib import import_module
 
-        room, names = import_module(self.arguments[0]), self.arguments[1]
-        lines: list[str] = []
-        for name in getattr(room, names)():
-            made = room.get(name)
-            home = room.__name__ if getattr(room, name, None) is made else made.__module__
-            lines += [f".. autofunction:: {home}.{name}", ""]
+        room, names = self.arguments[0], getattr(import_module(self.arguments[0]), self.arguments[1])()
+        if "table" in self.options:
+            lines = [".. autosummary::", "   :nosignatures:", "", *(f"   ~{room}.{name}" for name in names)]
+        else:
+            lines = [line for name in names for line in (f".. autofunction:: {room}.{name}", "")]
         parent = nodes.container()
-        self.state.nested_parse(StringList(lines, source=room.__name__), self.content_offset, parent)
+        self.state.nested_parse(StringList(lines, source=room), self.content_offset, parent)
         return parent.children
 
 
