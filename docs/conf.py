@@ -14,7 +14,10 @@ import building  # noqa: E402
 
 MATHJAX = os.environ.get("MATHJAX", str(HERE.parent / ".venv/mathjax/node_modules/mathjax/es5/tex-svg.js"))
 """One file that draws formulas by itself; npm fetches it and nothing is asked of the network when a page is read."""
-LONG = ("which", "single-cell", "data", "guarantees", "how-it-works", "scaling", "reproducing", "api")
+LONG = (
+    *("which", "single-cell", "data", "guarantees", "how-it-works", "scaling", "reproducing", "glossary", "api"),
+    *(f"api/{page.stem}" for page in HERE.glob("api/*.md")),
+)
 """Pages that have their contents beside them; elsewhere the room goes to code, tables and pictures."""
 building.MADE.mkdir(parents=True, exist_ok=True)
 
@@ -39,6 +42,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autosummary_generate = False  # tables only: pages of the API are in api/
 autodoc_member_order = "bysource"
@@ -78,7 +82,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
-html_sidebars = {"index": [], "reproducing": [], "reproduced/outside": []}
+html_sidebars = {"index": [], "glossary": [], "reproducing": [], "reproduced/outside": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

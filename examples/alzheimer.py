@@ -54,6 +54,7 @@ left = est.result_.curve()
 print(left[left["bad_rows"] % 5 == 0].to_string(index=False))
 strict = est.result_.at(contamination=0.03)
 print("still there if any 3 % of each group are wrong:", ", ".join(map(str, strict.table()["feature"])))
+# sphinx_gallery_thumbnail_number = 2
 est.result_.plot_robustness()
 
 # %%

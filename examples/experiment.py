@@ -89,6 +89,7 @@ est.result_.plot_robustness(ax=axes[1])
 # of 150 only, but all in the same way; the largest users are large in all metrics, each alone, and are no suspects.
 caught = np.isin(est.suspects_, bots).sum()
 print(f"{est.suspects_.size} of {users} users are suspect, {caught} of the {bots.size} bots among them")
+# sphinx_gallery_thumbnail_number = 2
 est.result_.plot_rows(order="scores", names=frame.index)
 
 # %%

@@ -90,6 +90,7 @@ keep(ax, "how-entry")
 times = np.unique(np.geomspace(120, 2000, 200).astype(int))
 rates = np.linspace(0.005, 1, 4000)
 threshold = np.array([rates[np.argmax(closed_form(time, rates) >= alpha)] for time in times])
+# sphinx_gallery_thumbnail_number = 3
 _, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
 ax.semilogx(times, threshold, color="C0", linewidth=2.2, label="β*(T)")
 ax.axhspan(0, beta[rest].max(), color="0.9", label="all 96 features without a mean")

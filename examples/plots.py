@@ -29,6 +29,7 @@ effects = [0.9, -0.8, 0.7, 0.6, -0.5, 0.5, 0.4, 0.4, 0.3, 0.25]
 simulated = sm.simulate.make_contaminated(3000, 200, effects, contamination=0.05, random_state=0)
 experiment = sm.sparse_mean(simulated.X, feature_names=names, contamination=0.05, random_state=0)
 
+# sphinx_gallery_thumbnail_number = 10
 pictures = {
     "sex_volcano": by_sex.plot_volcano(),
     "sex_forest": by_sex.plot_forest(),

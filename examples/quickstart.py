@@ -13,3 +13,4 @@ est = SparseMean().fit(data.X)
 
 print(est.result_)
 print("l2 error:", round(float(((est.mean_ - data.mean) ** 2).sum() ** 0.5), 3))
+est.result_.plot_forest()

@@ -69,6 +69,7 @@ for row, probes in zip(est.suspects_, est.result_.rows.reasons, strict=True):
     print(
         f"  {data.samples[row]}, labelled {data.y[row]}, looks otherwise on", ", ".join(data.features[list(probes[:3])])
     )
+# sphinx_gallery_thumbnail_number = 3
 est.result_.plot_rows()
 
 # %%

@@ -48,7 +48,14 @@ def read(_app: Any, name: str, source: list[str]) -> None:
     up = "../" * name.count("/")
     text = re.sub(rf"\]\({up}\.\./examples/(\w+)\.py\)", rf"]({up}gallery/\1.rst)", source[0])
     text = re.sub(r"\]\(((?:pictures/)?(?:how-\w+|path)\.png)\)", _picture, text)
-    source[0] = re.sub(r"\n\n( *```)$", r"\n\1", text, flags=re.MULTILINE)  # doctests end with an empty line
+    text = re.sub(r"\n\n( *```)$", r"\n\1", text, flags=re.MULTILINE)  # doctests end with an empty line
+    source[0] = re.sub(r"^\*Also: ([^*]+)\.\*$", _entries, text, flags=re.MULTILINE)
+
+
+def _entries(found: re.Match[str]) -> str:
+    """Put other words for a thing into the index, where a search finds them before it looks into the text."""
+    words = ", ".join(f"! {word}" for word in found[1].split(", "))
+    return f"```{{index}} {words}\n```\n\n{found[0]}"
 
 
 def _picture(found: re.Match[str]) -> str:
@@ -78,23 +85,33 @@ def escape_bars(_app: Any, _what: str, _name: str, _object: Any, _options: Any, 
 
 
 class Catalogue(Directive):
-    """Document every function that a module finds by name, or list them: ``.. catalogue:: sparsemean.baselines names``."""
+    """Document all functions that a module finds by name, those of some of its files, or list them in a table.
 
-    required_arguments = 2
+    ``.. catalogue:: sparsemean.baselines names filters descent``.
+    """
+
+    required_arguments, optional_arguments = 2, 9
     option_spec: ClassVar = {"table": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         """Return the descriptions, or a table of names and first lines."""
         from importlib import import_module
 
-        room, names = self.arguments[0], getattr(import_module(self.arguments[0]), self.arguments[1])()
+        home, finder, *families = self.arguments
+        room = import_module(home)
+        names = [name for name in getattr(room, finder)() if not families or _family(room.get(name)) in families]
         if "table" in self.options:
-            lines = [".. autosummary::", "   :nosignatures:", "", *(f"   ~{room}.{name}" for name in names)]
+            lines = [".. autosummary::", "   :nosignatures:", "", *(f"   ~{home}.{name}" for name in names)]
         else:
-            lines = [line for name in names for line in (f".. autofunction:: {room}.{name}", "")]
+            lines = [line for name in names for line in (f".. autofunction:: {home}.{name}", "")]
         parent = nodes.container()
-        self.state.nested_parse(StringList(lines, source=room), self.content_offset, parent)
+        self.state.nested_parse(StringList(lines, source=home), self.content_offset, parent)
         return parent.children
+
+
+def _family(method: Any) -> str:
+    """Return the name of the file in which a method is."""
+    return str(method.__module__).rpartition(".")[2]
 
 
 class CommandHelp(Directive):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import sys
@@ -16,12 +17,24 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import sparsemean
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 FENCED = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LOADS = {("script", "src"), ("link", "href"), ("img", "src"), ("img", "srcset"), ("iframe", "src"), ("source", "src")}
+SEARCHES = {
+    **dict.fromkeys(("bots", "conversion", "CUPED"), "experiments"),
+    **dict.fromkeys(("donor", "mislabelled"), "single-cell"),
+    **dict.fromkeys(("batch", "Mann-Whitney", "lift"), "groups"),
+    **dict.fromkeys(("t-test", "statsmodels", "limma", "DESeq2"), "differs"),
+    **dict.fromkeys(
+        ("A/B", "outlier", "heavy tails", "p-value", "pseudobulk", "Cliff's delta", "Bonferroni"), "glossary"
+    ),
+    **{"patient": "gallery/tutorial", "FDR": "which", "volcano": "api/plots", "sample size": "api/plan"},
+}
+"""What people type into the search, in the words of their field, and a page that they should then be offered."""
 OUTSIDE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 
 
@@ -84,8 +97,29 @@ def look_through(site: Path) -> list[str]:
     faults += [f"no page of docs/api describes {name}" for name in _public() if name not in ids]
     reference = "".join(page.read_text(encoding="utf-8") for page in site.glob("api/sparse-mean*.html"))
     faults += [f"its page garbles {name}" for name in _fitted() if f"<strong>{name}</strong>" not in reference]
+    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8").partition("(")[2].rstrip(" ;\n)"))
+    faults += [
+        f"a search for {words} misses {page}" for words, page in SEARCHES.items() if page not in _found(index, words)
+    ]
     print(f"{len(list(site.rglob('*.html')))} pages looked through")
     return faults
+
+
+def _found(index: dict[str, Any], words: str) -> set[str]:
+    """Return the pages that Sphinx's search offers for words: by text, by title or entry of the index, by object."""
+    from sphinx.search.en import SearchEnglish
+
+    language, asked = SearchEnglish({}), words.lower()
+    found = []
+    for word in {language.stem(word) for word in re.findall(r"\w+", asked) if word not in language.stopwords}:
+        places = [index[where].get(word, []) for where in ("terms", "titleterms")]
+        found.append({page for place in places for page in (place if isinstance(place, list) else [place])})
+    pages = set.intersection(*found) if found else set()
+    for text, places in [*index["alltitles"].items(), *index["indexentries"].items()]:
+        if asked in text.lower() and 2 * len(asked) >= len(text):
+            pages |= {place[0] for place in places}
+    pages |= {thing[0] for things in index["objects"].values() for thing in things if asked in thing[-1].lower()}
+    return {index["docnames"][page] for page in pages}
 
 
 def _public(room: ModuleType = sparsemean) -> Iterator[str]:
