@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -83,7 +84,7 @@ class _Loaded(HTMLParser):
 
 
 def look_through(site: Path) -> list[str]:
-    """Return what pages and styles load from elsewhere, public names without a page, and words that are not found."""
+    """Return what pages and styles load from elsewhere, public names without a page, and what readers would miss."""
     faults, ids = [], set()
     for page in sorted(site.rglob("*.html")):
         seen = _Loaded()
@@ -97,12 +98,23 @@ def look_through(site: Path) -> list[str]:
     faults += [f"no page of docs/api describes {name}" for name in _public() if name not in ids]
     reference = "".join(page.read_text(encoding="utf-8") for page in site.glob("api/sparse-mean*.html"))
     faults += [f"its page garbles {name}" for name in _fitted() if f"<strong>{name}</strong>" not in reference]
-    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8").partition("(")[2].rstrip(" ;\n)"))
-    faults += [
-        f"a search for {words} misses {page}" for words, page in SEARCHES.items() if page not in _found(index, words)
-    ]
+    faults += _unsought(site) + _unillustrated(site)
     print(f"{len(list(site.rglob('*.html')))} pages looked through")
     return faults
+
+
+def _unsought(site: Path) -> list[str]:
+    """Return the searches that miss the page that answers them."""
+    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8").partition("(")[2].rstrip(" ;\n)"))
+    missed = {words: page for words, page in SEARCHES.items() if page not in _found(index, words)}
+    return [f"a search for {words} misses {page}" for words, page in missed.items()]
+
+
+def _unillustrated(site: Path) -> list[str]:
+    """Return the examples whose card has the picture of another: they draw nothing themselves."""
+    pictures = {card.name: card.read_bytes() for card in site.glob("_images/sphx_glr_*_thumb.png")}
+    times = Counter(pictures.values())
+    return [f"{name} is not of its own example" for name, picture in pictures.items() if times[picture] > 1]
 
 
 def _found(index: dict[str, Any], words: str) -> set[str]:
