@@ -23,9 +23,15 @@ import sparsemean
 FIXTURES = Path(__file__).parent / "fixtures"
 SNAPSHOT = FIXTURES / "public_surface.txt"
 ROOT = Path(__file__).parents[1]
-RETURNED = ("Baseline", "BaselineWarning", "Certified", "Estimate", "InputError", "Plan", "Replacement", "Sketch")
+RETURNED = (
+    "Aggregate", "Baseline", "BaselineWarning", "Certified", "Estimate", "InputError", "Plan", "Replacement",
+    "RobustDifference", "RobustDifferenceResult", "Scorecard", "Sketch",
+)  # fmt: skip
 """Classes that users are handed and do not call: how they are made is not promised."""
-PACKAGES = ("baselines", "datasets", "plots", "simulate", "simulate.attacks", "simulate.distributions", "studies", "tl")
+PACKAGES = (
+    "baselines", "datasets", "experiments", "plots", "simulate", "simulate.attacks", "simulate.distributions",
+    "studies", "tl",
+)  # fmt: skip
 
 
 def signature(thing: Any) -> str:

@@ -308,7 +308,7 @@ def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> Flo
 
     Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
     """
-    measured = getattr(source, "measured", source)
+    measured = source.measured
     if measured is source:
         return np.zeros(source.shape[1])
     number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
