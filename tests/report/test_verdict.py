@@ -99,7 +99,7 @@ def test_kinds_of_suspects_are_told_apart(clean: Estimate) -> None:
     assert rows == (
         "2 rows lie off together: 0, 1 (counted from 0), most of all in 7, 3. 1 row is far off in a few columns: "
         "3 (11, 12, …) (counted from 0). 1 row is large throughout, as good rows with a scale of their own may be, and "
-        "not counted as bad."
+        "not counted as bad: 2 (counted from 0)."
     )
     first, *_, rows = lines(judged(clean, (LARGE,) * 5))
     assert first.endswith("provided that no row is bad: none looks it.")

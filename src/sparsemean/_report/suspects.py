@@ -83,7 +83,7 @@ def _of_kind(estimate: Estimate, kind: str, which: IntArray, row_names: Sequence
     if kind == LARGE:
         return (
             f"{counted} {'is' if one else 'are'} large throughout, as good {unit}s with a scale of their own may be, "
-            "and not counted as bad."
+            f"and not counted as bad: {_stop(list_names(shown) + note)}"
         )
     if kind == FEW:
         told = [
