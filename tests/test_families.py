@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from compared import fit
 from scipy import stats
 
 from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
+from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
+from sparsemean._stats.families import select_ranks
+from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
 from sparsemean.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
@@ -321,3 +325,22 @@ def test_complete_columns_do_not_pay_for_the_gaps_of_others() -> None:
     np.testing.assert_array_equal(omitted.p_values[:3], plain.p_values[:3])
     np.testing.assert_array_equal(omitted.intervals[:3], plain.intervals[:3])
     assert omitted.p_values[3] > plain.p_values[3]
+
+
+def test_what_survives_is_the_same_whether_it_is_searched_again_or_not() -> None:
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 3, 150)
+    counts = rng.poisson(0.7, (150, 40)) + 1.0 * (codes[:, np.newaxis] == np.arange(40) % 5)
+    contrasts = [Contrast(label, REST, tuple(np.bincount(codes).tolist())) for label in range(3)]
+    evidence = RankEvidence(tuple(ranks.count(as_table(counts), codes, contrasts)), (0.0, 0.0))
+    for rule in ("fwer", "fdr"):
+        before = select_ranks(evidence, selection=rule)
+        for share in (0.01, 0.031, 0.08):
+            allowing = replace(evidence, shares=(share, share), numbers=((2, 3), (1, 4), (5, 9)))
+            again, kept = (select_ranks(allowing, selection=rule, before=known) for known in (None, before))
+            assert again.last_share is not None
+            assert kept.last_share is not None
+            assert np.unique(again.last_share[~np.isnan(again.last_share)]).size > 3
+            np.testing.assert_array_equal(kept.last_share, again.last_share)
+            np.testing.assert_array_equal(kept.last_slack, again.last_slack)
+            np.testing.assert_array_equal(kept.support, again.support)

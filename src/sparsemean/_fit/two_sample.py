@@ -296,7 +296,8 @@ def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, 
         return replace(decided, notes=(messages.NOT_ALLOWED_FOR, *decided.notes))
     least = min(bad / n for pair, of in zip(numbers, sizes, strict=True) for bad, n in zip(pair, of, strict=True))
     evidence = replace(evidence, numbers=numbers, shares=(least, least))
-    family = Family(evidence, select_ranks(evidence, selection=decided.family.rule), decided.family.rule)
+    before = decided.family
+    family = Family(evidence, select_ranks(evidence, selection=before.rule, before=before.selection), before.rule)
     plans = tuple(
         replace(plan, bad_by_group=(second, first), bad_rows=first + second,
                 contamination=max(first / plan.sizes[1], second / plan.sizes[0]))

@@ -13,8 +13,11 @@ from sparsemean._stats.selection import Rule, adjust, halved, rule_of
 from sparsemean._util.records import FloatArray, IntArray, Selection
 
 
-def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
-    """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive."""
+def select_ranks(evidence: RankEvidence, *, selection: str, before: Selection | None = None) -> Selection:
+    """Select hypotheses of a family of tests of groups, and say what share of bad rows each would survive.
+
+    ``before`` is what was selected for other shares that are allowed for; what survives was then searched already.
+    """
     n, rule = evidence.n_features, rule_of(selection, evidence.level, evidence.n_features)
     few, classes = evidence.by_class()
     log_p = few.log_p(evidence.allowed)
@@ -22,7 +25,27 @@ def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     values = np.ones((3, p.size))
     alive, many = np.flatnonzero(p < 1), np.bincount(classes, minlength=p.size)
     values[:, alive] = np.stack((p[alive], *adjust(p[alive], n, by=selection == "fdr_by", many=many[alive])))
-    grid = evidence.grid()
+    if before is None:
+        share, last = _survived(evidence, rule, few, classes, p)
+    else:
+        share, last = _survived_too(evidence, rule, before)
+    return Selection(
+        support=_rejected(rule, p, classes),
+        p_values=values[0][classes],
+        p_adjusted=values[1][classes],
+        q_values=values[2][classes],
+        best=np.zeros(n, dtype=np.intp),
+        last_slack=last,
+        log10_p=(log_p / np.log(10.0))[classes],
+        last_share=share,
+    )
+
+
+def _survived(
+    evidence: RankEvidence, rule: Rule, few: RankEvidence, classes: IntArray, p: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the largest share of bad rows at which each hypothesis is selected, NaN for none, and their number."""
+    n, grid = evidence.n_features, evidence.grid()
     bad = any(map(any, evidence.allowed))
     clean = probabilities(few.log_p(evidence.at_share((0.0, 0.0)))) if bad else p
     candidates = _rejected(rule, clean, classes)  # with more bad rows there are no others
@@ -34,16 +57,20 @@ def select_ranks(evidence: RankEvidence, *, selection: str) -> Selection:
     numbers = np.array([[sum(bad_rows) for bad_rows in each] for each in bads])
     test = candidates // (n // len(evidence.tests))
     last[candidates[reached]] = numbers[steps[reached], test[reached]]
-    return Selection(
-        support=_rejected(rule, p, classes),
-        p_values=values[0][classes],
-        p_adjusted=values[1][classes],
-        q_values=values[2][classes],
-        best=np.zeros(n, dtype=np.intp),
-        last_slack=last,
-        log10_p=(log_p / np.log(10.0))[classes],
-        last_share=share,
-    )
+    return share, last
+
+
+def _survived_too(evidence: RankEvidence, rule: Rule, before: Selection) -> tuple[FloatArray, IntArray]:
+    """Return the same as `_survived`, from what was found before: only what is allowed for now is looked at besides."""
+    assert before.last_share is not None
+    share, last, n = before.last_share.copy(), before.last_slack.copy(), evidence.n_features
+    candidates, allowed = np.flatnonzero(~np.isnan(share)), min(evidence.shares)
+    bads = evidence.at_share((allowed, allowed))
+    p = probabilities(evidence.log_p(bads, candidates))
+    more = candidates[rule(p[:, np.newaxis], n, 0)[:, 0] & (share[candidates] < allowed)]
+    share[more] = allowed
+    last[more] = np.array([sum(bad_rows) for bad_rows in bads])[more // (n // len(bads))]
+    return share, last
 
 
 def _rejected(rule: Rule, p: FloatArray, classes: IntArray) -> IntArray:
