@@ -262,3 +262,21 @@ def test_shipped_data() -> None:
     rows = judge(data.X[:, features], side)
     assert data.samples[rows.suspects].tolist() == ["04016", "36002", "22010", "26003"]
     assert {"38446_at", "38355_at"} <= set(data.features[features[rows.against[0]]])  # XIST, DDX3Y
+
+
+@pytest.mark.parametrize(("donors", "cells"), [(24, 40), (6, 160)])
+@pytest.mark.parametrize("apart", [0.5, 1.5])
+def test_wrong_labels_are_found_within_small_strata_and_no_others(donors: int, cells: int, apart: float) -> None:
+    found = listed = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        donor, kind = np.repeat(np.arange(donors), cells), rng.integers(0, 3, donors * cells)
+        levels = 2.0 * (kind[:, np.newaxis] == np.repeat(np.arange(3), 12))
+        values = levels + rng.standard_normal(levels.shape) + apart * rng.standard_normal((donors, 36))[donor]
+        for wrong in (0, 20):
+            labels = kind.copy()
+            labels[:wrong] = np.where(kind[:wrong] == 0, 1, 0)  # into the group or out of it
+            suspects = judge(values, (labels == 0).astype(int), classes=labels, strata=donor).suspects
+            assert np.setdiff1d(suspects, np.arange(wrong)).size == 0
+            found, listed = found + suspects.size, listed + wrong
+    assert found >= 0.95 * listed

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._stats.arrays import dropna, fillna, group_indices
+from sparsemean._stats.arrays import dropna, fillna, group_indices, medians
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -23,6 +23,9 @@ REFERENCES = 2000
 """Rows of a group that places are taken in, at least if it has as many, and less than twice that."""
 FEWEST_ROWS = 8
 """Rows of a class, with values, below which nothing is said of their labels."""
+ENOUGH = 80
+"""Rows of its group that the stratum of a row must have, in the median of either group, for places to be taken within
+strata: among fewer no place is far out."""
 MOSTLY = 0.5
 """Share of the weight of all features that a row must have values for, to be judged."""
 ROUNDS = 4
@@ -75,7 +78,8 @@ def judge(
 
     ``side`` is 1 for rows of the first group, 0 for the second, −1 for rows that are in neither. ``classes`` are the
     labels behind the groups: in one against the rest a row is judged within its own label, not within the mixture.
-    ``strata``: places are taken among rows of the same stratum.
+    ``strata``: places are taken among rows of the same stratum. Where these are small they are taken among all rows,
+    once the median of a stratum, of its rows about those of their classes, has been taken off each feature.
 
     **Places.** For each feature the share of a group that lies below the row (ties by half, the row itself left out) is
     taken as a normal deviate, z_own within its own group and z_other within the other one, up towards the own group.
@@ -104,6 +108,8 @@ def judge(
     inside = side >= 0
     classes = side if classes is None else np.where(inside, classes, -1)
     strata = np.zeros_like(side) if strata is None else strata
+    if strata.any() and _own_rows(side, strata) < ENOUGH:
+        values, strata = _aligned(values, classes, strata), np.zeros_like(side)
     scores, suspects, kept = np.zeros(side.size), np.empty(0, dtype=np.intp), inside
     for _ in range(ROUNDS):
         places = _mean_places(_deviates(values, side, strata, kept), side)
@@ -124,6 +130,27 @@ def limit(n_rows: int, n_class: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(n_class / 2, 1 - ALARMS / n_rows))
+
+
+def _own_rows(side: IntArray, strata: IntArray) -> float:
+    """Return the median, over rows of the group where it is less, of how many rows of the group its stratum has."""
+    sizes = (np.bincount(strata[side == group])[strata[side == group]] for group in (0, 1))
+    return min((float(np.median(size)) for size in sizes if size.size), default=0.0)
+
+
+def _aligned(values: FloatArray, classes: IntArray, strata: IntArray) -> FloatArray:
+    """Return values less what rows of a stratum have in common, column by column: their median about their classes.
+
+    NaN where a stratum has too few rows to tell.
+    """
+    left, out = np.full_like(values, np.nan, dtype=np.float64), np.full_like(values, np.nan, dtype=np.float64)
+    for label, rows in group_indices(classes):
+        if label >= 0:
+            left[rows] = values[rows] - medians(values[rows])
+    for _, rows in group_indices(np.where(classes >= 0, strata, -1)):
+        if rows.size >= FEWEST_ROWS:
+            out[rows] = values[rows] - medians(left[rows])
+    return out
 
 
 def _deviates(values: FloatArray, side: IntArray, strata: IntArray, kept: Flags) -> Iterator[tuple[float, FloatArray]]:
