@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemean import baselines, datasets, experiments, plots, simulate, studies, tl
+    from sparsemean import baselines, datasets, experiments, federated, plots, simulate, studies, tl
     from sparsemean._counts.merging import merge
     from sparsemean._counts.sketch import Sketch, sketch
     from sparsemean._counts.sketch_file import load_sketch
@@ -37,6 +37,7 @@ __all__ = [
     "certify",
     "datasets",
     "experiments",
+    "federated",
     "load",
     "load_sketch",
     "merge",
@@ -66,7 +67,7 @@ _HOMES = {
     "sketch": "_counts.sketch",
     "sparse_mean": "_fit.one_sample",
 }
-_ROOMS = {"baselines", "datasets", "experiments", "plots", "simulate", "studies", "tl"}
+_ROOMS = {"baselines", "datasets", "experiments", "federated", "plots", "simulate", "studies", "tl"}
 
 
 def __getattr__(name: str) -> Any:
