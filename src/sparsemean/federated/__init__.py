@@ -91,8 +91,8 @@ class Aggregate:
         left_out = f"{count_of(self.suspects.size, n, 'client')} left out{names}"
         if self.estimate is not None:
             plan, found = self.estimate.plan, count_of(self.estimate.support.size, self.update.size, "coordinate")
-            holds = f"provided that no more than {pluralize(plan.bad_rows, 'client')} may be bad"
-            return f"{left_out}. Certified: {found} with a mean other than 0, {holds}, at level {plan.level:g}"
+            holds = f"if no more than {pluralize(plan.bad_rows, 'client')} may send anything"
+            return f"{left_out}. Certified at level {plan.level:g}, {holds}: {found} with a mean other than 0"
         how = f"trimmed by {self.trimmed:.0%} at each end" if self.trimmed else "far values cut"
         return f"{left_out}. Mean of the others, {how}. Robust, not certified"
 
@@ -201,20 +201,12 @@ def _screen(rows: Rows, allowed: int | None, threads: int) -> FloatArray:
     most = min(HALF * n, math.inf if allowed is None else 2 * allowed) - (n - left.size)
     if left.size > 2 and most > 0 and np.trace(gram) > 0:
         places = _places(_alike(gram[np.ix_(left, left)]))
-        found = filtered(places, Start(Near(np.arange(left.size), places), most), excess=_excess(n))
+        found = filtered(places, Start(Near(np.arange(left.size), places), most))
         if found.weights is not None:
             scores[left] = _confirmed(places, 1 - found.weights / found.weights.max())
     if allowed is not None:  # of more that look bad, the worst
         scores[np.argsort(-scores, kind="stable")[allowed:]] *= HALF
     return scores
-
-
-def _excess(n: int) -> float:
-    """Return what a variance may be in squared median deviations: of n clean clients it is more in 1 set of 20.
-
-    By simulation of Gaussian, heavy-tailed and dependent coordinates at n = 10, 20, 50 and 100.
-    """
-    return 1.3 + 35 / n
 
 
 def _products(rows: Rows, threads: int) -> tuple[FloatArray, FloatArray]:
@@ -273,26 +265,30 @@ def _places(gram: FloatArray) -> FloatArray:
 
 
 def _confirmed(places: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return the scores with those of suspects lowered that lie neither where the others do nor far from the rest.
+    """Return the scores, halved for suspects that lie neither where the other suspects do nor far from the rest.
 
-    A filter takes good clients along with the bad ones. A suspect is held against the clients that are trusted by its
-    place along what sets the other suspects apart from these, in which its own noise has no part, and by its distance.
+    A filter takes good clients along with the bad ones. Each client is held against those that are trusted by its place
+    along what sets the suspects apart from these, and by its distance; its own noise has no part in either.
     """
     scores = scores.copy()
-    for _ in range(places.shape[0]):
-        suspect = scores >= HALF
-        about = places - places[~suspect].mean(axis=0)
-        total, number = about[suspect].sum(axis=0), int(suspect.sum())
-        if not number:
-            break
-        others = np.where(suspect[:, np.newaxis], total - about, total)
-        along = np.einsum("ij,ij->i", about, others) / np.maximum(np.linalg.norm(others, axis=1), TINY)
+    while (suspect := scores >= HALF).any():
+        trusted, others = (_without_own(places, which) for which in (~suspect, suspect))
+        about, apart = places - trusted, others - trusted
+        if suspect.sum() == 1:
+            apart[suspect] = 0.0
+        along = np.einsum("ij,ij->i", about, apart) / np.maximum(np.linalg.norm(apart, axis=1), TINY)
         away = np.maximum(_above(along, ~suspect), _above(np.cbrt(np.sum(about**2, axis=1)), ~suspect))
         back = suspect & (away <= limit(scores.size))
         if not back.any():
             break
         scores[back] *= HALF
     return scores
+
+
+def _without_own(places: FloatArray, which: Flags) -> FloatArray:
+    """Return for every client the mean of those in a group that are not itself."""
+    inside = which[:, np.newaxis]
+    return np.asarray((places[which].sum(axis=0) - inside * places) / np.maximum(which.sum() - inside, 1))
 
 
 def _above(values: FloatArray, kept: Flags) -> FloatArray:
