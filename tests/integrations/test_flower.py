@@ -59,7 +59,7 @@ class Clients(Grid):
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         raise NotImplementedError
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+    def send_and_receive(self, messages: Iterable[Message], **_: Any) -> list[Message]:
         return [Message(self.answer(m.metadata.dst_node_id, m.content), reply_to=m) for m in messages]
 
 
