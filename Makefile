@@ -45,7 +45,14 @@ $(VENV)/integrations.done: pyproject.toml
 	$(VENV)/integrations/bin/python -m pip install --quiet --editable ".[scanpy,tea-tasting,flower,plots,zarr,duckdb]" --group integrations
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate test-browser test-readonly dist audit docs lint bench reproduce validate clean
+# byzfl comes with torch, which is large; it is needed for one table only.
+$(VENV)/federated.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)/federated
+	$(VENV)/federated/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
+	@touch $@
+
+.PHONY: demo test run-tests test-integrations mutate test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -102,6 +109,9 @@ docs: $(VENV)/docs.done            ## the site in docs/_build/html; every exampl
 bench: $(VENV)/run.done           ## every speed and memory number, as ratios taken in one run
 	$(BIN)/sparsemean bench
 	$(BIN)/python tests/plain_baselines.py
+
+bench-federated: $(VENV)/federated.done  ## updates of clients: byzfl's aggregators and ours under byzfl's attacks; writes docs/federated.md
+	OPENBLAS_NUM_THREADS=1 $(VENV)/federated/bin/python tests/against_byzfl.py
 
 reproduce: $(VENV)/run.done       ## every figure of the paper beside the published points; goes on where it was stopped
 	$(BIN)/sparsemean reproduce

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Claims
 from sparsemean import InputError, federated
 from sparsemean.federated import Aggregator, SparseMeanStrategy, aggregate
 from sparsemean.simulate import attacks
+
+from conftest import Claims
 
 RECORDED = np.load(Path(__file__).parent / "fixtures" / "byzfl.npz")
 ATTACKS = sorted({name.partition(".")[0] for name in RECORDED.files if "." in name})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,6 +165,23 @@ def test_sparse_updates_move_certified_weights_only() -> None:
     np.testing.assert_array_equal(np.flatnonzero(result.arrays["w"].numpy()), [0, 1, 2])
     assert strategy.latest is not None
     assert strategy.latest.estimate is not None
+
+
+def test_the_server_app_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "federated.md").read_text(encoding="utf-8")
+    (code,) = (block for block in re.findall(r"^```py\n(.*?)^```", page, re.M | re.S) if "ServerApp()" in block)
+    monkeypatch.chdir(tmp_path)
+    spaces: dict[str, Any] = {"__name__": "server_app"}
+    exec(code, spaces)
+
+    def answer(node: int, content: RecordDict) -> RecordDict:
+        shift = 5.0 if node <= BAD else np.random.default_rng(node).standard_normal((64, 10))
+        arrays = ArrayRecord([np.float32(content["arrays"]["0"].numpy() + 0.1 + shift)])
+        return RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 1})})
+
+    spaces["main"](Clients(answer, NODES), None)
+    (model,) = np.load("model.npz").values()
+    assert abs(model.mean() - 1) < 0.2
 
 
 def test_a_subclass_and_the_version(caplog: pytest.LogCaptureFixture) -> None:
