@@ -155,6 +155,17 @@ def test_values_no_client_may_send() -> None:
         aggregate(np.full((3, 2), np.nan))
 
 
+def test_no_more_are_left_out_than_may_be_bad() -> None:
+    rows = np.random.default_rng(6).standard_normal((30, D))
+    rows[:4], rows[4:8] = 1e6, -2.0
+    assert set(aggregate(rows).suspects) == set(range(8))
+    for f in (0, 2, 4, 8):
+        found = aggregate(rows, f)
+        assert found.suspects.size == f
+        assert set(found.suspects) <= set(range(8))
+        assert np.abs(found.update).max() < 5  # what stays is cut
+
+
 def test_coordinates_in_which_clients_agree_cannot_be_taken_over() -> None:
     rows = np.zeros((20, 60))
     rows[:, :40] = np.random.default_rng(5).standard_normal((20, 40))

@@ -19,7 +19,7 @@ from sparsemean._kernels.memory_layout import count_threads, each, one_blas_thre
 from sparsemean._stats.covariance import GAUSSIAN
 from sparsemean._stats.planning import MIN_ROWS, MOST_ALLOWED
 from sparsemean._stats.row_scores import limit
-from sparsemean._util.checks import count_of, integer, is_auto, list_names, pluralize
+from sparsemean._util.checks import count_of, draw_seed, integer, is_auto, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.baselines.filters import Near, Start, filtered
 from sparsemean.errors import InputError
@@ -50,6 +50,7 @@ SPLITS, SEEN = 8, 4096
 FEWEST = 8
 """Clients below which halves tell nothing: a third is trimmed at each end."""
 TINY = 1e-300
+"""What a scale of nothing is divided by."""
 BLOCK_VALUES = 1 << 20
 """Values of a block of coordinates, so that what is made of it stays near."""
 
@@ -65,7 +66,7 @@ class Aggregate:
     suspects : ndarray of int
         Clients that were left out, the worst first.
     scores : ndarray of shape (n,)
-        From 0 to 1, the share of its weight that a client lost; from a half on it is a suspect.
+        From 0 to 1, the share of its weight that a client lost; beyond a half it is a suspect.
     trimmed : float
         Share of the values of trusted clients that was trimmed at each end of every coordinate.
     estimate : Estimate or None
@@ -81,7 +82,7 @@ class Aggregate:
     @property
     def trusted(self) -> IntArray:
         """Clients that were not left out."""
-        return np.flatnonzero(self.scores < HALF)
+        return np.flatnonzero(self.scores <= HALF)
 
     @property
     def status(self) -> str:
@@ -109,8 +110,8 @@ def aggregate(
 
     1. Coordinates are taken from their medians, in units of their median deviations, and cut at three of these. While
        the variance of clients along some direction is far above what the middle half of them shows, they lose weight by
-       how far out they lie (`baselines.dense_filter`). Whoever loses half of it, and is still far from the rest once
-       its own noise has no part in that direction, is left out.
+       how far out they lie (`baselines.dense_filter`). Whoever loses more than half of it, and is still far from the
+       rest once its own noise has no part in that direction, is left out.
     2. Every coordinate gets the trimmed mean of the others, the same share for all, chosen by halves of the clients:
        their difference tells the variance, and what both differ from their plain means by is bias.
 
@@ -164,9 +165,9 @@ def aggregate(
     scores, threads = np.ones(n), count_threads(n_jobs)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         scores[finite] = _screen(present, allowed, threads)
-        kept = scores < HALF
+        kept = scores <= HALF
         trusted = present if kept.all() else rows[kept]
-        share = _share(trusted, np.random.default_rng(random_state))
+        share = _share(trusted, np.random.default_rng(draw_seed(random_state)))
         update = _trimmed(trusted, share, threads)
     suspects = np.flatnonzero(~kept)
     order = np.argsort(-scores[suspects].round(3), kind="stable")  # copies differ in their last digits
@@ -261,7 +262,7 @@ def _places(gram: FloatArray) -> FloatArray:
     centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, np.newaxis] + gram.mean()
     values, vectors = np.linalg.eigh(centred)
     leading = slice(max(0, values.size - DIRECTIONS), None)
-    return np.asarray(vectors[:, leading] * np.sqrt(np.maximum(values[leading], 0.0) / max(values[-1], 1e-300)))
+    return np.asarray(vectors[:, leading] * np.sqrt(np.maximum(values[leading], 0.0) / max(values[-1], TINY)))
 
 
 def _confirmed(places: FloatArray, scores: FloatArray) -> FloatArray:
@@ -271,7 +272,7 @@ def _confirmed(places: FloatArray, scores: FloatArray) -> FloatArray:
     along what sets the suspects apart from these, and by its distance; its own noise has no part in either.
     """
     scores = scores.copy()
-    while (suspect := scores >= HALF).any():
+    while (suspect := scores > HALF).any():
         trusted, others = (_without_own(places, which) for which in (~suspect, suspect))
         about, apart = places - trusted, others - trusted
         if suspect.sum() == 1:
