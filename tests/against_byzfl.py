@@ -235,6 +235,24 @@ def training() -> dict[tuple[str, str, str], float]:
     return found
 
 
+def speed() -> str:
+    """Say how long a million weights of 50 clients take, beside NumPy's median of a tenth of them, times ten."""
+    rows = np.random.default_rng(0).standard_normal((50, 1_000_000), dtype=np.float32)
+    rows[:10] = -1
+
+    def seconds(call: Call, vectors: Any) -> float:
+        began = time.process_time()
+        call(vectors)
+        return time.process_time() - began
+
+    ours = min(seconds(Aggregator(), rows) for _ in range(3))
+    median = min(seconds(lambda x: np.median(x, axis=0), rows[:, ::10].copy()) for _ in range(3))
+    return (
+        f"**Time**: 50 clients with a million weights in float32 take {ours:.1f} s of processor time, "
+        f"{ours / (10 * median):.1f} times that of `np.median`; it grows as n²d."
+    )
+
+
 # What is written.
 
 
@@ -295,6 +313,7 @@ def tables(errors: Errors, accuracies: dict[tuple[str, str, str], float]) -> str
         table(["method", *columns], by_setting["alike"]),
         "**Digits**, clients that are unlike (digits shared out by Dirichlet's distribution, 0.3), 4 of 20 attackers.",
         table(["method", *columns], by_setting["unlike"]),
+        speed(),
     ]
     return "\n\n".join(parts)
 
