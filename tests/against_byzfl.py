@@ -33,7 +33,7 @@ from byzfl.attacks import attacks  # noqa: E402
 from byzfl.fed_framework import RobustAggregator  # noqa: E402
 
 HERE = Path(__file__).parent
-PAGE, FIXTURE = HERE.parent / "docs" / "federated.md", HERE / "fixtures" / "byzfl.npz"
+PAGE, FIXTURE = HERE.parent / "docs" / "federated.md", HERE / "fixtures" / "federated" / "byzfl.npz"
 MARKS = "<!-- tables: make bench-federated -->", "<!-- end of tables -->"
 D, REPEATS = 1000, 2
 SHAPES = [(n, share) for n in (20, 50, 100) for share in (0.1, 0.2, 0.3)]

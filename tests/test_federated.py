@@ -17,7 +17,7 @@ from sparsemean.simulate import attacks
 
 from conftest import Claims
 
-RECORDED = np.load(Path(__file__).parent / "fixtures" / "byzfl.npz")
+RECORDED = np.load(Path(__file__).parent / "fixtures" / "federated" / "byzfl.npz")
 ATTACKS = sorted({name.partition(".")[0] for name in RECORDED.files if "." in name})
 D = 300
 

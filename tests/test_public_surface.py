@@ -29,8 +29,8 @@ RETURNED = (
 )  # fmt: skip
 """Classes that users are handed and do not call: how they are made is not promised."""
 PACKAGES = (
-    "baselines", "datasets", "experiments", "plots", "simulate", "simulate.attacks", "simulate.distributions",
-    "studies", "tl",
+    "baselines", "datasets", "experiments", "federated", "plots", "simulate", "simulate.attacks",
+    "simulate.distributions", "studies", "tl",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ class SparseMeanStrategy:
         What the last round found.
     """
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, f: int | str = "auto", *, sparse: bool = False, **options: Any) -> Self:  # noqa: ARG004
         """Join this class to Flower's, which is not needed before."""
         return object.__new__(_with_flower(cls))  # type: ignore[arg-type, no-any-return]
 
