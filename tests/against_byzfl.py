@@ -163,7 +163,7 @@ def log_error(update: Callable[[], Any], mean: Any, unit: float) -> float:
 # A model that is trained.
 
 ROUNDS, RATE, MOMENTUM, BATCH, TEST = 60, 0.5, 0.9, 16, 400
-SETTINGS = {"alike": (None, 6), "unlike": (0.3, 4)}
+SETTINGS = {"alike": (None, 6), "unlike": (0.3, 4), "very unlike": (0.1, 4)}
 """Of 20 clients: the parameter of Dirichlet's distribution by which digits go to clients, and attackers."""
 IN_TRAINING = {
     **{name: attack for name, attack in FIXED.items() if name not in ("IPM", "Gaussian noise")},
@@ -309,10 +309,9 @@ def tables(errors: Errors, accuracies: dict[tuple[str, str, str], float]) -> str
         table(["method", *KINDS], by_kind),
         "**Error by number of clients and share of attackers**, average over attacks and dense kinds.",
         table(["method", *(f"{n}, {share:.0%}" for n, share in SHAPES)], by_shape),
-        f"**Digits**, clients that are alike: accuracy after {ROUNDS} rounds, 20 clients, 6 of them attackers.",
-        table(["method", *columns], by_setting["alike"]),
-        "**Digits**, clients that are unlike (digits shared out by Dirichlet's distribution, 0.3), 4 of 20 attackers.",
-        table(["method", *columns], by_setting["unlike"]),
+        f"**Digits**: accuracy after {ROUNDS} rounds with 20 clients. Clients are *alike*, 6 of them attackers; or "
+        "digits are shared out by Dirichlet's distribution, 0.3 for *unlike* and 0.1 for *very unlike*, 4 attackers.",
+        *(table([f"clients {setting}", *columns], by_setting[setting]) for setting in SETTINGS),
         speed(),
     ]
     return "\n\n".join(parts)
