@@ -392,7 +392,7 @@ def test_bad_rows_allowed_for_do_not_hide_what_differs() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    X, y = np.random.default_rng(0).standard_normal((60, 2)), halves(60)
+    (X, Z), y = np.random.default_rng(0).standard_normal((2, 60, 2)), halves(60)
     named = pd.DataFrame(X, columns=["a", "b"], index=[f"u{k}" for k in range(60)])
     infinite = X.copy()
     infinite[4, 1] = np.inf
@@ -400,6 +400,12 @@ def test_errors_say_what_to_do() -> None:
         (X, X[:50], "covariate must have the 60 rows of X: got 50 rows; give a row for each"),
         (X, X[:, :1], "covariate must have the 2 columns of X: got 1 columns"),
         (X, (X, X, X), "covariate must be one table, or a pair of an earlier and a later one: got 3 tables"),
+        (X, {"a": X[:, 0]}, "covariate must be a table like X, or a pair of them: got dict"),
+        (X, (X, None), "covariate must be a table like X, or a pair of them: got NoneType"),
+        (X, "before.csv", "covariate must be a table like X, or a pair of them: got str"),
+        (named, X, "covariate must be of another time: got the same values in column 0 ('a'); give what was recorded"),
+        (X, (Z, Z), "covariate must be of another time: got the same values in column 0"),
+        (X, (X + 0.1 * Z, X), "covariate must be of another time: got the same values in column 0"),
         (X, infinite, "covariate must not contain infinity: got infinity in column 1, row 4"),
         (X, np.array([["a", "b"]] * 60), "covariate must be numeric: got dtype"),
         (
@@ -418,6 +424,14 @@ def test_errors_say_what_to_do() -> None:
     da = pytest.importorskip("dask.array")
     with pytest.raises(InputError, match="come with values in memory or in a file: got chunks of Dask; compute them"):
         SparseMeanDifference().fit(X, y, covariate=da.from_array(X))
+
+
+def test_a_list_of_two_tables_is_a_pair() -> None:
+    earlier, later, X = stretches(400, 2, 25)
+    expected = values_of(X, (earlier, later))
+    np.testing.assert_array_equal(values_of(X, [earlier, later]), expected)
+    np.testing.assert_array_equal(values_of(X, [pd.DataFrame(earlier), pd.DataFrame(later)]), expected)
+    np.testing.assert_array_equal(values_of(X, later.tolist()), values_of(X, later))
 
 
 def test_a_column_that_varies_more_is_told_of() -> None:

@@ -11,6 +11,8 @@ import sys
 import types
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from sparsemean import Comparison, Estimate, InputError, SparseMeanDifference, experiments
+from sparsemean import Comparison, Estimate, InputError, SparseMeanDifference, experiments, load
 from sparsemean.errors import MissingExtraError
 from sparsemean.experiments import Scorecard, scorecard
 
@@ -300,6 +302,34 @@ def test_values_from_before_leave_levels_as_they_were_measured() -> None:
     assert narrow["lift_low"] < 5 < narrow["lift_high"]
 
 
+def test_an_estimate_without_its_data_asks_for_the_covariate_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(15)
+    before = rng.lognormal(1, 1, (1000, 2))
+    X, arm = before * rng.lognormal(0, 0.3, before.shape), rng.choice(["control", "new"], 1000)
+    est = SparseMeanDifference(reference="control").fit(X, arm, covariate=before)
+    np.testing.assert_array_equal(est.result_.theta, est.theta_)
+    est.result_.save(tmp_path / "fit.npz")
+    for alone in (pickle.loads(pickle.dumps(est.result_)), load(tmp_path / "fit.npz")):
+        pd.testing.assert_frame_equal(scorecard(alone, X=X, covariate=before).table, scorecard(est.result_).table)
+        for ask in (scorecard, partial(Estimate.interval, features=0), partial(Estimate.trajectory, features=0)):
+            with pytest.raises(InputError, match="X must come with the covariate that it was adjusted for: got X al"):
+                ask(alone, X=X)
+        with pytest.raises(InputError, match="pass X and covariate of the fit"):
+            scorecard(alone)
+        with pytest.raises(InputError, match="covariate must be that of the fit, and X too: got values with other"):
+            scorecard(alone, X=X, covariate=before[::-1])
+    useless = SparseMeanDifference(reference="control").fit(X, arm, covariate=before[::-1]).result_
+    assert useless.theta is None
+    pd.testing.assert_frame_equal(
+        scorecard(pickle.loads(pickle.dumps(useless)), X=X).table, scorecard(of(X, arm)).table
+    )
+    twice = SparseMeanDifference(reference="control").fit(
+        X, arm[np.arange(1000) // 2], groups=np.arange(1000) // 2, covariate=before
+    )
+    with pytest.raises(InputError, match="X must be left out where values were adjusted for a covariate"):
+        scorecard(twice.result_, X=X[::2], covariate=before[::2])
+
+
 # What is printed.
 
 
@@ -335,6 +365,8 @@ def test_what_is_refused(shop: Any) -> None:
         scorecard(card.result, users=["a", "b", "c"])
     with pytest.raises(InputError, match="level must be a number between 0 and 1"):
         scorecard(card.result, level=95)
+    with pytest.raises(InputError, match=r"X must be a table in memory: got a relation of DuckDB; call .to_arrow_table\("):
+        of(types.SimpleNamespace(to_arrow_table=None), [0, 1])
     alone: Estimate = pickle.loads(pickle.dumps(card.result))
     with pytest.raises(InputError, match="pass the X of the fit"):
         scorecard(alone)

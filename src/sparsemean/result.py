@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._counts.engines import Work, engine_of
-from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
@@ -92,6 +91,8 @@ class Estimate(LeftThere):
         How means were tested, with ``target="mean"``.
     difference_test : MeanDifferenceTest or None
         How means of two groups were compared, with ``target="mean"``.
+    theta : ndarray of shape (d,) or None
+        What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -120,6 +121,7 @@ class Estimate(LeftThere):
     strata: IntArray | None = None
     mean_test: MeanTest | None = None
     difference_test: MeanDifferenceTest | None = None
+    theta: FloatArray | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -423,17 +425,10 @@ class Estimate(LeftThere):
 
         to_adata(self, adata, key)
 
-    def _rows(self, X: Any) -> Table:
-        if X is None and self.source is None:
-            raise InputError("X", "be given, as this estimate does not keep its data", None, "pass the X of the fit")
-        table = self.source if X is None else as_table(X)
-        assert table is not None
-        shape = (self.plan.n_rows, self.plan.n_features)
-        if table.shape != shape:
-            reduced = self.class_names is not None and (self.labels is None or self.units is not None)
-            advice = "of subjects and pairs these are the means and differences, a row each" if reduced else ""
-            raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape, advice)
-        return table
+    def _rows(self, X: Any, covariate: Any = None) -> Table:
+        from sparsemean._fit.afterwards import rows_of
+
+        return rows_of(self, X, covariate)
 
     def _columns(self, features: Any) -> IntArray:
         single = isinstance(features, (str, int, np.integer)) or not isinstance(features, Iterable)

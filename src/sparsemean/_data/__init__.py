@@ -49,6 +49,7 @@ OBJECTS = (
     ("frames.matches_pandas", "frames.read_pandas"),
     ("frames.matches_polars", "frames.read_polars"),
     ("frames.matches_arrow", "frames.read_arrow"),
+    ("frames.matches_relation", "frames.refuse_relation"),
     ("sparse.matches_sparse", "sparse.read_sparse"),
 )
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""

@@ -403,6 +403,16 @@ def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
 # Data frames of polars': numeric columns with their names, each where it lies.
 
 
+def matches_relation(X: Any) -> bool:
+    """Whether ``X`` is a relation of DuckDB's, a statement that was not executed yet."""
+    return hasattr(X, "to_arrow_table")
+
+
+def refuse_relation(*_: Any) -> Table:
+    """Say how a relation becomes a table."""
+    raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
+
+
 def matches_polars(X: Any) -> bool:
     """Whether ``X`` is a data frame of polars', computed or not."""
     return type(X).__module__.startswith("polars") and hasattr(X, "collect_schema")

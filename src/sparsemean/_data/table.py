@@ -360,6 +360,8 @@ class Table:
     """A column that names subjects, if nobody asked for it and there are many rows a subject; and their number."""
     two_valued: tuple[str, ...] = ()
     """Columns left out that have two values: they may say which of two groups a row is of."""
+    theta: npt.NDArray[np.float64] | None = None
+    """What was taken off each column: so many times its values from before, where any was adjusted for them."""
 
     @property
     def shape(self) -> tuple[int, int]:

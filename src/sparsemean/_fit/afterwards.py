@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts import ranks
+from sparsemean._data import as_table
 from sparsemean._data.table import Table
-from sparsemean._fit import mean, mean_difference
+from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.inference import best_beta, decide, drop_constant
 from sparsemean._stats import intervals, path
 from sparsemean._stats.effects import GroupEffects, effect_columns
@@ -28,6 +29,37 @@ AGAIN = (
     "decided again from the evidence of the fit, without reading data: intervals, and values of features that it did "
     "not select, need a fit at this contamination"
 )
+
+
+def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
+    """Return the data of a fit, adjusted as there; given again where the estimate does not keep them."""
+    adjusted = estimate.theta is not None
+    if X is None and estimate.source is None:
+        advice = "pass X and covariate of the fit to scorecard, or fit again" if adjusted else "pass the X of the fit"
+        raise InputError("X", "be given, as this estimate does not keep its data", None, advice)
+    table = estimate.source if X is None else as_table(X)
+    assert table is not None
+    shape = (estimate.plan.n_rows, estimate.plan.n_features)
+    reduced = estimate.class_names is not None and (estimate.labels is None or estimate.units is not None)
+    if table.shape != shape:
+        advice = "of subjects and pairs these are the means and differences, a row each" if reduced else ""
+        raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape, advice)
+    return table if X is None or not adjusted else _adjusted_again(estimate, table, covariate, reduced)
+
+
+def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: bool) -> Table:
+    """Return X less what values from before predict of it, as in the fit; else plain means would stand in its place."""
+    if reduced:
+        advice = "fit again: this estimate is of means or differences of adjusted values"
+        raise InputError("X", "be left out where values were adjusted for a covariate", "X", advice)
+    if covariate is None:
+        advice = "scorecard(result, X=X, covariate=Z), or fit again"
+        raise InputError("X", "come with the covariate that it was adjusted for", "X alone", advice)
+    table, theta = covariates.adjusted(table, covariate, target=estimate.plan.target)
+    if not np.allclose(theta, np.asarray(estimate.theta), rtol=1e-6):
+        advice = "pass both as they were, rows in their order"
+        raise InputError("covariate", "be that of the fit, and X too", "values with other slopes", advice)
+    return table
 
 
 def at(estimate: Estimate, contamination: Any) -> Estimate:

@@ -13,7 +13,7 @@ groups, given z, keeps one law. That is exact where θ is no function of the lab
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
@@ -39,6 +39,8 @@ MOST = 4096
 CLIPPED = 0.01
 """Share of the values on either side that count as the last one before them, where means are compared."""
 TENTH = 0.1
+SAME = 1e-9
+"""Share of the range of a column that rounding may leave where all of it is taken off."""
 NEAR = (0.1, 0.1, 1e3, 1e3)
 """How far off the row lies from which another draws a value, as a share of all rows: some are alike, some anyone."""
 
@@ -85,7 +87,8 @@ def adjusted(
 
     ``covariate`` is a table like X, or a pair of them, the earlier stretch and the later one.
     """
-    given = covariate if isinstance(covariate, tuple) else (covariate,)
+    several = isinstance(covariate, list) and all(len(getattr(each, "shape", ())) == 2 for each in covariate)
+    given = tuple(covariate) if several or isinstance(covariate, tuple) else (covariate,)
     if len(given) > 2 or not given:
         raise InputError(called, "be one table, or a pair of an earlier and a later one", f"{len(given)} tables")
     stretches = [_stretch(table, each, called) for each in given]
@@ -100,14 +103,19 @@ def adjusted(
             pair = (before[0][:, k], z) if len(before) == 2 else (z, x)
             theta[column] = _worthwhile(pair, slope)
             if theta[column]:
+                for left, of in ((pair[1] - theta[column] * pair[0], pair[1]), (x - z, x)):
+                    _refuse_same(left, of, table.label(column), called)
                 there = np.isfinite(z)
                 centre[column] = centre_of(z[there])
                 there &= np.isfinite(x)
                 if there.any():
                     shares[column] = share_removed(x[there], (x - theta[column] * z)[there])
-    source = Adjusted(table.source, last.table.source, last.at, theta, centre)
     notes = _notes(table, theta, shares, known, len(given))
-    return replace(table, source=source, notes=(*table.notes, *notes)), theta
+    table = replace(table, notes=(*table.notes, *notes))
+    if theta.any():
+        source = Adjusted(table.source, last.table.source, last.at, theta, centre)
+        table = replace(table, source=source, theta=theta)
+    return table, theta
 
 
 def _worthwhile(pair: tuple[FloatArray, FloatArray], slope: Any) -> float:
@@ -117,6 +125,14 @@ def _worthwhile(pair: tuple[FloatArray, FloatArray], slope: Any) -> float:
         return 0.0
     theta, gain = slope(pair[0][there], pair[1][there])
     return float(theta) if gain >= GAIN else 0.0
+
+
+def _refuse_same(left: FloatArray, values: FloatArray, label: str, called: str) -> None:
+    """Refuse values from before that are those which are adjusted: nothing but rounding is ``left`` of these."""
+    there = np.isfinite(left)
+    if there.any() and np.ptp(left[there]) <= SAME * np.ptp(values[there]):
+        advice = "give what was recorded before, and leave out columns that never change"
+        raise InputError(called, "be of another time", f"the same values in {label}", advice)
 
 
 # Slopes that few rows cannot move far, and what they gain. All functions are symmetric in the rows: their order, which
@@ -242,7 +258,8 @@ def _notes(table: Table, theta: FloatArray, shares: FloatArray, known: IntArray,
     without = d - known.size
     told = f"; {pluralize(without, 'feature')} without values from before" if without else ""
     if not used.size:
-        return [f"values from before say too little of any feature: none was adjusted{told}"]
+        order = "check that their rows are those of X, in its order"
+        return [f"values from before say too little of any feature: none was adjusted{told}; {order}"]
     notes = []
     share = shares[used][np.isfinite(shares[used])]
     by = f", which takes out {float(np.median(share)):.0%} of the variance (median)" if share.size else ""
@@ -299,7 +316,12 @@ def _stretch(table: Table, given: Any, called: str) -> _Stretch:
 def _as_table(given: Any, called: str) -> Table:
     """Take a table as X would be; what is wrong with it is told by its own name."""
     try:
+        if given is None or np.isscalar(given) or isinstance(given, Mapping):
+            raise TypeError
         return as_table(given)
+    except TypeError:
+        advice = "give an array or a frame"
+        raise InputError(called, "be a table like X, or a pair of them", type(given).__name__, advice) from None
     except InputError as error:
         if error.argument != "X":
             raise

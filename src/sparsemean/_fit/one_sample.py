@@ -262,6 +262,7 @@ def build_estimate(
         counts=counts if isinstance(counts, Counts) else None,
         evidence=inference if isinstance(inference, FamilyMember) else inference.evidence,
         feature_names=table.feature_names,
+        theta=table.theta,
         **values,
     )
 

@@ -39,11 +39,11 @@ PARTS = {
     "mean_test": MeanTest, "difference_test": MeanDifferenceTest,
 }  # fmt: skip
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata")
+OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata", "theta")
 ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
-    "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d",
+    "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d", "theta": "f d",
     "selection.support": "iu s d", "selection.p_values": "f d", "selection.p_adjusted": "f d",
     "selection.q_values": "f d", "selection.best": "iu d k", "selection.last_slack": "iu d",
     "selection.skipped": "iu * d", "selection.below": "iu d", "selection.log10_p": "f d", "selection.last_share": "f d",

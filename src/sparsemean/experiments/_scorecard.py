@@ -129,6 +129,7 @@ def scorecard(
     level: float = 0.95,
     leave_out: str = "together",
     X: Any = None,
+    covariate: Any = None,
 ) -> Scorecard:
     """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
 
@@ -143,8 +144,8 @@ def scorecard(
     leave_out : {"together", "suspects", "nobody"}, default="together"
         Whom means leave out: those who lie off together, many and alike; all suspects, if you are convinced that they
         are no people, but for those whose label is contradicted; or nobody.
-    X : array or data frame, optional
-        The data of the fit; needed after loading or unpickling.
+    X, covariate : array or data frame, optional
+        The data of the fit, and what they were adjusted for; needed after loading or unpickling.
 
     Returns
     -------
@@ -186,7 +187,7 @@ def scorecard(
     names = None if users is None else list(users)
     frames, out = [], [_of_kinds(estimate, kinds) for estimate in tests]
     for estimate, rows in zip(tests, out, strict=True):
-        frame = _frame(estimate, estimate._rows(X), level, rows)
+        frame = _frame(estimate, estimate._rows(X, covariate), level, rows)
         if isinstance(result, Comparison):
             assert estimate.class_names is not None
             for place, arm in enumerate(estimate.class_names.tolist()[::-1]):
