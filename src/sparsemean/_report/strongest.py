@@ -271,7 +271,7 @@ def wrap(sentence: str) -> str:
 
 
 def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
-    """Return a table as text: names to the left, cut where they are too long, numbers to the right."""
+    """Return a table as text: names to the left, cut in the middle where they are too long, numbers to the right."""
     rows = [lines.headings, *((_cut(name, longest), *cells) for name, *cells in lines.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -286,4 +286,5 @@ def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
 def _cut(name: str, longest: int) -> str:
     """Return a name that fits, without letters that a terminal would not show as such."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    last = (longest - 1) // 2  # of many long names the ends differ, too
+    return shown if len(shown) <= longest else f"{shown[: longest - 1 - last]}…{shown[len(shown) - last :]}"
