@@ -10,7 +10,6 @@ import pickle
 import sys
 import types
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -333,6 +332,21 @@ def test_an_estimate_without_its_data_asks_for_the_covariate_too(tmp_path: Path)
 # What is printed.
 
 
+def test_notes_of_the_fit_are_on_the_card() -> None:
+    rng = np.random.default_rng(16)
+    before = rng.lognormal(1, 1, (1000, 2))
+    X, arm = before * rng.lognormal(0, 0.3, before.shape), rng.choice(["control", "new"], 1000)
+    for covariate, note in (
+        (before, "Note: 2 of 2 features adjusted for values from before, which takes out"),
+        (before[::-1], "none was adjusted; check that their rows are those of X, in its order."),
+    ):
+        result = SparseMeanDifference(reference="control").fit(X, arm, covariate=covariate).result_
+        for text in (str(scorecard(result)), scorecard(result)._repr_html_()):
+            assert note in text.replace("\n", " ")
+    assert "Note" not in str(scorecard(of(X, arm), users=np.arange(1000)))
+    assert "500 of 1,000 names of users are repeated" in str(scorecard(of(X, arm), users=np.arange(1000) // 2))
+
+
 def test_it_prints_in_80_columns(shop: Any) -> None:
     card, X, arm, _ = shop
     assert max(map(len, str(card).splitlines())) <= 80
@@ -359,13 +373,14 @@ def test_what_is_refused(shop: Any) -> None:
     card, X, _, _ = shop
     with pytest.raises(InputError, match="result must be of arms with users of their own: got DataFrame; pass result_"):
         scorecard(card.table)
-    with pytest.raises(InputError, match="users of their own: got Estimate"):
-        scorecard(replace(card.result, labels=None))  # as that of pairs
+    pairs = SparseMeanDifference().fit(X[:40], [0, 1] * 20, pairs=np.repeat(np.arange(20), 2)).result_
+    with pytest.raises(InputError, match="users of their own: got one of pairs; print it"):
+        scorecard(pairs)
     with pytest.raises(InputError, match="users must have a name for each of 9,000 rows: got 3 names"):
         scorecard(card.result, users=["a", "b", "c"])
     with pytest.raises(InputError, match="level must be a number between 0 and 1"):
         scorecard(card.result, level=95)
-    with pytest.raises(InputError, match=r"X must be a table in memory: got a relation of DuckDB; call .to_arrow_table\("):
+    with pytest.raises(InputError, match=r"X must be a table in memory: got a relation of DuckDB; call .to_arrow_ta"):
         of(types.SimpleNamespace(to_arrow_table=None), [0, 1])
     alone: Estimate = pickle.loads(pickle.dumps(card.result))
     with pytest.raises(InputError, match="pass the X of the fit"):
@@ -449,6 +464,7 @@ def test_values_from_before_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
         for stretch, column in zip(stretches, expected, strict=True):
             assert stretch.column_names == ["a"]
             assert stretch["a"].to_pylist() == both[column].to_list()
+    assert experiments.metrics("a", covariates="a0")["a"].cols == ("a", "a0")
 
 
 @pytest.mark.usefixtures("tasting")
@@ -459,7 +475,11 @@ def test_values_from_before_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> No
         (3, {}, "columns must name a column or more: got 3"),
         (["a", 3], {}, "columns must name a column or more"),
         (["a", "b"], {"scale": {"a": 1}}, "scale must have a number for every column: got none for b"),
-        (["a"], {"covariates": {"c": "a"}}, "covariates must be of the columns a: got c"),
+        (["a"], {"covariates": {"c": "a"}}, "covariates must be of the columns a: got c$"),
+        ({"A": "a"}, {"covariates": {"A": "c"}}, "columns a: got A; use the names of columns, not those of metrics"),
+        (["a", "b"], {"covariates": "c"}, "covariates must say for each column which one is from before: got 'c'"),
+        (["a"], {"covariates": ["c"]}, "covariates must say for each column which one is from before"),
+        (["a"], {"alternative": "up"}, "alternative must be one of"),
         (["a", "b"], {"covariates": {"a": "c", "b": ("c", "d")}}, "covariates must name one column for each"),
     ],
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sparsemean._stats.planning import ALTERNATIVES, one_of
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 from sparsemean.experiments._scorecard import Scorecard, scorecard
@@ -24,7 +25,7 @@ __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics",
 def metrics(
     columns: str | Sequence[str] | Mapping[str, str],
     *,
-    covariates: Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
+    covariates: str | tuple[str, str] | Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
     contamination: float | tuple[float, float] | str = "auto",
     target: str = "centre",
     scale: Any = None,
@@ -45,7 +46,7 @@ def metrics(
         The columns with the values of each user; a mapping has the names of metrics as keys.
     covariates : mapping, optional
         For some of ``columns`` the one with the same users' values from before the experiment (CUPED), or for each of
-        them a pair (earlier, later), as in `SparseMeanDifference.fit`.
+        them a pair (earlier, later), as in `SparseMeanDifference.fit`; for a single column no mapping is needed.
     contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
         Share of each variant that may be bad, as in `SparseMeanDifference`; "auto" allows for as many as look bad.
     target : {"centre", "mean"}, default="centre"
@@ -83,12 +84,13 @@ def metrics(
     own = tuple(dict.fromkeys(named.values()))
     if not own or not all(isinstance(column, str) for column in own):
         raise InputError("columns", "name a column or more", repr(columns))
+    side = get("alternative") if alternative is None else alternative
     params = {
         "contamination": contamination, "target": target, "scale": _in_order(scale, own), "missing": missing,
-        "alternative": get("alternative") if alternative is None else alternative,
+        "alternative": one_of(side, ALTERNATIVES, argument="alternative"),
         "level": get("alpha") if level is None else level,
     }  # fmt: skip
-    before = _stretches(covariates or {}, own)
+    before = _stretches(covariates or {}, named)
     covers = get("confidence_level") if confidence_level is None else confidence_level
     together = _Together(own, before, params, {"level": covers, "leave_out": leave_out})
     return {name: RobustDifference(column, together) for name, column in named.items()}
@@ -103,10 +105,18 @@ def _in_order(scale: Any, columns: tuple[str, ...]) -> Any:
     return [scale[column] for column in columns]
 
 
-def _stretches(covariates: Mapping[str, Any], columns: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+def _stretches(covariates: Any, named: Mapping[str, str]) -> tuple[dict[str, str], ...]:
     """Return, for each stretch of time before the experiment, the column that has the values of another."""
+    columns = tuple(dict.fromkeys(named.values()))
+    if not isinstance(covariates, Mapping):
+        if len(columns) > 1 or not isinstance(covariates, (str, tuple)):
+            advice = f"covariates={{{columns[0]!r}: …}}"
+            raise InputError("covariates", "say for each column which one is from before", repr(covariates), advice)
+        covariates = {columns[0]: covariates}
     if unknown := [column for column in covariates if column not in columns]:
-        raise InputError("covariates", f"be of the columns {list_names(columns)}", list_names(unknown))
+        metrics = any(name in named for name in unknown)
+        advice = "use the names of columns, not those of metrics" if metrics else ""
+        raise InputError("covariates", f"be of the columns {list_names(columns)}", list_names(unknown), advice)
     pairs = {column: (of,) if isinstance(of, str) else tuple(of) for column, of in covariates.items()}
     lengths = {len(pair) for pair in pairs.values()}
     if len(lengths) > 1 or not lengths <= {1, 2}:

@@ -13,9 +13,11 @@ import numpy.typing as npt
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
 from sparsemean._fit import mean_difference, two_sample
+from sparsemean._fit.messages import AT_NULL
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._fit.suspects import ELSEWHERE, strength
 from sparsemean._kernels.influence import ERROR
+from sparsemean._report.comparison import shared_notes
 from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
 from sparsemean._report.suspects import kinds_of
 from sparsemean._report.verdict import signs_of, verdict
@@ -44,6 +46,7 @@ CALLED = {"together": "those who lie off together", "suspects": "all suspects", 
 OF_CONTROL = 0.1
 """Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
 error of that mean does to it."""
+AS_SUBJECTS = "if rows are parts of one user, such as sessions, fit(X, arm, groups=user) counts each user once"
 ASSUMED = (
     "Lifts are those of means{}. Their intervals ({:g} %, each for itself) assume that {} and that means of so many "
     "users are near normal. Verdicts compare ranks and assume neither."
@@ -93,11 +96,12 @@ class Scorecard:
 
     def __str__(self) -> str:
         head = [wrap(line) for line in verdict(self.result, row_names=self.users)]
-        return "\n".join((*head, *self._lines(), "", wrap(self._assumed())))
+        return "\n".join((*head, *self._lines(), "", *map(wrap, (self._assumed(), *self._notes()))))
 
     def _repr_html_(self) -> str:
         head = "<br>".join(map(html.escape, verdict(self.result, row_names=self.users)))
-        return f"<p>{head}</p>{self.table.to_html(index=False)}<p>{html.escape(self._assumed())}</p>"
+        below = "<br>".join(map(html.escape, (self._assumed(), *self._notes())))
+        return f"<p>{head}</p>{self.table.to_html(index=False)}<p>{below}</p>"
 
     def _lines(self) -> list[str]:
         """Return a table of 80 columns for each test."""
@@ -113,6 +117,14 @@ class Scorecard:
         words, those = self.table["verdict"], CALLED[self.leave_out]
         out += [f"* once {those} are left out"] if words.str.endswith(WITHOUT).any() else []
         return out + (["* if nobody is bad"] if words.str.endswith(IF_NONE).any() else [])
+
+    def _notes(self) -> list[str]:
+        """Return what there is to say of the fit, but for the intervals of shifts, which are not shown."""
+        notes = shared_notes(_tests(self.result))
+        repeats = 0 if self.users is None else len(self.users) - len(set(map(str, self.users)))
+        if repeats:
+            notes.append(f"{repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}")
+        return [f"Note: {note}." for note in notes if AT_NULL not in note]
 
     def _assumed(self) -> str:
         if _tests(self.result)[0].plan.target == "mean":
@@ -177,8 +189,10 @@ def scorecard(
     if not isinstance(level, float) or not 0 < level < 1:
         raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
     if not isinstance(result, (Estimate, Comparison)) or any(each.labels is None for each in _tests(result)):
-        advice = "pass result_ of a SparseMeanDifference"
-        raise InputError("result", "be of arms with users of their own", type(result).__name__, advice)
+        paired = isinstance(result, Estimate) and result.paired
+        received = "one of pairs" if paired else type(result).__name__
+        advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
+        raise InputError("result", "be of arms with users of their own", received, advice)
     kinds = LEFT_OUT[one_of(leave_out, tuple(LEFT_OUT), argument="leave_out")]
     tests = _tests(result)
     n = tests[0].plan.n_rows
