@@ -81,6 +81,10 @@ BAD = [
     (["--group", "arm", "--vs", "all"], "--vs must be rest or pairs: got 'all'; name one group with --reference"),
     (["--group", "arm", "--vs", "rest", "--reference", "0"], "--vs must be left out with --reference: got 'rest'"),
     (["--group", "arm", "--subject", "nobody"], "--subject must name a column of the file: got 'nobody'; it has a, b"),
+    (["--scorecard", "card.csv"], "--scorecard must come with --group: got 'card.csv'"),
+    (["--group", "arm", "--pairs", "couple", "--scorecard", "card.csv"], "--scorecard must be left out with --pairs"),
+    (["--group", "arm", "--scorecard", "card.json"], "--scorecard must end in .csv: got 'card.json'"),
+    (["--group", "arm", "--out", "no.csv", "--scorecard", "no.csv"], "--scorecard must differ from --out, which has"),
     (["--group", "arm", "--seed", "3"], "--seed must be left out with --group: got 3"),
     (["--group", "arm", "--null", "3"], "--null must be left out with --group: got 3.0"),
 ]

@@ -25,6 +25,7 @@ from sparsemean import Comparison, Estimate, InputError, SparseMeanDifference, e
 from sparsemean.errors import MissingExtraError
 from sparsemean.experiments import Scorecard, scorecard
 
+from command import expect
 from conftest import Claims
 
 METRICS = ["converted", "orders", "revenue", "visits", "search", "click", "like", "share", "help"]
@@ -364,6 +365,18 @@ def test_notebooks_show_no_foreign_markup(shop: Any) -> None:
     named = scorecard(card.result, users=["<script>alert(1)</script>"] * len(X))
     assert "<script>" not in named._repr_html_()
     assert "&lt;script&gt;" in named._repr_html_()
+
+
+def test_the_command_writes_it_and_prints_it(shop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card, X, arm, _ = shop
+    X.assign(arm=arm).rename_axis("user").to_csv(tmp_path / "users.csv")
+    options = ("--id", "user", "--group", "arm", "--reference", "control")
+    expect("fit", tmp_path / "users.csv", *options, "--scorecard", tmp_path / "card.csv")
+    head, *printed, last = capsys.readouterr().out.splitlines()
+    assert head == "users.csv: 9,000 rows × 9 columns"
+    assert printed == str(card).splitlines()
+    assert last == f"Written: {tmp_path / 'card.csv'}"
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "card.csv"), card.table)
 
 
 # What is refused.

@@ -108,17 +108,30 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
     echo(shown.get().removesuffix("\n"))
 
 
+def heading(estimate: Estimate | Comparison, title: str) -> str:
+    """Return the line that says what was read."""
+    from sparsemean._report.suspects import unit_of
+
+    one = _first(estimate)
+    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
+    return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
+
+
+def _first(estimate: Estimate | Comparison) -> Estimate:
+    from sparsemean.comparison import Comparison
+
+    return next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
+
+
 def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
     """Print a result on ``console``, the features, or the tests, in ``grid``."""
     from sparsemean._report import comparison, summary
     from sparsemean._report.guarantees import seed_decides
-    from sparsemean._report.suspects import unit_of
     from sparsemean._report.verdict import verdict
     from sparsemean.comparison import Comparison
 
-    one: Estimate = next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
-    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
-    console.print(f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns")
+    one = _first(estimate)
+    console.print(heading(estimate, title))
     for line in verdict(estimate):
         console.print(visible(line))
     console.print()

@@ -14,19 +14,20 @@ import click
 from click.core import ParameterSource
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import details, progressing, waiting, written
+from sparsemean._cli.common_options import details, progressing, visible, waiting, written
 from sparsemean._util.checks import AUTO
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from sparsemean._data.table import ReadOptions, Table
     from sparsemean.comparison import Comparison
+    from sparsemean.experiments import Scorecard
     from sparsemean.result import Estimate
 
 
 LABELS = ("subject", "strata", "pairs")
 """Columns that say which rows belong together."""
-COMPARISON = ("reference", "vs", "strata", "pairs", "covariate")
+COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
     "noise", "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
@@ -94,6 +95,10 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
     "--out", type=click.Path(path_type=Path),
     help="Write the result to .csv, .json, .parquet, or .h5ad (a copy of the input with it).",
 )  # fmt: skip
+@click.option(
+    "--scorecard", type=click.Path(), metavar="FILE.csv",
+    help="Write both arms of an experiment metric by metric, with lift, interval and verdict, and print that.",
+)  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Write every feature to --out and --json, not the selected only.")
 @click.option("--overwrite", is_flag=True, help="Allow --out to be the .h5ad file that is read.")
 @common_options.output_options
@@ -108,6 +113,7 @@ def fit(
     page: Path | None,
     every: bool,
     overwrite: bool,
+    scorecard: str | None,
     quiet: bool,
     verbose: bool,
     **options: Any,
@@ -132,6 +138,7 @@ def fit(
     common_options.check_page(page, [file])
     wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group", *LABELS)})
     _refuse_others(context, wanted)
+    _check_scorecard(scorecard, [file, *targets], wanted)
     if options["device"] not in (None, "cpu", "gpu"):
         raise InputError("--device", "be cpu or gpu", repr(options["device"]))
     if options["device"] == "gpu" and options["dask"] is not None:
@@ -148,11 +155,18 @@ def fit(
         table.check_unchanged()
         for target in targets:
             _write(estimate, file, target, overwrite=overwrite, every=every)
+        card = None if scorecard is None else _scorecard(estimate, Path(scorecard))
+        if scorecard is not None:
+            targets.append(Path(scorecard))
         if page is not None:
             _write_page(estimate, page, wanted.group, title)
             targets.append(page)
     seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
-    common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
+    if card is not None and json_file != "-" and not quiet:
+        lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
+        common_options.echo("\n".join(lines))
+    else:
+        common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
             details(estimate, table, opened)
@@ -288,6 +302,33 @@ def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwri
     from sparsemean._fit.write import write
 
     write(estimate, target, every=every)
+
+
+def _check_scorecard(scorecard: str | None, others: list[Path], wanted: ReadOptions) -> None:
+    """Refuse a scorecard that cannot be written, before anything is read."""
+    if scorecard is None:
+        return
+    from sparsemean._util.files import check_writable
+
+    if wanted.pairs is not None:
+        raise InputError("--scorecard", "be left out with --pairs, which compares no arms", repr(scorecard))
+    if not scorecard.lower().endswith(".csv"):
+        raise InputError("--scorecard", "end in .csv", repr(scorecard))
+    check_writable(scorecard, "--scorecard")
+    common_options.check_apart(Path(scorecard), others, "--scorecard")
+    if Path(scorecard) in others:
+        raise InputError("--scorecard", "differ from --out, which has the table of the fit", repr(scorecard))
+
+
+def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
+    """Write the scorecard of an experiment, and return it."""
+    from sparsemean._util.files import replacing
+    from sparsemean.experiments import scorecard
+
+    card = scorecard(estimate)
+    with replacing(target) as temporary:
+        card.table.to_csv(temporary, index=False)
+    return card
 
 
 def _write_page(estimate: Estimate | Comparison, page: Path, group: str | None, title: str) -> None:
