@@ -314,7 +314,9 @@ def test_an_estimate_without_its_data_asks_for_the_covariate_too(tmp_path: Path)
         for ask in (scorecard, partial(Estimate.interval, features=0), partial(Estimate.trajectory, features=0)):
             with pytest.raises(InputError, match="X must come with the covariate that it was adjusted for: got X al"):
                 ask(alone, X=X)
-        with pytest.raises(InputError, match="pass X and covariate of the fit"):
+        again = alone.interval([0, 1], X=X, covariate=before)
+        np.testing.assert_array_equal(again, est.result_.interval([0, 1]))
+        with pytest.raises(InputError, match="pass the X and the covariate of the fit"):
             scorecard(alone)
         with pytest.raises(InputError, match="covariate must be that of the fit, and X too: got values with other"):
             scorecard(alone, X=X, covariate=before[::-1])

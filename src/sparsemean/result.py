@@ -301,7 +301,7 @@ class Estimate(LeftThere):
 
         return summary(self)
 
-    def interval(self, features: Any, level: float = 0.95, X: Any = None) -> FloatArray:
+    def interval(self, features: Any, level: float = 0.95, X: Any = None, *, covariate: Any = None) -> FloatArray:
         """Return intervals that each cover with probability ``level``, for features named before seeing the data.
 
         Parameters
@@ -310,8 +310,8 @@ class Estimate(LeftThere):
             By number or by name.
         level : float in (0, 1), default=0.95
             Probability with which each interval covers.
-        X : array or data frame, optional
-            The data of the fit; needed after loading or unpickling.
+        X, covariate : array or data frame, optional
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling.
 
         Returns
         -------
@@ -327,9 +327,11 @@ class Estimate(LeftThere):
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         from sparsemean._fit.afterwards import intervals_of
 
-        return intervals_of(self, columns, 1.0 - level, self._rows(X))
+        return intervals_of(self, columns, 1.0 - level, self._rows(X, covariate))
 
-    def trajectory(self, features: Any, n_iter: int | None = None, X: Any = None) -> FloatArray:
+    def trajectory(
+        self, features: Any, n_iter: int | None = None, X: Any = None, *, covariate: Any = None
+    ) -> FloatArray:
         """Return μ̂_t for t = 0 … n_iter of some features, a column each, in original units.
 
         With ``target="mean"`` it is that of single rows, which goes to their median. For two groups with more than 500
@@ -341,8 +343,8 @@ class Estimate(LeftThere):
             By number or by name.
         n_iter : int, optional
             Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
-        X : array or data frame, optional
-            The data of the fit; needed after loading or unpickling.
+        X, covariate : array or data frame, optional
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling.
 
         Returns
         -------
@@ -355,7 +357,7 @@ class Estimate(LeftThere):
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
         from sparsemean._fit.afterwards import walks_of
 
-        return walks_of(self, columns, last, self._rows(X))
+        return walks_of(self, columns, last, self._rows(X, covariate))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""

@@ -35,7 +35,7 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
     """Return the data of a fit, adjusted as there; given again where the estimate does not keep them."""
     adjusted = estimate.theta is not None
     if X is None and estimate.source is None:
-        advice = "pass X and covariate of the fit to scorecard, or fit again" if adjusted else "pass the X of the fit"
+        advice = f"pass the X {'and the covariate ' if adjusted else ''}of the fit"
         raise InputError("X", "be given, as this estimate does not keep its data", None, advice)
     table = estimate.source if X is None else as_table(X)
     assert table is not None
@@ -53,8 +53,7 @@ def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: b
         advice = "fit again: this estimate is of means or differences of adjusted values"
         raise InputError("X", "be left out where values were adjusted for a covariate", "X", advice)
     if covariate is None:
-        advice = "scorecard(result, X=X, covariate=Z), or fit again"
-        raise InputError("X", "come with the covariate that it was adjusted for", "X alone", advice)
+        raise InputError("X", "come with the covariate that it was adjusted for", "X alone", "pass covariate=, too")
     table, theta = covariates.adjusted(table, covariate, target=estimate.plan.target)
     if not np.allclose(theta, np.asarray(estimate.theta), rtol=1e-6):
         advice = "pass both as they were, rows in their order"
