@@ -68,26 +68,27 @@ print("t test:", ", ".join(metrics.columns[p <= 0.05]))
 # %%
 # One command
 # -----------
-# ``sparsemean fit experiment.csv --id visitor --group arm --reference control --out scorecard.csv``. Nothing is said
-# about how many visitors may be bad: as many are allowed for as look bad.
+# ``sparsemean fit experiment.csv --id visitor --group arm --reference control --scorecard scorecard.csv``. Nothing is
+# said about how many visitors may be bad: as many are allowed for as look bad.
 command = Path(sysconfig.get_path("scripts")) / "sparsemean"
-options = ["--id", "visitor", "--group", "arm", "--reference", "control", "--out", folder / "scorecard.csv"]
+options = ["--id", "visitor", "--group", "arm", "--reference", "control", "--scorecard", folder / "scorecard.csv"]
 done = subprocess.run([command, "fit", folder / "experiment.csv", *options], capture_output=True, text=True, check=True)
 print(done.stdout.replace(f"{folder}/", ""))
 
 # %%
-# The buttons of the bots are not on the list, what the new page did is.
+# The buttons of the bots have no verdict, what the new page did has.
 #
-# The scorecard
-# -------------
+# The table of the fit
+# --------------------
 # Where most visitors have a zero no single shift describes the difference. Read the means of both arms, the lift in
 # per cent, and ``auc``: the probability that a visitor of the new page has more than one of the old, ties halved.
 est = SparseMeanDifference(reference="control").fit(metrics, arm)
-scorecard = est.result_.table()
-scorecard[["feature", "mean_0", "mean_1", "lift", "auc", "p_adjusted", "max_contamination"]]
+differing = est.result_.table()
+differing[["feature", "mean_0", "mean_1", "lift", "auc", "p_adjusted", "max_contamination"]]
 
 # %%
-# ``lift`` is that of plain means and carries no guarantee: in revenue it is mostly whales.
+# ``lift`` is that of plain means of all visitors, bots included where the scorecard leaves them out, and carries no
+# guarantee: in revenue it is mostly whales.
 #
 # Intervals for the lift
 # ----------------------
