@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from sparsemean import Comparison, Estimate, InputError, SparseMeanDifference, experiments, load
+from sparsemean import Comparison, Estimate, InputError, SparseMeanDifference, certify, experiments, load
 from sparsemean.errors import MissingExtraError
 from sparsemean.experiments import Scorecard, scorecard
 
@@ -397,6 +397,14 @@ def test_what_is_refused(shop: Any) -> None:
         scorecard(card.result, level=95)
     with pytest.raises(InputError, match=r"X must be a table in memory: got a relation of DuckDB; call .to_arrow_ta"):
         of(types.SimpleNamespace(to_arrow_table=None), [0, 1])
+    arms = pd.Series(shop[2], index=X.index)
+    for others in (arms[::-1], arms.rename(lambda name: f"{name}@shop")):
+        with pytest.raises(InputError, match=r"y must have the rows of X in their order: got .* in row 0, which"):
+            of(X, others)
+        with pytest.raises(InputError, match="strata must have the rows of X in their order"):
+            certify(X, arms, strata=others)
+        of(X[:60], others[:60].reset_index(drop=True))
+    assert of(X, arms).support.tolist() == card.result.support.tolist()
     alone: Estimate = pickle.loads(pickle.dumps(card.result))
     with pytest.raises(InputError, match="pass the X of the fit"):
         scorecard(alone)

@@ -197,6 +197,8 @@ def _of_groups(
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)
+    for name, given in (("y", y), ("groups", groups), ("strata", strata)):
+        designs.refuse_other_index(table, given, name)
     classes, codes = designs.classes_of(y, table.shape[0])
     if covariate is not None:
         table, _ = covariates.adjusted(table, covariate, target=request.target)

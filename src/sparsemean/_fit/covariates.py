@@ -23,6 +23,7 @@ import numpy as np
 from sparsemean._data import as_table
 from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
 from sparsemean._data.table import Table, as_names
+from sparsemean._fit.designs import refuse_other_rows
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -296,11 +297,7 @@ def _stretch(table: Table, given: Any, called: str) -> _Stretch:
     if rows != n:
         advice = "give a row for each of X, in its order, NaN where nothing is known: Z.reindex(X.index) of a frame"
         raise InputError(called, f"have the {n:,} rows of X", f"{rows:,} rows", advice)
-    names = table.row_names, before.row_names
-    if names[0] is not None and names[1] is not None and (names[0] != names[1]).any():
-        row = int(np.flatnonzero(names[0] != names[1])[0])
-        received = f"{names[1][row]!r} in row {row}, which is {names[0][row]!r} in X"
-        raise InputError(called, "have the rows of X in their order", received, "Z.reindex(X.index) puts them so")
+    refuse_other_rows(table, before.row_names, called, "Z.reindex(X.index) puts them so")
     if before.feature_names is None or table.feature_names is None:
         if width != d:
             advice = "give a column for each of X, or frames with names"

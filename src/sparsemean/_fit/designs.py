@@ -69,6 +69,23 @@ def labels_of(labels: Any, n: int, argument: str) -> tuple[Labels, IntArray]:
     return names, codes.astype(np.intp)
 
 
+def refuse_other_rows(table: Table, names: Any, argument: str, advice: str) -> None:
+    """Refuse what names its rows, where X does, and names others or has them in another order."""
+    if names is None or table.row_names is None or len(names) != table.shape[0]:
+        return
+    if (others := np.flatnonzero(table.row_names != names)).size:
+        received = f"{names[others[0]]!r} in row {others[0]}, which is {table.row_names[others[0]]!r} in X"
+        raise InputError(argument, "have the rows of X in their order", received, advice)
+
+
+def refuse_other_index(table: Table, labels: Any, argument: str) -> None:
+    """Refuse a series whose index says that its labels are of other rows than those of a frame."""
+    index = getattr(labels, "index", None)
+    if table.row_names is not None and hasattr(labels, "iloc") and type(index).__name__ != "RangeIndex":
+        advice = f"{argument}.loc[X.index] puts them so, {argument}.to_numpy() says that they are"
+        refuse_other_rows(table, as_names(index), argument, advice)
+
+
 def check_strata(strata: Any, codes: IntArray, argument: str = "strata") -> IntArray:
     """Return the number of the stratum of every row; in each there must be rows of two classes or more."""
     names, numbers = labels_of(strata, codes.size, argument)

@@ -181,6 +181,8 @@ def compare(
     )  # fmt: skip
     seed = draw_seed(random_state)
     names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
+    for name, given in (("y", y), ("groups", groups), ("strata", strata), ("pairs", pairs)):
+        designs.refuse_other_index(table, given, names[name])
     classes, codes = designs.classes_of(y, table.shape[0], names["y"])
     if pairs is not None:
         _refuse_with_pairs(groups, strata)
