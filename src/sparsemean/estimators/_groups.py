@@ -41,8 +41,9 @@ class SparseMeanDifference(Selector):
     scale : None, float, array of d numbers or earlier data, default=None
         For ``target="mean"``: an upper bound of the standard deviation in each group that is compared, a rest of
         several labels taken as one (of subjects' means, where rows come in ``groups``; of differences within
-        ``pairs``). None, with ``contamination=0`` only: from half of the rows of each group, which then are not
-        compared. A scale from data assumes a kurtosis of at most 20 and takes a tenth of the level.
+        ``pairs``). None, with ``contamination=0`` only, which "auto" then comes to: from half of the rows of each
+        group, which then are not compared. A scale from data assumes a kurtosis of at most 20 and takes a tenth of the
+        level.
     selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
         As in `SparseMean`.
     level : float in (0, 1), default=0.05
