@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 from sparsemean import Comparison, InputError, SparseMean, SparseMeanDifference, tl
 from sparsemean._data import as_table
-from sparsemean._fit.designs import differences_within
+from sparsemean._fit.cells import differences_within
 
 from conftest import Claims
 
@@ -194,7 +194,10 @@ def test_layers_and_results_of_the_estimators() -> None:
         ({"use_raw": True}, "use_raw must be left out where there is no raw"),
         ({"layer": "x"}, "layer must name a layer of the AnnData: got 'x'; it has none"),
         ({"alternative": "less"}, "options must be among contamination, .*: got alternative"),
-        ({"donors": "few"}, "donors must name at least 4 that have rows on both sides of a comparison: got 3"),
+        (
+            {"donors": "few"},
+            "donors must name at least 4 donors with cells on both sides: got 3; pass .* batch=",
+        ),
     ],
 )
 def test_errors_name_the_argument(options: dict[str, Any], message: str) -> None:
@@ -227,9 +230,9 @@ def test_differences_are_means_of_equally_many_rows() -> None:
     gaps[rng.random(X.shape) < 0.02] = np.nan
     for values in (X, sparse.csr_matrix(X), gaps):
         sides, missing = [side, np.where(side < 2, 1 - side, 2)], "omit" if values is gaps else "raise"
-        table, notes = differences_within(as_table(values), sides, donor, strata=batch, missing=missing)
+        table, notes, _ = differences_within(as_table(values), sides, donor, batch=batch, missing=missing)
         assert sorted(table.row_names) == list("012345")
-        assert notes[0].startswith("6 subjects are compared with themselves: the means of as many rows of either side")
+        assert notes[0].startswith("6 donors are compared with themselves: the means of as many cells of either side")
         found = np.asarray(table.values)[np.argsort(table.row_names)]
         if values is gaps:  # batches no longer have the same shares on both sides, but one side still mirrors the other
             np.testing.assert_array_equal(found[:, :5], -found[:, 5:])
@@ -251,7 +254,7 @@ def of_donors(rng: np.random.Generator, n_donors: int, *, effect: float = 0.0) -
     return anndata.AnnData(X, obs=obs.set_axis(map(str, obs.index)), var=pd.DataFrame(index=GENES))
 
 
-@pytest.mark.filterwarnings("ignore:adata.X has negative values")
+@pytest.mark.filterwarnings("ignore:adata.X has negative values", "ignore:1 donor .* on one side only")
 def test_donors_are_compared_with_themselves(long_version: bool, claims: Claims) -> None:
     """Kinds differ in every donor, in one gene alone in the same way: cells find all of them, donors that one."""
     runs = 400 if long_version else 30
@@ -292,3 +295,143 @@ def test_donors_of_one_group_each_and_what_is_said_of_them() -> None:
     assert plain.suspects_.tolist() == [3]
     assert set(adata.obs.loc[adata.obs[f"{KEY}_suspect"], "donor"]) == {3}
     assert adata.obs[f"{KEY}_suspect"].sum() == 6
+
+
+def nested(n_donors: int = 24, each: int = 20) -> Any:
+    """Cells of donors of whom every second is ill, in which two genes differ."""
+    rng = np.random.default_rng(6)
+    donor = np.repeat(np.arange(n_donors), each)
+    X = rng.gamma(2.0, size=(donor.size, D)) + rng.gamma(2.0, size=(n_donors, D))[donor]
+    X[donor % 2 == 1, :2] += 8.0
+    obs = pd.DataFrame({"ill": np.where(donor % 2, "yes", "no"), "donor": [f"d{i}" for i in donor]})
+    obs["ill"] = obs["ill"].astype("category")
+    return anndata.AnnData(X, obs=obs.set_axis([f"c{i}" for i in obs.index]), var=pd.DataFrame(index=GENES))
+
+
+def test_stray_cells_do_not_turn_groups_of_donors_into_pairs() -> None:
+    adata = nested()
+    adata.obs.loc[["c1", "c2", "c45"], "ill"] = ["yes", "yes", "yes"]
+    with pytest.raises(
+        InputError,
+        match=r"got 2 of 24 donors with cells of several groups \(d0, d2\), by 3 cells off their donor's main group "
+        r"\(c1, c2, c45\); drop these cells to compare groups of donors, or the 22 donors of one group",
+    ):
+        tl.rank_genes_groups(adata, "ill", donors="donor")
+    clean = adata[~adata.obs_names.isin(["c1", "c2", "c45"])].copy()
+    result = tl.rank_genes_groups(clean, "ill", donors="donor")
+    assert result.names(result.support) == ["g0", "g1"]
+
+
+def test_donors_of_one_side_are_left_out_aloud() -> None:
+    """Sixteen donors have both kinds, eight have one: the sixteen are compared as if the others were not there."""
+    adata = nested()
+    alone = adata.obs["donor"].isin([f"d{i}" for i in range(8)]).to_numpy()
+    adata.obs["kind"] = np.where(alone, "a", np.where(np.arange(adata.n_obs) % 2, "a", "b"))
+    with pytest.warns(UserWarning, match=r"^8 donors \(d0, d1, d2, …\) have cells on one side only: left out, as 16"):
+        result = tl.rank_genes_groups(adata, "kind", donors="donor")
+    assert result.status.messages[0].startswith("8 donors")
+    assert "no subject is bad" in result.summary()
+    part = adata[~alone].copy()
+    tl.rank_genes_groups(part, "kind", donors="donor")
+    np.testing.assert_allclose(by_gene(part, "delta", "b"), by_gene(adata, "delta", "b"), atol=0.5)  # other draws
+    assert adata.obs[f"{KEY}_score"].isna().to_numpy().tolist() == alone.tolist()
+    adata.obs["kind"] = (adata.obs["ill"] == "yes") ^ (np.arange(adata.n_obs) % 20 == 0)  # one stray cell in each donor
+    with pytest.warns(UserWarning, match="^24 of 240 cells of the smaller side are used"):
+        tl.rank_genes_groups(adata, "kind", donors="donor")
+
+
+def test_a_tiny_donor_does_not_cost_the_others_their_cells() -> None:
+    adata = nested()
+    adata = adata[(adata.obs["donor"] != "d3") | adata.obs_names.isin(["c60", "c61"])].copy()
+    with pytest.warns(UserWarning, match=r"^48 of 462 cells are used: 2 of each donor.*min_cells=10 .* 1 donor \(d3\)"):
+        tl.rank_genes_groups(adata, "ill", donors="donor")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = tl.rank_genes_groups(adata, "ill", donors="donor", min_cells=10)
+    assert "1 donor (d3) has fewer than 10 cells: left out" in result.status.messages
+    without = adata[adata.obs["donor"] != "d3"].copy()
+    plain = tl.rank_genes_groups(without, "ill", donors="donor")
+    np.testing.assert_array_equal(result.p_values, plain.p_values)
+    assert adata.obs.loc[adata.obs[f"{KEY}_score"].isna(), "donor"].tolist() == ["d3", "d3"]
+    adata.obs["kind"] = np.where(np.arange(adata.n_obs) % 3, "a", "b")
+    crossed = tl.rank_genes_groups(adata, "kind", donors="donor", min_cells=2)
+    assert "1 donor (d3) has fewer than 2 cells on a side: left out" in crossed.status.messages
+    with pytest.raises(InputError, match="min_cells must leave cells to compare: got none: 24 donors"):
+        tl.rank_genes_groups(adata, "ill", donors="donor", min_cells=500)
+
+
+def test_too_few_donors_are_told_what_helps() -> None:
+    adata = nested(6)
+    with pytest.raises(
+        InputError, match=r"donors must be enough .* level 0.05: got 3 and 3 donors, .* is 0.1; more donors are needed"
+    ):
+        tl.rank_genes_groups(adata, "ill", donors="donor")
+    with pytest.raises(InputError, match="name two donors or more of each group: got one donor of 'no'"):
+        tl.rank_genes_groups(adata[:40].copy(), "ill", donors="donor")
+    assert "more subjects would help" in tl.rank_genes_groups(nested(8), "ill", donors="donor").summary()
+
+
+@pytest.mark.filterwarnings("ignore:adata.X has negative values")
+def test_suspects_that_are_not_counted_are_not_marked() -> None:
+    X = np.random.default_rng(7).standard_normal((100, 200))
+    X[50:, :20] += 4.0
+    X[7] *= 4.0
+    X[8, :20] += 4.0  # of the other kind
+    kinds = np.repeat(["a", "b"], 50)
+    adata = anndata.AnnData(X, obs=pd.DataFrame({"kind": kinds}, index=[f"c{i}" for i in range(100)]))
+    result = tl.rank_genes_groups(adata, "kind")
+    said = dict(zip(result.rows.suspects.tolist(), result.rows.kinds, strict=True))
+    assert said == {7: "large throughout", 8: "contradicts its label"}
+    assert np.flatnonzero(adata.obs[f"{KEY}_suspect"]).tolist() == [8]
+
+
+# Labels that are not needed.
+
+
+def test_labels_that_are_not_needed_do_not_block() -> None:
+    adata = cells()
+    adata.obs["some"] = adata.obs["kind"].where(np.arange(N) >= 30)
+    result = tl.rank_genes_groups(adata, "some", key_added=None)
+    assert adata.uns[KEY]["names"].dtype.names == ("T", "NK", "B")
+    assert "30 cells without a label: part of the rest, as in scanpy" in result.summary()
+    named = adata.obs["some"].astype(object).fillna("zz")
+    plain = SparseMeanDifference().fit(adata, named)
+    np.testing.assert_array_equal(by_gene(adata, "pvals", "B"), plain.results_["B"].p_values)
+    part = adata[30:].copy()
+    for data in (adata, part):
+        tl.rank_genes_groups(data, "some", groups=["B"], reference="T", key_added="two")
+    np.testing.assert_array_equal(by_gene(adata, "pvals", "B", "two"), by_gene(part, "pvals", "B", "two"))
+    adata.obs["rare"] = np.where(np.arange(N) == 0, "rare", adata.obs["kind"].astype(str))
+    result = tl.rank_genes_groups(adata, "rare", key_added="rare")
+    assert adata.uns["rare"]["names"].dtype.names == ("B", "NK", "T")
+    assert "not tested, as there is one cell of each: rare" in result.summary()
+    assert "rare" not in tl.rank_genes_groups(adata, "rare", groups=["B"], reference="T").summary()
+    with pytest.raises(InputError, match="groups must name groups of two cells or more: got 'rare' with one"):
+        tl.rank_genes_groups(adata, "rare", groups=["rare"])
+
+
+def test_donors_of_labels_that_are_compared() -> None:
+    adata, plain = nested(), nested()
+    adata.obs["ill"] = adata.obs["ill"].cat.add_categories(["unknown"])
+    adata.obs.loc[adata.obs_names[::10], "ill"] = "unknown"
+    adata.obs.loc[adata.obs_names[1::10], "ill"] = np.nan
+    known = adata.obs["ill"].isin(["yes", "no"]).to_numpy()
+    result = tl.rank_genes_groups(adata, "ill", donors="donor", groups=["yes"], reference="no")
+    np.testing.assert_array_equal(
+        result.p_values, tl.rank_genes_groups(plain[known].copy(), "ill", donors="donor").p_values
+    )
+    assert "48 cells without a label: left out" in result.status.messages
+
+
+def test_batches_of_one_group_are_left_out() -> None:
+    adata = cells()
+    adata.obs["plate"] = np.where(np.arange(N) < 60, "p0", np.where(np.arange(N) < 150, "p1", "p2"))
+    adata.obs.loc[adata.obs["plate"] == "p0", "kind"] = "B"
+    result = tl.rank_genes_groups(adata, "kind", batch="plate")
+    assert "1 of 3 values of batch (p0) has cells of one group only: left out" in result.summary()
+    plain = tl.rank_genes_groups(adata[60:].copy(), "kind", batch="plate")
+    np.testing.assert_array_equal(result.results["B"].p_values, plain.results["B"].p_values)
+    assert adata.obs[f"{KEY}_score"].isna().sum() == 60
+    adata.obs["plate"] = adata.obs["kind"].astype(str)
+    with pytest.raises(InputError, match=r"batch must leave cells to compare: got none: 3 of 3 values of batch"):
+        tl.rank_genes_groups(adata, "kind", batch="plate")

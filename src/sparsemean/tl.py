@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from sparsemean._data.anndata import read_anndata
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import designs, two_sample
+from sparsemean._fit import cells, designs, two_sample
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.effects import log2_fold_change
-from sparsemean._stats.rank_evidence import REST, Contrast
-from sparsemean._util.checks import draw_seed, list_names
+from sparsemean._stats.rank_evidence import REST
+from sparsemean._stats.row_scores import LARGE
+from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
@@ -56,7 +57,8 @@ def rank_genes_groups(
     batch: str | None = None,
     pts: bool | None = None,
     radius: bool = False,
-    key_added: str = KEY,
+    min_cells: int = 1,
+    key_added: str | None = None,
     **params: Any,
 ) -> Estimate | Comparison:
     """Rank the genes that tell groups of cells apart, with p-values that hold while some cells are mislabelled.
@@ -66,7 +68,8 @@ def rank_genes_groups(
     groups together), ``logfoldchanges`` (scanpy's formula), ``pts``, ``pts_rest`` and ``params``. Beside these, in the
     same order: ``selected``, ``estimate`` (the shift), ``ci_low``, ``ci_high``, ``delta`` (Cliff's),
     ``max_contamination`` and, if asked for, ``radius``. ``obs`` gets ``{key_added}_suspect`` and
-    ``{key_added}_score``: of cells that contradict their group, or of all cells of such a donor.
+    ``{key_added}_score``: of cells that contradict their group, or of all cells of such a donor. Suspects of the kind
+    "large throughout", which are not counted as bad, are not marked.
 
     Parameters
     ----------
@@ -74,7 +77,8 @@ def rank_genes_groups(
         Logarithms of normalised counts, in memory or backed. A warning says so where the values look like raw counts,
         or scaled, and where a column of ``obs`` looks like the donors and is not used.
     groupby : str
-        The column of ``obs`` with the group of each cell.
+        The column of ``obs`` with the group of each cell. Cells without a label, and those of a label with one cell,
+        are part of the rest, as in scanpy, and not tested; with ``donors`` those without a label are left out.
     reference : label or "rest", default="rest"
         What groups are compared with.
     groups : "all" or list of labels, default="all"
@@ -86,17 +90,21 @@ def rank_genes_groups(
         notes of the result say which it was, and so does ``params["use_raw"]``.
     donors : str, optional
         The column of ``obs`` with the donor of each cell. Donors then count once each, and not cells. Where a donor has
-        cells of several groups, donors are compared with themselves.
+        cells of several groups, donors are compared with themselves; half of them or more must have, or none.
     batch : str, optional
-        The column of ``obs`` within whose values alone cells, or donors, are compared.
+        The column of ``obs`` within whose values alone cells, or donors, are compared. Values with cells of one group
+        only are left out.
     pts : bool, optional
         Whether the shares of cells that express each gene are written. None does, unless a label has a slash in it:
-        zarr and later versions of anndata write no file of them then.
+        zarr and later versions of anndata write no file of them then, nor of a label without any letter.
     radius : bool, default=False
         Whether the radius of every gene is written, which takes a quarter of the time of the fit; the result has it in
         any case.
-    key_added : str, default="rank_genes_groups"
-        The name in ``uns``.
+    min_cells : int, default=1
+        Donors with fewer cells, or where donors are compared with themselves fewer on a side, are left out. Each donor
+        counts by the mean of as many cells as the smallest has, so that a tiny one costs the others most of theirs.
+    key_added : str, optional
+        The name in ``uns``, "rank_genes_groups" by default.
     **params
         ``contamination``, ``selection``, ``level``, ``min_effect``, ``missing``, ``random_state`` and ``n_jobs``, as in
         `SparseMeanDifference`; of donors, where these are given, ``contamination`` is the share of donors.
@@ -122,22 +130,27 @@ def rank_genes_groups(
     ['g0', 'g1']
     """
     columns = _columns(adata, params, groupby=groupby, donors=donors, batch=batch)
+    least = integer(min_cells, argument="min_cells", least=1, rule="be a whole number from 1 on")
+    key = KEY if key_added is None else key_added
     labels = {argument: adata.obs[column] for argument, column in columns.items()}
-    table, chosen = _table(adata, layer, use_raw, columns.values())
-    tests = _Tests.of(labels["groupby"], reference, groups, table.shape[0])
+    design = cells.Design.of(labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05))
+    tests = design.tests
+    compared = adata if design.kept.size == adata.n_obs else adata[design.kept]
+    table, chosen = _table(compared, layer, use_raw, columns.values())
     profiles = _profiles(table, tests.codes, skip_missing=params.get("missing") == "omit")
-    pts = not any("/" in tests.name(group) for group in tests.shown) if pts is None else pts
+    pts = all(name and "/" not in name for name in map(tests.name, tests.shown)) if pts is None else pts
     name = "adata.raw" if chosen["use_raw"] else "adata.X" if layer is None else f"layer {layer!r}"
     alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
     if table.repeated is not None and donors is None:
         alarms.append(DONORS.format(*table.repeated, table.shape[0]))
+    alarms += design.alarms
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=2)
     as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if chosen["use_raw"] and use_raw is None else ""
-    notes = (*alarms, f"values are those of {name}{as_scanpy}", *([] if pts else [NO_SHARES]))
+    notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes, *([] if pts else [NO_SHARES]))
     table = replace(table, repeated=None, notes=(*table.notes, *notes))
-    result, numbers = _fitted(table, tests, labels, params, radius=radius)
-    adata.uns[key_added] = {
+    result, numbers = _fitted(table, design, params, radius=radius, min_cells=least)
+    adata.uns[key] = {
         "params": {
             **columns, "reference": str(reference), "method": "sparsemean", **chosen,
             "corr_method": CORRECTIONS[params.get("selection", "fwer")],
@@ -145,8 +158,8 @@ def rank_genes_groups(
         **_records(tests, numbers, table, profiles, _log_base(adata)),
         **(_shares(tests, profiles, (adata.raw if chosen["use_raw"] else adata).var_names) if pts else {}),
     }  # fmt: skip
-    for column, values in _of_cells(result, labels.get("donors")).items():
-        adata.obs[f"{key_added}_{column}"] = values
+    for column, values in _of_cells(result, design, adata.n_obs).items():
+        adata.obs[f"{key}_{column}"] = values
     return result
 
 
@@ -179,67 +192,18 @@ def _table(adata: Any, layer: str | None, use_raw: bool | None, known: Collectio
     return read_anndata(adata, layer=layer, raw=raw, known=known), {"use_raw": raw, "layer": layer}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tests:
-    """Which groups are compared: their labels, sorted, the number of each cell's, and the tests that are made."""
-
-    classes: designs.Labels
-    codes: IntArray
-    shown: tuple[int, ...]
-    """The groups that are listed, in the order of the categories."""
-    reference: int
-    contrasts: tuple[Contrast, ...]
-
-    @classmethod
-    def of(cls, labels: Any, reference: Any, groups: Any, n: int) -> _Tests:
-        """Check what is compared."""
-        classes, codes = designs.classes_of(labels, n, "groupby")
-        places = {str(label): place for place, label in enumerate(classes.tolist())}
-        against = REST if reference == two_sample.REST_NAME else _place(places, reference, "reference")
-        if not isinstance(groups, str):
-            shown = [_place(places, label, "groups") for label in groups]
-        elif groups == "all":
-            categories = getattr(getattr(labels, "cat", None), "categories", classes)
-            shown = [places[name] for name in map(str, categories) if name in places]
-        else:
-            raise InputError("groups", "be 'all' or a list of labels", repr(groups), f"pass [{groups!r}]")
-        shown = [place for place in dict.fromkeys(shown) if place != against]
-        if not shown:
-            raise InputError("groups", "name a group besides the reference", repr(groups))
-        sizes = tuple(np.bincount(codes).tolist())
-        contrasts = two_sample.contrasts_of(classes, sizes, reference if against == REST else classes[against])
-        kept = two_sample.kept(contrasts, classes, classes[shown].tolist())
-        return cls(classes, codes, tuple(shown), against, tuple(kept))
-
-    def name(self, group: int) -> str:
-        """Return the name of a group, as scanpy has it."""
-        return str(self.classes[group])
-
-    def other(self, group: int) -> IntArray:
-        """Return the groups that one is compared with."""
-        everything = np.arange(self.classes.size)
-        return everything[everything != group] if self.reference == REST else everything[[self.reference]]
-
-
-def _place(places: dict[str, int], label: Any, argument: str) -> int:
-    if str(label) not in places:
-        raise InputError(argument, f"name groups ({list_names(list(places))})", repr(label), "check its spelling")
-    return places[str(label)]
-
-
 # What is computed: the tests, and the plain averages that scanpy shows beside them.
 
 Numbers = dict[str, npt.NDArray[Any]]
 
 
 def _fitted(
-    table: Table, tests: _Tests, labels: dict[str, Any], params: dict[str, Any], *, radius: bool
+    table: Table, design: cells.Design, params: dict[str, Any], *, radius: bool, min_cells: int
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
-    donors, batch = labels.get("donors"), labels.get("batch")
-    firsts = [contrast.first for contrast in tests.contrasts]
-    if donors is not None and designs.are_crossed(donors, tests.codes, "donors"):
-        result: Estimate | Comparison = _within_donors(table, tests, donors, batch, params)
+    tests, firsts = design.tests, [contrast.first for contrast in design.tests.contrasts]
+    if design.crossed:
+        result: Estimate | Comparison = _within_donors(table, design, params, min_cells)
         assert isinstance(result, Estimate)
         d = table.shape[1]
         numbers = {first: _numbers(result, slice(k * d, (k + 1) * d), radius=radius) for k, first in enumerate(firsts)}
@@ -248,8 +212,9 @@ def _fitted(
         options = {"selection_rule" if name == "selection" else name: value for name, value in params.items()}
         reference = two_sample.REST_NAME if tests.reference == REST else order[tests.reference]
         found = two_sample.compare(
-            table, labels["groupby"], reference=reference, only=[order[first] for first in firsts], groups=donors,
-            strata=batch, called={"y": "groupby", "groups": "donors", "strata": "batch"}, **options,
+            table, tests.labels, reference=reference, only=[order[first] for first in firsts],
+            groups=design.labels.get("donors"), strata=design.labels.get("batch"),
+            called={"y": "groupby", "groups": "donors", "strata": "batch"}, **options,
         )  # fmt: skip
         result, everything = found.result, slice(0, table.shape[1])
         numbers = {
@@ -261,19 +226,20 @@ def _fitted(
     return result, numbers
 
 
-def _within_donors(table: Table, tests: _Tests, donors: Any, batch: Any, params: dict[str, Any]) -> Estimate:
+def _within_donors(table: Table, design: cells.Design, params: dict[str, Any], min_cells: int) -> Estimate:
     """Compare donors with themselves: each has one difference for every test and gene."""
-    sides = [two_sample.labels_of(tests.codes, contrast) for contrast in tests.contrasts]
-    missing = params.get("missing", "raise")
-    differences, notes = designs.differences_within(
-        table, sides, donors, strata=batch, seed=draw_seed(params.get("random_state", 0)), missing=missing,
-        called=("donors", "batch"),
+    tests, missing = design.tests, params.get("missing", "raise")
+    differences, notes, alarms = cells.differences_within(
+        table, tests.sides, design.labels["donors"], batch=design.labels.get("batch"),
+        seed=draw_seed(params.get("random_state", 0)), missing=missing, min_cells=min_cells,
     )  # fmt: skip
+    for alarm in alarms:
+        warnings.warn(alarm, stacklevel=4)
     assert table.feature_names is not None
     names = [f"{tests.name(contrast.first)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
-    whole = replace(differences, feature_names=as_names(names), notes=(*table.notes, *notes))
+    whole = replace(differences, feature_names=as_names(names), notes=(*alarms, *table.notes, *notes))
     gaps = missing == "raise" and bool(np.isnan(differences.values).any())
-    return fit(whole, **{**params, **({"missing": "omit"} if gaps else {})})
+    return fit(whole, groups=whole.row_names, **{**params, **({"missing": "omit"} if gaps else {})})
 
 
 def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
@@ -374,7 +340,7 @@ def _log_base(adata: Any) -> float:
 
 
 def _records(
-    tests: _Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
+    tests: cells.Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
 ) -> dict[str, Any]:
     """Return one record array a column, a field for each group, genes with the largest score first."""
     scale = {"counts": "counts", "scaled": None, None: "log1p"}[profiles.looks]
@@ -394,7 +360,7 @@ def _records(
     }
 
 
-def _shares(tests: _Tests, profiles: _Profiles, genes: Any) -> dict[str, Any]:
+def _shares(tests: cells.Tests, profiles: _Profiles, genes: Any) -> dict[str, Any]:
     """Return the shares of cells that express each gene, in the groups and in the rest of each."""
     import pandas as pd
 
@@ -408,16 +374,20 @@ def _shares(tests: _Tests, profiles: _Profiles, genes: Any) -> dict[str, Any]:
     return shares | (rest if tests.reference == REST else {})
 
 
-def _of_cells(result: Estimate | Comparison, donors: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return what is said of every cell, or of its donor; donors that are not compared are no suspects."""
+def _of_cells(result: Estimate | Comparison, design: cells.Design, n: int) -> dict[str, npt.NDArray[Any]]:
+    """Return what is said of every cell, or of its donor; those that are not compared are no suspects."""
     rows = result.rows
     if rows is None:
         return {}
+    each = list(result.results.values()) if isinstance(result, Comparison) else [result]
     suspect = np.zeros(rows.scores.size, dtype=bool)
-    suspect[rows.suspects] = True
-    if donors is None:
-        return {"score": rows.scores, "suspect": suspect}
-    one = next(iter(result.results.values())) if isinstance(result, Comparison) else result
-    place = {name: k for k, name in enumerate(one.row_names(range(suspect.size)))}
-    at = np.array([place.get(name, -1) for name in as_names(donors)])
-    return {"score": np.where(at < 0, np.nan, rows.scores[at]), "suspect": (at >= 0) & suspect[at]}
+    for judged in (one.rows for one in each if one.rows is not None):
+        suspect[[row for row, kind in zip(judged.suspects, judged.kinds, strict=True) if kind != LARGE]] = True
+    at = np.arange(suspect.size)
+    if "donors" in design.labels:
+        place = {name: k for k, name in enumerate(each[0].row_names(range(suspect.size)))}
+        at = np.array([place.get(name, -1) for name in as_names(design.labels["donors"])])
+    out = {"score": np.full(n, np.nan), "suspect": np.zeros(n, dtype=bool)}
+    out["score"][design.kept] = np.where(at < 0, np.nan, rows.scores[at])
+    out["suspect"][design.kept] = (at >= 0) & suspect[at]
+    return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
-from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -32,8 +31,13 @@ FEW = 0.25
 """Share of the median number of rows below which the smallest subject is said to cost the others too many."""
 
 
-def classes_of(y: Any, n: int, argument: str = "y") -> tuple[Labels, IntArray]:
-    """Return the classes of ``y``, two or more, sorted, and the number of the class of every row."""
+def classes_of(
+    y: Any, n: int, argument: str = "y", *, needed: Collection[Any] | None = None
+) -> tuple[Labels, IntArray]:
+    """Return the classes of ``y``, two or more, sorted, and the number of the class of every row.
+
+    Of three classes and more those ``needed``, or all, must have two rows.
+    """
     classes, codes = labels_of(y, n, argument)
     if classes.size < 2:
         advice = "give each row the label of its group, of which there are two or more"
@@ -44,6 +48,8 @@ def classes_of(y: Any, n: int, argument: str = "y") -> tuple[Labels, IntArray]:
         received = f"{classes.size:,} different values in {n:,} rows ({list_names(classes, 4)})"
         raise InputError(argument, "be labels, each shared by several rows", received, advice)
     single = classes[np.bincount(codes) < 2]
+    if needed is not None and classes.size > 2:
+        single = single[np.array([label in needed for label in single.tolist()], dtype=bool)]
     if single.size:
         received = f"one row of {_named(single)}"
         raise InputError(argument, "have two rows or more of each class", received, "drop such rows or merge classes")
@@ -89,12 +95,17 @@ def refuse_other_index(table: Table, labels: Any, argument: str) -> None:
 def check_strata(strata: Any, codes: IntArray, argument: str = "strata") -> IntArray:
     """Return the number of the stratum of every row; in each there must be rows of two classes or more."""
     names, numbers = labels_of(strata, codes.size, argument)
-    alone = names[_spread(codes, numbers)[0] == 0]
+    alone = names[alone_in(numbers, codes)]
     if alone.size:
         received = f"rows of one class only in {_named(alone, 'stratum', 'strata')}"
         advice = "drop those rows, or merge strata"
         raise InputError(argument, "have rows of two classes or more in each stratum", received, advice)
     return numbers
+
+
+def alone_in(strata: IntArray, codes: IntArray) -> npt.NDArray[np.bool_]:
+    """Return, for the number of every stratum, whether it has rows of one class only."""
+    return np.asarray(_spread(codes, strata)[0] == 0)
 
 
 def _spread(codes: IntArray, within: IntArray) -> tuple[IntArray, IntArray]:
@@ -151,7 +162,7 @@ def subject_means(
     Means of different numbers of rows have different laws, even where rows have one. So every mean is of as many rows
     as the smallest subject has, drawn by ``seed``; which ones depends on the order of the rows and the seed only.
     """
-    names, units = _in_order(*labels_of(subjects, codes.size, argument))
+    names, units = in_order(*labels_of(subjects, codes.size, argument))
     apart, own = _spread(codes, units)
     _refuse_both(names[apart > 0], argument)
     sizes = np.bincount(own)
@@ -171,12 +182,12 @@ def subject_means(
             "comparable only if as many are missing in all classes"
         )
     subject_names = as_names(names.tolist())
-    return _in_place_of(table, Dense(means), subject_names), own, notes, subject_names
+    return in_place_of(table, Dense(means), subject_names), own, notes, subject_names
 
 
 def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
     """Return the stratum of every subject, in the order of `subject_means`; each must lie in one."""
-    names, units = _in_order(*labels_of(subjects, strata.size, "groups"))
+    names, units = in_order(*labels_of(subjects, strata.size, "groups"))
     apart, own = _spread(strata, units)
     if (apart > 0).any():
         received = f"rows of {_named(names[apart > 0], 'subject', 'subjects')} in several"
@@ -200,7 +211,7 @@ def drawn(units: IntArray, k: int, seed: int) -> IntArray:
     return np.sort(order[first[:, np.newaxis] + np.arange(k)], axis=1)
 
 
-def _in_order(names: Labels, codes: IntArray) -> tuple[Labels, IntArray]:
+def in_order(names: Labels, codes: IntArray) -> tuple[Labels, IntArray]:
     """Give labels their numbers in the order of their first rows."""
     first = np.full(names.size, codes.size, dtype=np.intp)
     np.minimum.at(first, codes, np.arange(codes.size))
@@ -316,7 +327,7 @@ def _column_blocks(source: Source) -> Iterator[tuple[int, Block]]:
         yield stretch.start, block
 
 
-def _in_place_of(table: Table, source: Source, row_names: Names) -> Table:
+def in_place_of(table: Table, source: Source, row_names: Names) -> Table:
     """Return a table of other rows of the same file, with the same features."""
     return replace(table, source=source, row_names=row_names, groups=None, columns={}, repeated=None)
 
@@ -343,13 +354,13 @@ def pair_differences(
         shown = "" if classes is None else f" ({list_names(classes, 4)})"
         advice = "keep the rows of two classes"
         raise InputError(argument, "come with two classes", f"{n_classes} classes{shown}", advice)
-    names, units = _in_order(*labels_of(pairs, codes.size, argument))
+    names, units = in_order(*labels_of(pairs, codes.size, argument))
     _check_pairs(names, units, codes, argument)
     members = np.column_stack([_rows_of(units, codes, code) for code in (0, 1)])
     source = _differences(table, members, skip_missing=missing == "omit")
     pair_names = as_names(names.tolist())
     note = f"differences within {names.size:,} pairs are tested: a pair is bad if either of its rows is"
-    return _in_place_of(table, source, pair_names), pair_names, [note]
+    return in_place_of(table, source, pair_names), pair_names, [note]
 
 
 def _check_pairs(names: Labels, units: IntArray, codes: IntArray, argument: str) -> None:
@@ -399,94 +410,3 @@ def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Sour
     from sparsemean._data.sparse import read_sparse
 
     return read_sparse(hstack(compressed, format="csc")).source
-
-
-# Subjects with rows of several classes: they are compared with themselves.
-
-
-def are_crossed(subjects: Any, codes: IntArray, argument: str = "groups") -> bool:
-    """Whether some subject has rows of several classes."""
-    units = labels_of(subjects, codes.size, argument)[1]
-    return bool((_spread(codes, units)[0] > 0).any())
-
-
-def differences_within(
-    table: Table,
-    sides: Sequence[IntArray],
-    subjects: Any,
-    *,
-    strata: Any = None,
-    seed: int = 0,
-    missing: str = "raise",
-    called: tuple[str, str] = ("groups", "strata"),
-) -> tuple[Table, list[str]]:
-    """Return a row a subject: for one test after the other, the mean of its label less that of its reference.
-
-    ``sides`` has for each test 1 for rows of the label, 0 for those of the reference and 2 for others. Both means are
-    of as many rows, in each stratum of a subject, drawn by ``seed``: where nothing differs the two sides may then be
-    exchanged, and their difference is symmetric about zero, whatever else is peculiar to the subject. It is NaN for
-    subjects that have no row of a side. Features have no names: there are those of the table for every test.
-    """
-    n, d = table.shape
-    names, units = _in_order(*labels_of(subjects, n, called[0]))
-    blocks = units if strata is None else _joint(units, labels_of(strata, n, called[1])[1])
-    weights, numbers = _balanced(sides, units, blocks, seed)
-    out = np.empty((len(sides), names.size, d))
-    for first, block in pieces(table, skip_missing=missing == "omit"):
-        within = _means_apart(weights, numbers.ravel(), block)
-        out[:, :, first : first + block.shape[1]] = within.reshape(len(sides), names.size, -1)
-    some = (numbers > 0).any(axis=0)
-    if some.sum() < MIN_ROWS:
-        rule = f"name at least {MIN_ROWS} that have rows on both sides of a comparison"
-        raise InputError(called[0], rule, int(some.sum()), "leave it out, and what is said is of these rows alone")
-    values = out[:, some].swapaxes(0, 1).reshape(int(some.sum()), -1)
-    most = int(numbers.sum(axis=1).max())
-    note = (
-        f"{int(some.sum()):,} subjects are compared with themselves: the means of as many rows of either side, "
-        f"{2 * most:,} of {n:,} rows at most in one test, drawn by the seed"
-    )
-    return replace(_in_place_of(table, Dense(values), as_names(names[some].tolist())), feature_names=None), [note]
-
-
-def _means_apart(weights: csr_array, numbers: FloatArray, block: Block) -> FloatArray:
-    """Return the mean of rows of weight 1 less that of rows of weight −1, of the values that are there; NaN without."""
-    missing = np.isnan(block if isinstance(block, np.ndarray) else block.data).any()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if missing:
-            values = as_dense(block).astype(np.float64)
-            there, values = ~np.isnan(values), np.nan_to_num(values, nan=0.0)
-            high, low = ((half @ values) / (half @ there) for half in (weights.maximum(0.0), (-weights).maximum(0.0)))
-            return np.asarray(high - low)
-        sums = weights @ block.astype(np.float64)
-        dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
-        return np.asarray(dense / np.where(numbers > 0, numbers, np.nan)[:, np.newaxis])
-
-
-def _joint(first: IntArray, second: IntArray) -> IntArray:
-    """Return the number of each pair of two labels among those that there are."""
-    return np.unique(first * (second.max() + 1) + second, return_inverse=True)[1].astype(np.intp)
-
-
-def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed: int) -> tuple[csr_array, FloatArray]:
-    """Return 1 and −1 for as many rows of either side in every block, a line for each subject in each test.
-
-    The second array has how many rows of a side a subject has, a row for each test.
-    """
-    from scipy.sparse import csr_array
-
-    n, n_units, n_blocks = units.size, int(units.max()) + 1, int(blocks.max()) + 1
-    lottery, lines, columns, signs, numbers = np.random.default_rng(seed).random(n), [], [], [], []
-    for number, side in enumerate(sides):
-        rows = np.flatnonzero(side < 2)
-        cell = 2 * blocks[rows] + side[rows]
-        order = np.lexsort((lottery[rows], cell))
-        counts = np.bincount(cell, minlength=2 * n_blocks)
-        place = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        fewer = counts.reshape(-1, 2).min(axis=1)
-        drawn_rows = np.sort(rows[order[place < np.repeat(fewer, 2).repeat(counts)]])
-        lines.append(number * n_units + units[drawn_rows])
-        columns.append(drawn_rows)
-        signs.append(2.0 * side[drawn_rows] - 1.0)
-        numbers.append(np.bincount(units[drawn_rows], minlength=n_units) / 2.0)
-    at = np.concatenate(lines), np.concatenate(columns)
-    return csr_array((np.concatenate(signs), at), shape=(len(sides) * n_units, n)), np.stack(numbers)

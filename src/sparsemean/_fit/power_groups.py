@@ -36,24 +36,26 @@ def written(chance: float) -> str:
     return f"{chance:.2g}" if chance >= NEVER else f"below {NEVER:g}"
 
 
-def groups_possible(plan: Plan) -> list[str]:
+def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
     n0, n1 = plan.sizes
     sides = 2 if plan.alternative == "two-sided" else 1
-    smallest, threshold = _smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
+    smallest, threshold = smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
     if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
-        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} rows"
-        raise InputError("groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more rows")
+        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} {unit}s"
+        raise InputError(
+            "groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more {unit}s"
+        )
     if smallest > threshold:
         numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
-        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more rows would help"]
+        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more {unit}s would help"]
     if plan.n_strata > 1:
         return []
     limit = survivable_share(plan.sizes, threshold / sides)
     if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
         return []
     return [
-        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad rows among {n1} and "
+        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad {unit}s among {n1} and "
         f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
     ]
 
@@ -70,7 +72,7 @@ def survivable_share(sizes: tuple[int, ...], error: float) -> float:
     return max(int(low * n + 1e-6) / n for n in sizes)
 
 
-def _smallest_p(n0: int, n1: int, sides: int) -> float:
+def smallest_p(n0: int, n1: int, sides: int) -> float:
     """Return 2/C(n₀ + n₁, n₀), the p-value of groups that do not overlap; half of it for one side."""
     return sides * math.exp(math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 1))
 
@@ -115,7 +117,7 @@ def plan_groups(
     )  # fmt: skip
     error = made.level / d / (2 if made.alternative == "two-sided" else 1)
     if impossible := groups_possible(made):
-        if _smallest_p(n0, n1, 1) > error:
+        if smallest_p(n0, n1, 1) > error:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
         raise InputError("contamination", "leave enough rows", contamination, impossible[0])
     asked, good = _asked(made.sizes, shares, error)

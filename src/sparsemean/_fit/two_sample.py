@@ -24,7 +24,7 @@ from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, GroupTest, RankEvidence, RankTest
-from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names
+from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names, unit_name
 from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
@@ -183,7 +183,8 @@ def compare(
     names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
     for name, given in (("y", y), ("groups", groups), ("strata", strata), ("pairs", pairs)):
         designs.refuse_other_index(table, given, names[name])
-    classes, codes = designs.classes_of(y, table.shape[0], names["y"])
+    needed = None if only is None else [*only, reference]
+    classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=needed)
     if pairs is not None:
         _refuse_with_pairs(groups, strata)
         contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
@@ -358,7 +359,7 @@ def _estimate(
             mean[support], intervals[support], effects = _values(
                 design, labels, support, plan, scale=scale, progress=progress, **options
             )
-    of_test = _of_means(table, plan, test) if isinstance(test, MeanContrast) else _of_ranks(table, plan, test)
+    of_test = _of_means(table, plan, test) if isinstance(test, MeanContrast) else _of_ranks(design, plan, test)
     flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
@@ -372,13 +373,14 @@ def _estimate(
     )  # fmt: skip
 
 
-def _of_ranks(table: Table, plan: Plan, test: GroupTest) -> list[str]:
+def _of_ranks(design: Design, plan: Plan, test: GroupTest) -> list[str]:
     """Say what a test by ranks could not do."""
     assert isinstance(test, RankTest)
+    table, possible = design.table, groups_possible(plan, unit_name(design.of_subjects or None))
     n = sum(test.contrast.rows)
     gaps = (n - test.present).astype(np.int32)
     missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
-    return [*groups_possible(plan), *messages.skipped(table, test.constant), *missing]
+    return [*possible, *messages.skipped(table, test.constant), *missing]
 
 
 def _of_means(table: Table, plan: Plan, test: MeanContrast) -> list[str]:
