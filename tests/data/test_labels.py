@@ -177,5 +177,21 @@ def test_a_column_nobody_asked_for_is_never_a_reason_to_refuse_a_file(tmp_path: 
 
 def test_what_subjects_are_called() -> None:
     yes = ["subject", "Donor", "patient_id", "PatientID", "mouse.id", "sample_id", "individual", "users", "person no"]
-    no = ["", "age", "donor_sex", "case", "superuser", "patient group", "id", "n_users_seen", "mousetrap", "1"]
+    yes += ["orig.ident", "library_id", "hashtag"]
+    no = [
+        "batch",
+        "library_size",
+        "ident",
+        "origin",
+        "",
+        "age",
+        "donor_sex",
+        "case",
+        "superuser",
+        "patient group",
+        "id",
+        "n_users_seen",
+        "mousetrap",
+        "1",
+    ]
     assert sorted(likely([*yes, *no])) == sorted(yes)

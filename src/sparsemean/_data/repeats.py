@@ -13,9 +13,12 @@ from sparsemean._util.checks import is_missing
 
 SUBJECTS = (
     "donor", "subject", "patient", "participant", "individual", "person", "volunteer", "respondent", "user",
-    "customer", "animal", "mouse", "case", "sample", "replicate",
+    "customer", "animal", "mouse", "case", "sample", "replicate", "hashtag",
+    "library",
 )  # fmt: skip
 """What subjects are called: first those of whom one may have several of the last."""
+SEURATS = ["orig", "ident"]
+"""Where Seurat, and files made of its objects, have the sample of each cell."""
 NUMBER_WORDS = {"id", "ids", "identifier", "name", "names", "nr", "no", "number", "code", "key"}
 ONLY_WITH_NUMBER = {"case"}
 """Words that alone rather name a class, as case and control."""
@@ -40,6 +43,8 @@ def _place(name: str) -> int | None:
     """Return where among ``SUBJECTS`` a name belongs, which must say nothing else."""
     words = [word.lower() for word in WORD.findall(name)]
     said = [word for word in words if word not in NUMBER_WORDS]
+    if words == SEURATS:
+        return len(SUBJECTS)
     if len(said) != 1:
         return None
     stem = said[0].removesuffix("id") if said[0].removesuffix("id") in SUBJECTS else said[0].removesuffix("s")
