@@ -385,6 +385,17 @@ def test_suspects_that_are_not_counted_are_not_marked() -> None:
     assert np.flatnonzero(adata.obs[f"{KEY}_suspect"]).tolist() == [8]
 
 
+def test_labels_that_files_cannot_store_have_no_shares(tmp_path: Path) -> None:
+    for label in ("", "CD4/CD8"):
+        adata = cells((label, "T"))
+        result = tl.rank_genes_groups(adata, "kind")
+        assert "pts are left out" in result.summary()
+        assert adata.uns[KEY]["names"].dtype.names == ("T", label)
+        adata.write_h5ad(tmp_path / "x.h5ad")
+        tl.rank_genes_groups(adata, "kind", pts=True)
+        assert list(adata.uns[KEY]["pts"]) == ["T", label]
+
+
 # Labels that are not needed.
 
 

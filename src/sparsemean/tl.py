@@ -29,6 +29,16 @@ KEY = "rank_genes_groups"
 """Where scanpy's functions look unless told otherwise."""
 OPTIONS = ("contamination", "selection", "level", "min_effect", "missing", "random_state", "n_jobs")
 """Parameters of `SparseMeanDifference` that may be given."""
+SCANPYS = {
+    "method": "there is one method here, by ranks: leave it out",
+    "corr_method": "selection='fdr' is Benjamini and Hochberg, 'fwer' Holm",
+    "n_genes": "all genes are written: sc.get.rank_genes_groups_df and sc.pl take as many as you like",
+    "rankby_abs": "all genes are written: sort those of sc.get.rank_genes_groups_df by the absolute score",
+    "mask_var": "test adata[:, mask] with use_raw=False",
+    "tie_correct": "ties are always allowed for: leave it out",
+    "copy": "pass adata.copy(), as the result itself is returned",
+}
+"""Parameters of scanpy's function that there are not, and what there is."""
 CORRECTIONS = {"fwer": "holm", "fdr": "benjamini-hochberg", "fdr_by": "benjamini-yekutieli"}
 KINDS = {"names": "O", "scores": "f4", "logfoldchanges": "f4", "radius": "i8", "selected": "?"}
 """Types of columns, as in scanpy's own; all others are of float64."""
@@ -38,7 +48,7 @@ LOOKS = {
     "scaled": "{} has negative values, as if scaled: shifts are in units of that scale and there are no fold changes; "
     "logarithms of normalised counts are meant",
 }
-NO_SHARES = "pts are left out; where a label has a slash in it, which not all files can store, pts=True has them"
+NO_SHARES = "pts are left out; where a label has a slash or is empty, which not all files can store, pts=True has them"
 DONORS = (
     "cells may not be independent: obs has the column {0!r} with {1:,} values for {2:,} cells; pass donors={0!r} for "
     "statements about donors in general, or batch={0!r} to compare within these donors alone"
@@ -95,8 +105,8 @@ def rank_genes_groups(
         The column of ``obs`` within whose values alone cells, or donors, are compared. Values with cells of one group
         only are left out.
     pts : bool, optional
-        Whether the shares of cells that express each gene are written. None does, unless a label has a slash in it:
-        zarr and later versions of anndata write no file of them then, nor of a label without any letter.
+        Whether the shares of cells that express each gene are written. None does, unless a label has a slash in it or
+        is empty: zarr and later versions of anndata write no file of them then.
     radius : bool, default=False
         Whether the radius of every gene is written, which takes a quarter of the time of the fit; the result has it in
         any case.
@@ -172,6 +182,8 @@ def _columns(adata: Any, params: dict[str, Any], **columns: str | None) -> dict[
         raise InputError("adata", "be an AnnData", type(adata).__name__, "SparseMeanDifference takes all else")
     if getattr(adata, "isbacked", False) and adata.is_view:
         raise InputError("adata", "not be a view of a backed file, which nothing can be added to", "one", "to_memory()")
+    if theirs := [name for name in SCANPYS if name in params]:
+        raise InputError(theirs[0], "be left out, as it is scanpy's alone", repr(params[theirs[0]]), SCANPYS[theirs[0]])
     if unknown := sorted(params.keys() - set(OPTIONS)):
         raise InputError("options", f"be among {', '.join(OPTIONS)}", list_names(unknown), "check their spelling")
     named = {argument: column for argument, column in columns.items() if column is not None}
@@ -355,7 +367,7 @@ def _records(
             per_group.setdefault(name, []).append(values[order])
     fields = [tests.name(group) for group in tests.shown]
     return {
-        name: np.rec.fromarrays(values, dtype=[(field, KINDS.get(name, "f8")) for field in fields])
+        name: np.rec.fromarrays(values, dtype={"names": fields, "formats": [KINDS.get(name, "f8")] * len(fields)})
         for name, values in per_group.items()
     }
 
