@@ -421,6 +421,33 @@ def test_labels_that_are_not_needed_do_not_block() -> None:
         tl.rank_genes_groups(adata, "rare", groups=["rare"])
 
 
+def test_results_that_have_no_place_in_var_say_where_they_are() -> None:
+    adata = cells()
+    adata.raw = adata.copy()
+    adata = adata[:, :10].copy()
+    result = tl.rank_genes_groups(adata, "kind")
+    with pytest.raises(InputError, match=r"got no 'g10', which is in raw; pass adata\.raw\.to_adata\(\), or test X"):
+        result.to_adata(adata)
+    whole = adata.raw.to_adata()
+    result.to_adata(whole)
+    np.testing.assert_array_equal(whole.var["sparsemean_B_vs_rest_p_value"], result.results["B"].p_values)
+    adata.obs["donor"] = [f"d{i // 24}" for i in range(N)]
+    within = tl.rank_genes_groups(adata, "kind", donors="donor", use_raw=False)
+    with pytest.raises(InputError, match=r"got 'B: g0', the difference of a gene within donors; take table"):
+        within.to_adata(adata)
+
+
+def test_names_that_are_not_unique_are_mended_in_memory() -> None:
+    adata = cells()
+    twice = adata.copy()
+    twice.var_names = ["g0", "g0", *GENES[2:]]
+    with pytest.raises(InputError, match=r"got 'g0' more than once; call adata\.var_names_make_unique\(\)$"):
+        tl.rank_genes_groups(twice, "kind")
+    adata.raw = twice
+    with pytest.raises(InputError, match=r"got 'g0' more than once; test X with use_raw=False, or set adata"):
+        tl.rank_genes_groups(adata, "kind")
+
+
 def test_donors_of_labels_that_are_compared() -> None:
     adata, plain = nested(), nested()
     adata.obs["ill"] = adata.obs["ill"].cat.add_categories(["unknown"])

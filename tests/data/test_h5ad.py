@@ -295,3 +295,17 @@ def test_parts_of_an_anndata_elsewhere_are_refused(name: str, tmp_path: Path) ->
     label = name.rpartition("/")[2]
     with pytest.raises(InputError, match=f"hold its data itself: got a.h5ad with '{label}', a link to another file"):
         open_file(path)
+
+
+@pytest.mark.parametrize("ending", [".h5ad", ".zarr"])
+def test_a_file_with_raw_says_that_x_is_read(ending: str, tmp_path: Path) -> None:
+    assert open_file(written(tmp_path / f"plain{ending}")).notes == ()
+    adata = adata_of(layers={"doubled": 2 * X})
+    adata.raw = adata.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (adata.write_zarr if ending == ".zarr" else adata.write_h5ad)(tmp_path / f"x{ending}")
+    for layer, name in ((None, "X"), ("doubled", "layer 'doubled'")):
+        table = open_file(tmp_path / f"x{ending}", ReadOptions(layer=layer))
+        assert table.notes == (f"values are those of {name}; the file has raw too, which is not looked at",)
+        np.testing.assert_array_equal(table.values, X if layer is None else 2 * X)

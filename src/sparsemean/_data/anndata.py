@@ -118,6 +118,7 @@ def _masked(values: Labels, missing: Labels) -> Labels:
 
 # What AnnData lays down in a file, .h5ad or .zarr: X or a layer with the names of genes and cells.
 
+OTHER_RAW = "values are those of {}; the file has raw too, which is not looked at"
 MakeSource = Callable[[Any, FileContext], Source]
 
 
@@ -141,7 +142,10 @@ def read_annotated(root: Any, wanted: ReadOptions, opened: FileContext, dense: M
         columns = chosen(names.tolist(), ReadOptions(select=wanted.select, drop=wanted.drop))
         source, names = ColumnSubset(source, columns), names[columns]
     groups = labels.pop("group", None)
-    return Table(source, gene_names(names), row_names=rows, groups=groups, columns=labels, repeated=subjects)
+    notes = () if "raw" not in root else (OTHER_RAW.format("X" if wanted.layer is None else f"layer {wanted.layer!r}"),)
+    return Table(
+        source, gene_names(names), row_names=rows, groups=groups, columns=labels, repeated=subjects, notes=notes
+    )
 
 
 def _subjects(obs: Any, known: set[str]) -> tuple[str, int] | None:
@@ -161,12 +165,14 @@ def source_of(element: Any, opened: FileContext, dense: MakeSource) -> Source:
     return Compressed(element, opened)
 
 
-def gene_names(names: Names) -> Names:
+RENAME = "adata.var_names_make_unique()"
+
+
+def gene_names(names: Names, advice: str = f"call {RENAME} and write the file again") -> Names:
     """Refuse names that are not unique, and say what AnnData has for that."""
     if len(set(names)) < names.size:
         seen: set[object] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        advice = "call adata.var_names_make_unique() and write the file again"
         raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
     checked = check_names(names, names.size)
     assert checked is not None
@@ -222,7 +228,9 @@ def read_anndata(
     of subjects.
     """
     holder = adata.raw if raw else adata
-    given = gene_names(as_names(holder.var_names)) if feature_names is None else feature_names
+    raws = f"test X with use_raw=False, or set adata.raw again from an AnnData after {RENAME.replace('adata.', '')}"
+    advice = raws if raw else f"call {RENAME}"
+    given = gene_names(as_names(holder.var_names), advice) if feature_names is None else feature_names
     opened = FileContext(type(adata).__name__, "AnnData behind an open file", argument="X")
     if layer is not None and layer not in adata.layers:
         listed = list_names(sorted(adata.layers.keys())) or "none"

@@ -205,9 +205,26 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
     _check_key(key)
     if not hasattr(adata, "var_names"):
         raise InputError("adata", "be the AnnData of the fit", type(adata).__name__)
-    added = _additions(estimate, as_names(adata.var_names), adata.n_obs, key, _Asked("adata", "AnnData"))
+    names = as_names(adata.var_names)
+    _refuse_other_genes(estimate, adata, set(names))
+    added = _additions(estimate, names, adata.n_obs, key, _Asked("adata", "AnnData"))
     adata.var, adata.obs = _with(adata.var, added.var), _with(adata.obs, added.obs)
     adata.uns[key] = dict(added.settings)
+
+
+def _refuse_other_genes(estimate: Estimate | Comparison, adata: Any, genes: set[str]) -> None:
+    """Say why what was tested are no genes of ``var``: those of raw, or differences within donors."""
+    names = estimate.feature_names
+    unknown = [] if names is None else [name for name in map(str, names) if name not in genes]
+    if not unknown:
+        return
+    rule = "have a row of var for each feature"
+    if adata.raw is not None and set(unknown) <= set(as_names(adata.raw.var_names)):
+        received = f"no {unknown[0]!r}, which is in raw"
+        raise InputError("adata", rule, received, "pass adata.raw.to_adata(), or test X with use_raw=False")
+    if unknown[0].partition(": ")[2] in genes:
+        received = f"{unknown[0]!r}, the difference of a gene within donors"
+        raise InputError("adata", rule, received, "take table(all=True), or what tl.rank_genes_groups wrote to uns")
 
 
 def _with(frame: pd.DataFrame, columns: dict[str, Column]) -> pd.DataFrame:
