@@ -142,7 +142,10 @@ def read_annotated(root: Any, wanted: ReadOptions, opened: FileContext, dense: M
         columns = chosen(names.tolist(), ReadOptions(select=wanted.select, drop=wanted.drop))
         source, names = ColumnSubset(source, columns), names[columns]
     groups = labels.pop("group", None)
-    notes = () if "raw" not in root else (OTHER_RAW.format("X" if wanted.layer is None else f"layer {wanted.layer!r}"),)
+    raw = False
+    with suppress(Exception):  # a damaged raw is no reason to refuse what was asked for
+        raw = _has(root, "raw")
+    notes = () if not raw else (OTHER_RAW.format("X" if wanted.layer is None else f"layer {wanted.layer!r}"),)
     return Table(
         source, gene_names(names), row_names=rows, groups=groups, columns=labels, repeated=subjects, notes=notes
     )
@@ -186,13 +189,17 @@ def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
         if layer not in layers:
             raise InputError("--layer", "name a layer of the file", repr(layer), listed)
         return root["layers"][layer]
-    if (
-        "X" not in root
-        or text(root["X"].attrs.get("encoding-type", "")) == "null"
-        or getattr(root["X"], "shape", ()) is None
-    ):
+    if not _has(root, "X"):
         raise InputError(opened.argument, "have an X", opened.name, f"name a layer with --layer: {listed}")
     return root["X"]
+
+
+def _has(root: Any, name: str) -> bool:
+    """Whether there is such an element, and not an empty one, as later versions write for None."""
+    if name not in root:
+        return False
+    element = root[name]
+    return text(element.attrs.get("encoding-type", "")) != "null" and getattr(element, "shape", ()) is not None
 
 
 def _column(obs: Frame, name: str, argument: str) -> Labels:

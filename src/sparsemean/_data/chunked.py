@@ -264,7 +264,8 @@ def read_zarr(path: Path, wanted: ReadOptions) -> Table:
 
             root = _Group(root, opened)
             table = anndata.read_annotated(root, wanted, opened, zarr_source)
-            return replace(table, notes=_absent(root["X" if wanted.layer is None else f"layers/{wanted.layer}"]))
+            absent = _absent(root["X" if wanted.layer is None else f"layers/{wanted.layer}"])
+            return replace(table, notes=(*table.notes, *absent))
         wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".zarr arrays")
         if not is_group(root):
             wanted.refuse("dataset", kind=".zarr folders that are one array")
