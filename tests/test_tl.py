@@ -368,6 +368,9 @@ def test_too_few_donors_are_told_what_helps() -> None:
         tl.rank_genes_groups(adata, "ill", donors="donor")
     with pytest.raises(InputError, match="name two donors or more of each group: got one donor of 'no'"):
         tl.rank_genes_groups(adata[:40].copy(), "ill", donors="donor")
+    adata.obs["kind"] = np.arange(adata.n_obs) % 2
+    few = tl.rank_genes_groups(adata, "kind", donors="donor")
+    assert "nothing can be certified: 6 subjects are too few for 20 features" in few.summary()
     assert "more subjects would help" in tl.rank_genes_groups(nested(8), "ill", donors="donor").summary()
 
 

@@ -85,6 +85,22 @@ def test_numbers_that_mean_the_same_are_the_same(cells: Any, reference: str) -> 
         assert len(set(one.index[:20]) & set(first)) >= 15  # zeros have another null here, so not all
 
 
+def test_cells_without_a_label_are_where_scanpy_has_them(cells: Any) -> None:
+    cells.obs["some"] = cells.obs["bulk_labels"].where(np.arange(cells.n_obs) % 4 > 0)
+    sc.tl.rank_genes_groups(cells, "some", method="wilcoxon", tie_correct=True, pts=True, key_added="theirs")
+    result = tl.rank_genes_groups(cells, "some", contamination=0, pts=True, key_added=None)
+    assert "175 cells without a label: part of the rest, as in scanpy" in result.summary()
+    ours, theirs = cells.uns[KEY], cells.uns["theirs"]
+    assert ours["names"].dtype.names == theirs["names"].dtype.names
+    for name in ("pts", "pts_rest"):
+        pd.testing.assert_frame_equal(ours[name], theirs[name])
+    one, other = frame(cells), frame(cells, "theirs")
+    other = other.loc[one.index]
+    np.testing.assert_allclose(one["logfoldchanges"], other["logfoldchanges"], rtol=1e-5, atol=1e-5)
+    clear = np.abs(other["scores"]) > 4
+    assert (np.sign(one["scores"]) == np.sign(other["scores"]))[clear].all()
+
+
 def test_log_fold_changes_know_the_base(cells: Any) -> None:
     logs = anndata.AnnData(cells.raw.X.toarray() / np.log(2), obs=cells.obs, var=cells.raw.var)
     logs.uns["log1p"] = {"base": 2}

@@ -27,7 +27,9 @@ NOT_ALLOWED_FOR = "rows that look bad are not allowed for, as the scale comes fr
 NOT_LOOKED_FOR = "features that show only without the rejected rows were not looked for, which needs a fit of all rows"
 
 
-def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray, table: Table) -> tuple[str, ...]:
+def of_fit(
+    plan: Plan, counts: Counts, selection: Selection, constant: IntArray, table: Table, *, unit: str = "row"
+) -> tuple[str, ...]:
     """Return the remarks on a one-sample fit."""
     messages, support, filled_up = [], selection.support, selection.filled_up
     if filled_up:
@@ -36,7 +38,7 @@ def of_fit(plan: Plan, counts: Counts, selection: Selection, constant: IntArray,
             f"taken (min_selected={plan.min_selected})"
         )
     if plan.selection != "paper" and not support.size:
-        messages += nothing_possible(plan)
+        messages += nothing_possible(plan, unit)
     if constant.size and not selection.skipped.size:
         messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
     messages += skipped(table, selection.skipped)

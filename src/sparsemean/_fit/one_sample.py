@@ -27,7 +27,7 @@ from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._util.checks import draw_seed, is_missing, one_number_each
+from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
@@ -207,7 +207,7 @@ def estimate_from_counts(
     )
     notes = (
         *messages.of_dependence(alike, data.units, table),
-        *messages.of_fit(plan, counts, selection, values.constant, table),
+        *messages.of_fit(plan, counts, selection, values.constant, table, unit=unit_name(data.units)),
         *messages.of_symmetry(skewed, support, data),
         *messages.of_values(values, table),
         *located.notes,

@@ -49,20 +49,20 @@ def rows_for_any(plan: Plan, contamination: float) -> int:
     return high
 
 
-def nothing_possible(plan: Plan) -> list[str]:
+def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Say so where no feature could be selected, however clear, and what would help."""
-    limit = survivable_rows(plan)
+    limit, n = survivable_rows(plan), plan.n_units
     if limit >= plan.bad_rows:
         return []
     if limit < 0:
         return [
-            f"nothing can be certified: {plan.n_units} rows are too few for {pluralize(plan.n_features, 'feature')} at "
+            f"nothing can be certified: {n} {unit}s are too few for {pluralize(plan.n_features, 'feature')} at "
             f"level {plan.level:g}; {_rows_wanted(plan)}"
         ]
     return [
-        f"nothing can be certified: with {pluralize(plan.bad_rows, 'bad row')} among {plan.n_units} even a feature on "
-        f"which all others agree could be false; at most {limit} (contamination {limit / plan.n_units:.4g}) can be "
-        "survived, more rows or fewer features would help"
+        f"nothing can be certified: with {pluralize(plan.bad_rows, f'bad {unit}')} among {n} even a feature on which "
+        f"all others agree could be false; at most {limit} (contamination {limit / n:.4g}) can be survived, "
+        f"more {unit}s or fewer features would help"
     ]
 
 

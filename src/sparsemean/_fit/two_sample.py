@@ -183,8 +183,7 @@ def compare(
     names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
     for name, given in (("y", y), ("groups", groups), ("strata", strata), ("pairs", pairs)):
         designs.refuse_other_index(table, given, names[name])
-    needed = None if only is None else [*only, reference]
-    classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=needed)
+    classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=only and [*only, reference])
     if pairs is not None:
         _refuse_with_pairs(groups, strata)
         contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
@@ -376,10 +375,10 @@ def _estimate(
 def _of_ranks(design: Design, plan: Plan, test: GroupTest) -> list[str]:
     """Say what a test by ranks could not do."""
     assert isinstance(test, RankTest)
-    table, possible = design.table, groups_possible(plan, unit_name(design.of_subjects or None))
-    n = sum(test.contrast.rows)
+    n, table = sum(test.contrast.rows), design.table
     gaps = (n - test.present).astype(np.int32)
     missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
+    possible = groups_possible(plan, unit_name(design.of_subjects or None))
     return [*possible, *messages.skipped(table, test.constant), *missing]
 
 
