@@ -270,7 +270,8 @@ def differences_within(
     if some.sum() < MIN_ROWS:
         least = "" if min_cells == 1 else f"{min_cells:,} "
         rule = f"name at least {MIN_ROWS} donors with {least}cells on both sides"
-        advice = "pass the column as batch= in place of donors= to speak of these donors alone, or add donors"
+        lower = "lower min_cells=, " if min_cells > 1 else ""
+        advice = f"{lower}pass the column as batch= in place of donors= to speak of these donors alone, or add donors"
         raise InputError("donors", rule, int(some.sum()), advice)
     out = np.empty((len(sides), names.size, d))
     for first, block in pieces(table, skip_missing=missing == "omit"):
