@@ -107,7 +107,7 @@ def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() 
 def test_a_reader_sees_the_house_at_once() -> None:
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
     assert len([entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]) <= 23
-    assert len(lengths) <= 188
+    assert len(lengths) <= 189
     assert max(lengths.values()) <= 500
     assert sum(length <= 40 for length in lengths.values()) <= 12
 
