@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 TABLE = Path(__file__).parents[1] / "docs" / "validation.md"
+collect_ignore = ["against_byzfl.py"]
+"""A program that needs byzfl and torch: `make bench-federated`."""
 CLAIMS = pytest.StashKey[list[tuple[str, str, str, str]]]()
 
 
