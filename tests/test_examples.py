@@ -26,6 +26,7 @@ EXPECTED = {
     "plots.py": "10 pictures in plots",
     "compare_methods.py": "0.10",
 }
+LONG = ("plots.py", "compare_methods.py", "experiment.py", "clients.py")
 DRAWN = {"path_plot.py": "path.png"}
 """Examples that print nothing, and the picture that they leave."""
 
@@ -45,6 +46,8 @@ def test_example_runs(
             pytest.skip("its data come with scanpy")
         if not long_version:
             pytest.skip("part of make validate and of make docs: scanpy takes ten seconds to load")
+    if name in LONG and not long_version:
+        pytest.skip("part of make validate and of make docs: what it shows has tests of its own")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(EXAMPLES / name)])
     monkeypatch.syspath_prepend(str(EXAMPLES))

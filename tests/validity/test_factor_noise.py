@@ -141,8 +141,8 @@ def cell(noise: str, attack: str | None, epsilon: float, runs: int) -> dict[str,
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.1, 0.2])
 @pytest.mark.parametrize("noise", NOISES)
 def test_against_every_compared_method(noise: str, epsilon: float, long_version: bool, claims: Claims) -> None:
-    if not long_version and epsilon != 0.1:
-        pytest.skip("one share of bad rows, in the short version")
+    if not long_version and (noise, epsilon) != ("3 factors", 0.1):
+        pytest.skip("one noise and share of bad rows, in the short version")
     runs = 10 if long_version else 2
     short = SHORT[list(NOISES).index(noise) % len(SHORT)]
     names: list[str | None] = [*(ATTACKS if long_version else (short,))] if epsilon else [None]

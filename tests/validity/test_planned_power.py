@@ -24,7 +24,7 @@ def test_the_power_of_ranks(n: int, epsilon: float, long_version: bool) -> None:
     """
     if not long_version and (n, epsilon) not in SHORT:
         pytest.skip("some of the cells, in the short version")
-    draws = 2000 if long_version else 800
+    draws = 2000 if long_version else 400
     plan, rng = plan_fit(n, draws, contamination=epsilon), np.random.default_rng(n)
     test = power_of(plan)
     for opposed in (False, True)[: 1 + (plan.bad_rows > 0)]:
