@@ -26,14 +26,20 @@ DASHES = ("-", "--", ":")
 
 
 def plot_path(
-    estimate: Estimate, *, ax: Axes | None = None, n_iter: int | None = None, n_rest: int = 60, X: Any = None
+    estimate: Estimate,
+    *,
+    ax: Axes | None = None,
+    n_iter: int | None = None,
+    n_rest: int = 60,
+    X: Any = None,
+    covariate: Any = None,
 ) -> Axes:
     """Draw |μ̂_t| on a logarithmic scale, of the 200 strongest selected features and the nearest of the rest.
 
     Parameters
     ----------
     estimate
-        The result of a fit; ``X`` is needed where it does not keep its data.
+        The result of a fit; ``X`` is needed where it does not keep its data, with the ``covariate`` of the fit.
     ax
         Axes to draw on; new ones by default.
     n_iter
@@ -46,7 +52,7 @@ def plot_path(
     last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
     selected = _strongest(estimate)
     features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
-    size = np.abs(estimate.trajectory(features, last, X))
+    size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
     size, k = np.where(size > 0, size, np.nan), selected.size
     ax = axes_for(ax)
     ax.set_yscale("log")
