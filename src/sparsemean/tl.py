@@ -143,7 +143,9 @@ def rank_genes_groups(
     least = integer(min_cells, argument="min_cells", least=1, rule="be a whole number from 1 on")
     key = KEY if key_added is None else key_added
     labels = {argument: adata.obs[column] for argument, column in columns.items()}
-    design = cells.Design.of(labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05))
+    design = cells.CellDesign.of(
+        labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05)
+    )
     tests = design.tests
     compared = adata if design.kept.size == adata.n_obs else adata[design.kept]
     table, chosen = _table(compared, layer, use_raw, columns.values())
@@ -210,7 +212,7 @@ Numbers = dict[str, npt.NDArray[Any]]
 
 
 def _fitted(
-    table: Table, design: cells.Design, params: dict[str, Any], *, radius: bool, min_cells: int
+    table: Table, design: cells.CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
     tests, firsts = design.tests, [contrast.first for contrast in design.tests.contrasts]
@@ -238,7 +240,7 @@ def _fitted(
     return result, numbers
 
 
-def _within_donors(table: Table, design: cells.Design, params: dict[str, Any], min_cells: int) -> Estimate:
+def _within_donors(table: Table, design: cells.CellDesign, params: dict[str, Any], min_cells: int) -> Estimate:
     """Compare donors with themselves: each has one difference for every test and gene."""
     tests, missing = design.tests, params.get("missing", "raise")
     differences, notes, alarms = cells.differences_within(
@@ -386,7 +388,7 @@ def _shares(tests: cells.Tests, profiles: _Profiles, genes: Any) -> dict[str, An
     return shares | (rest if tests.reference == REST else {})
 
 
-def _of_cells(result: Estimate | Comparison, design: cells.Design, n: int) -> dict[str, npt.NDArray[Any]]:
+def _of_cells(result: Estimate | Comparison, design: cells.CellDesign, n: int) -> dict[str, npt.NDArray[Any]]:
     """Return what is said of every cell, or of its donor; those that are not compared are no suspects."""
     rows = result.rows
     if rows is None:

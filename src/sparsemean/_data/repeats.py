@@ -13,8 +13,7 @@ from sparsemean._util.checks import is_missing
 
 SUBJECTS = (
     "donor", "subject", "patient", "participant", "individual", "person", "volunteer", "respondent", "user",
-    "customer", "animal", "mouse", "case", "sample", "replicate", "hashtag",
-    "library",
+    "customer", "animal", "mouse", "case", "sample", "replicate", "hashtag", "library",
 )  # fmt: skip
 """What subjects are called: first those of whom one may have several of the last."""
 SEURATS = ["orig", "ident"]

@@ -74,7 +74,7 @@ class Tests:
             raise InputError("groups", "name a group besides the reference", repr(groups))
         order = reference if against == REST else classes[against]
         contrasts = two_sample.contrasts_of(classes, tuple(sizes.tolist()), order)
-        kept = two_sample.kept(contrasts, classes, classes[shown].tolist())
+        kept = two_sample.restricted_to(contrasts, classes, classes[shown].tolist())
         return cls(given, classes, codes, tuple(shown), against, tuple(kept), tuple(notes))
 
     @property
@@ -102,7 +102,7 @@ def _place(several: dict[str, int], places: dict[str, int], label: Any, argument
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Design:
+class CellDesign:
     """The cells that are compared: their numbers, labels by argument, and what there is to say of those left out."""
 
     labels: dict[str, Any]
@@ -114,7 +114,9 @@ class Design:
     alarms: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, labels: dict[str, Any], asked: tuple[Any, Any], names: Names, min_cells: int, level: float) -> Design:
+    def of(
+        cls, labels: dict[str, Any], asked: tuple[Any, Any], names: Names, min_cells: int, level: float
+    ) -> CellDesign:
         """Leave out the cells that donors and batches are not compared by; ``asked`` is the reference and groups."""
         design = cls(labels, asked, np.arange(names.size), Tests.of(labels["groupby"], *asked))
         if len(labels) > 1:
@@ -135,7 +137,7 @@ class Design:
         """What there is to say of cells that are not compared, or not tested."""
         return (*self.left_out, *self.tests.notes)
 
-    def _without(self, out: npt.NDArray[np.bool_], notes: list[str], argument: str) -> Design:
+    def _without(self, out: npt.NDArray[np.bool_], notes: list[str], argument: str) -> CellDesign:
         """Leave some of the cells out."""
         if not out.any():
             return self
@@ -145,7 +147,7 @@ class Design:
         tests = Tests.of(labels["groupby"], *self.asked)
         return replace(self, labels=labels, kept=self.kept[~out], tests=tests, left_out=(*self.left_out, *notes))
 
-    def _without_others(self) -> Design:
+    def _without_others(self) -> CellDesign:
         """Leave out labels that are in no test, and cells of donors without any, which are on neither side."""
         tests = self.tests
         needed = np.full(tests.classes.size, tests.reference == REST)
@@ -155,7 +157,7 @@ class Design:
         number = int(np.sum(unlabelled & out))
         return self._without(out, [f"{pluralize(number, 'cell')} without a label: left out"] * (number > 0), "groups")
 
-    def _without_lone_batches(self) -> Design:
+    def _without_lone_batches(self) -> CellDesign:
         """Leave out batches with cells of one group, within which there is nothing to compare."""
         if "batch" not in self.labels:
             return self

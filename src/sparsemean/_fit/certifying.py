@@ -188,12 +188,8 @@ def _of_groups(
     **asked: Any,
 ) -> Certified | dict[Any, Certified]:
     """Count and select, of every test."""
-    from sparsemean._fit import (
-        covariates,
-        designs,
-        suspects,
-        two_sample,
-    )  # numba, which one sample on a device has no need of
+    # These load numba, which one sample on a device has no need of.
+    from sparsemean._fit import covariates, designs, suspects, two_sample
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)

@@ -141,7 +141,9 @@ def contrasts_of(
     return [Contrast(first, second, sizes) for first in range(k) if first != second]
 
 
-def kept(contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any] | None) -> list[Contrast]:
+def restricted_to(
+    contrasts: Sequence[Contrast], classes: designs.Labels, only: Collection[Any] | None
+) -> list[Contrast]:
     """Return the tests of some labels; two labels have one test, whichever is named."""
     labels = classes.tolist()
     return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.first] in only]
@@ -192,7 +194,7 @@ def compare(
     design = design_of(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing, called=names
     )
-    contrasts = kept(contrasts_of(classes, design.sizes, reference, vs=vs), classes, only)
+    contrasts = restricted_to(contrasts_of(classes, design.sizes, reference, vs=vs), classes, only)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     with where_it_lies(design.table):
         decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
