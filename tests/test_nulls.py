@@ -156,7 +156,7 @@ def test_normal_tails_are_never_too_small(n1: int, n2: int) -> None:
     w = np.unique(np.ceil(n1 * n2 + sd * np.array([0.01, 0.3, 1, 1.7, 2.5, 3.5, 5, 7, 10, 15])).astype(np.int64))
     w = w[w <= 2 * n1 * n2]
     normal = tails(n1, n2, w)
-    scratch, lanes = np.empty((5, n1 + n2)), np.empty((20, rank_tails.LANES))
+    scratch, lanes = np.empty((5, n1 + n2)), np.empty((rank_tails.ROWS_OF_LANES, rank_tails.LANES))
     sizes = [np.array([size]) for size in (n1, n2, n1 + n2)]
     exact = np.array([rank_tails.log_transformed(*sizes, int(place), 1, scratch, lanes) for place in w])
     assert (normal >= exact).all()
@@ -172,7 +172,7 @@ def test_normal_parts_of_lumps_are_never_too_small(n1: int, n2: int, A: int) -> 
     most = int(rank_tails.doubled_end(n1, n2, A, min(n1, A)))
     w = np.unique(np.ceil(n1 * n2 + sd * np.array([0.01, 0.5, 1, 1.4, 1.6, 2.5, 4, 6, 8])).astype(np.int64))
     w = w[w <= most]
-    scratch, lanes = np.empty((5, n1 + n2)), np.empty((20, rank_tails.LANES))
+    scratch, lanes = np.empty((5, n1 + n2)), np.empty((rank_tails.ROWS_OF_LANES, rank_tails.LANES))
     sizes = [np.array([size]) for size in (n1, n2, A)]
     for power in (1, 2):
         exact = [rank_tails.log_transformed(*sizes, int(place), power, scratch, lanes) for place in w]

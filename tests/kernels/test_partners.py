@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from command import expect as run
 Arguments = tuple[Any, ...]
 MODULES = (
     "cells", "centres", "columns", "directions", "groups", "judging", "loops", "loops_influence", "loops_missing",
-    "loops_sorted", "rank_tails", "signed_ranks", "simplex", "slacks", "sparse",
+    "loops_sorted", "rank_tails", "rank_transforms", "signed_ranks", "simplex", "slacks", "sparse",
 )  # fmt: skip
 
 
@@ -166,10 +167,10 @@ def inversions(rng: np.random.Generator, n: int, kind: str) -> Iterator[Argument
         for strata in (1, 2):  # alike
             sizes = [np.full(strata, size) for size in (n1, n2, A)]
             start, period = strata * n1 * n2 + int(rng.integers(0, n1 * n2 + 1)), 4 * int(rng.integers(4, 10 * n + 5))
-            revival = 0 if n1 + n2 == A else n1 + n2
-            scratch = np.concatenate(parts[:strata])
-            for power in (1, 2):
-                yield *sizes, start, power, t, period, revival, scratch, np.zeros((20, rank_tails.LANES))
+            scratch, lanes = np.concatenate(parts[:strata]), np.zeros((rank_tails.ROWS_OF_LANES, rank_tails.LANES))
+            for power, band in product((1, 2), (-10_000, -20, 50)):
+                settled = 1e-10 if n % 2 else 0.0
+                yield *sizes, start, power, t, period, band, settled, scratch, lanes
 
 
 def tilts(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
@@ -192,7 +193,7 @@ def saddles(rng: np.random.Generator, n: int, kind: str) -> Iterator[Arguments]:
 
 
 def lumps(rng: np.random.Generator, n: int, _: str) -> Iterator[Arguments]:
-    room = np.zeros((5, 300)), np.zeros((20, rank_tails.LANES))
+    room = np.zeros((5, 300)), np.zeros((rank_tails.ROWS_OF_LANES, rank_tails.LANES))
     for n1, n2 in ((n, n + 1), (20 + n, 25), (30, 90 + n)):
         for A in rng.integers(1, n1 + n2, 3).tolist():
             place = n1 * n2 + int(rng.integers(1, n1 * n2 + 1))
@@ -293,14 +294,14 @@ CASES: dict[str, Callable[[np.random.Generator, int, str], Iterator[Arguments]]]
     "judging.meet": meetings,
     "loops_sorted.ordered_difference": ordered,
     "loops_sorted.split_differences": differences,
-    "rank_tails.log_choose": choices,
+    "rank_transforms.log_choose": choices,
     "rank_tails.plus_log_gaussian": coefficients,
     "rank_tails.log_saddle": places,
     "rank_tails.log_tails": evidence,
     "rank_tails.log_lumps": lumps,
     "rank_tails.saddle": saddles,
-    "rank_tails.summed": inversions,
-    "rank_tails.weigh": weights,
+    "rank_transforms.summed": inversions,
+    "rank_transforms.weigh": weights,
     "signed_ranks.add_scores": scores,
     "signed_ranks.log_tail": one_by_one,
     "signed_ranks.lower_ends": ends,
@@ -332,18 +333,18 @@ def test_every_partner_is_compared_with_its_kernel() -> None:
     assert CASES.keys() <= kernels().keys()
 
 
-SCRATCH = {"columns.nested_means": (11, 12), "rank_tails.log_lumps": (7, 8), "rank_tails.summed": (9,)}
+SCRATCH = {"columns.nested_means": (11, 12), "rank_tails.log_lumps": (7, 8), "rank_transforms.summed": (10,)}
 """Places of arguments that are overwritten with what is nobody's."""
 PLAIN_NUMBERS = (
     "cells.read_lines",
-    "rank_tails.log_choose",
+    "rank_transforms.log_choose",
     "rank_tails.log_saddle",
     "rank_tails.log_tails",
     "rank_tails.plus_log_gaussian",
     "rank_tails.log_lumps",
     "rank_tails.saddle",
-    "rank_tails.summed",
-    "rank_tails.weigh",
+    "rank_transforms.summed",
+    "rank_transforms.weigh",
     "signed_ranks.log_tail",
 )
 """Kernels that are not given values of any kind."""

@@ -1,4 +1,4 @@
-"""Tails of U before anything is compiled: what `rank_tails` does angle by angle, done for many angles at a time.
+"""Tails of U before anything is compiled: what `rank_transforms` does angle by angle, done for many angles at a time.
 
 Real and imaginary parts stay apart: NumPy may multiply complex numbers with one rounding less than machine code does.
 """
@@ -9,9 +9,11 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._kernels import rank_tails
-from sparsemean._kernels.rank_tails import ANGLES, LANES, LARGE, NEGLIGIBLE, SETTLED, doubled_end, log_choose
+from sparsemean._kernels.rank_tails import LARGE
+from sparsemean._kernels.rank_transforms import GONE, LANES, NEGLIGIBLE, divided, doubled_end, log_choose, majorant
 from sparsemean._util.records import FloatArray, IntArray
 
 Arr = Any
@@ -25,7 +27,7 @@ _saddles: dict[tuple[int, int, float], tuple[float, float]] = {}
 
 
 def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> tuple[float, float, float]:
-    """Do what `rank_tails.weigh` does, with lists in place of arrays."""
+    """Do what `rank_transforms.weigh` does, with lists in place of arrays."""
     n1, n2, A = int(n1), int(n2), int(A)
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
@@ -68,39 +70,63 @@ def _sum(values: list[float]) -> float:
 
 
 def summed(
-    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, revival: int, scratch: Arr, _: Arr
+    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, band: int, settled: float, scratch: Arr,
+    _: Arr,
 ) -> float:  # fmt: skip
-    """Do what `rank_tails.summed` does, for several blocks of angles at a time."""
-    start, revival = int(start), int(revival)
-    total, j, quarter, quiet = 0.0, 0, period // 4, 0
-    falling, long_enough, blocks = math.exp(-t), period // revival + 1 if revival else 0, AT_FIRST
-    while j <= quarter:
-        firsts = range(j, min(quarter + 1, j + blocks * LANES), LANES)
-        parts = np.zeros((4, len(firsts) * LANES))
+    """Do what `rank_transforms.summed` does, for several blocks of angles at a time."""
+    start, band = int(start), int(band)
+    total, j, last, blocks = 0.0, 0, band - 1 if band > 0 else period // 4, AT_FIRST
+    falling, rate, unit = math.exp(-t), t * period / abs(band), 2.0 * math.pi / period
+    while j <= last:
+        firsts = range(j, min(last + 1, j + blocks * LANES), LANES)
+        parts = np.zeros((5, len(firsts) * LANES))
         parts[::2] = 1.0
+        there = np.ones(len(firsts), dtype=bool)
         for h in range(n1.size):
             own = scratch[5 * h : 5 * h + 5]
-            _turn(int(n1[h]), int(n2[h]), int(A[h]), firsts, period, own[:3], own[3], own[4], parts)
+            _turn(
+                int(n1[h]),
+                int(n2[h]),
+                int(A[h]),
+                firsts,
+                period,
+                own[:3],
+                own[3],
+                own[4],
+                parts,
+                np.repeat(there, LANES),
+            )
+            there &= np.abs(parts[:4]).reshape(4, -1, LANES).max(axis=(0, 2)) >= GONE
+            parts[:4, np.repeat(~there, LANES)] = 0.0
+            if not there.any():
+                break
         (c, one_re), (s, one_im) = _fans([-start, 1], firsts, period)
         x, y = parts[0] * c - parts[1] * s, parts[0] * s + parts[1] * c
-        u, v = parts[2] * c - parts[3] * s, parts[2] * s + parts[3] * c
-        if start & 1:
-            u, v = -u, -v
-        here, there = falling * one_re, falling * one_im
-        terms = _over_power(x, y, 1.0 - here, there, power) + _over_power(u, v, 1.0 + here, -there, power)
-        sizes = np.maximum(np.abs(x) + np.abs(y), np.abs(u) + np.abs(v))
-        number = min(terms.size, quarter + 1 - j)
-        terms, sizes[number:] = terms[:number], 0.0
-        terms *= np.where(np.isin(np.arange(j, j + number), (0, quarter)), 1.0, 2.0)
+        number = min(x.size, last + 1 - j)
+        if band > 0:
+            weights = [majorant(i, band, rate) for i in range(j, j + number)]
+            if power == 2:
+                weights = [divided(u, v, t, unit * i) for i, (u, v) in enumerate(weights, start=j)]
+            u, v = np.array(weights).T
+            terms = x[:number] * u - y[:number] * v
+        else:
+            u, v = parts[2] * c - parts[3] * s, parts[2] * s + parts[3] * c
+            if start & 1:
+                u, v = -u, -v
+            here, beside = falling * one_re, falling * one_im
+            terms = _over_power(x, y, 1.0 - here, beside, power) + _over_power(u, v, 1.0 + here, -beside, power)
+            terms = terms[:number]
+        once = (0, last) if band < 0 else (0,)
+        terms *= np.where(np.isin(np.arange(j, j + number), once), 1.0, 2.0)
+        parts[4, number:] = 0.0
         sums = np.add.accumulate(np.append(total, terms))
-        for block, largest in enumerate(sizes.reshape(-1, LANES).max(axis=1).tolist(), start=1):
+        for block, largest in enumerate(parts[4].reshape(-1, LANES).max(axis=1).tolist(), start=1):
+            if j > abs(band):
+                return 0.0
             total = float(sums[min(block * LANES, number)])
             j += LANES
-            quiet = quiet + LANES if largest < SETTLED else 0
-            if quiet > long_enough:
+            if largest < settled:
                 return total
-            if j > ANGLES:
-                return 0.0
         blocks = min(4 * blocks, AT_ONCE)
     return total
 
@@ -121,9 +147,10 @@ def _fans(times: list[int], firsts: range, period: int) -> tuple[FloatArray, Flo
 
 
 def _turn(
-    n1: int, n2: int, A: int, firsts: range, period: int, weights: Arr, ahead: Arr, behind: Arr, parts: FloatArray
+    n1: int, n2: int, A: int, firsts: range, period: int, weights: Arr, ahead: Arr, behind: Arr, parts: FloatArray,
+    there: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Multiply into ``parts`` what `rank_tails.turn` multiplies into the lanes of each block."""
+    """Multiply into ``parts`` what `rank_transforms.turn` multiplies into the lanes of each block that is ``there``."""
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
     worth = first + np.flatnonzero(weights[0, first : last + 1] >= NEGLIGIBLE)
@@ -156,6 +183,8 @@ def _turn(
     w = weights[0, first : last + 1]
     a = np.arange(first, last + 1) if n1 <= n2 else A - np.arange(first, last + 1)
     v = np.where(((n1 - a) & 1) & ((n2 - A + a) & 1), -w, w)
+    sizes = np.add.accumulate(w[:, np.newaxis] * np.sqrt(b_re * b_re + b_im * b_im))[-1]
+    parts[4, there] *= sizes[there]
     for at, weight in ((0, w), (2, v)):
         f_re, f_im = (np.add.accumulate(weight[:, np.newaxis] * part)[-1] for part in (x, y))
         parts[at], parts[at + 1] = parts[at] * f_re - parts[at + 1] * f_im, parts[at] * f_im + parts[at + 1] * f_re

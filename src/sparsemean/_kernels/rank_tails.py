@@ -1,18 +1,12 @@
-"""Tails of Mann–Whitney's U given the number of values that are not zero, exact to the far end.
+"""Tails of Mann–Whitney's U given the number of values that are not zero, never too small, by the way that fits.
 
-One stratum: n₁ and n₂ rows, of which A have values that are not zero, all different and above the zeros. With a of
-them in the first group U = E(a) − V, where E(a) = a·n₂ + ½(n₁ − a)(n₂ − A + a) and V counts the pairs of two such
-values that the second group wins: its generating function is the Gaussian binomial coefficient [A, a], that of a itself
-is hypergeometric. So E exp(tW), W = 2U, is a sum of min(n₁, n₂, A) products, for complex t as well. The tail is the
-inverse transform after tilting W by exp(tW) to where the tail begins: nothing cancels, and the smallest probabilities
-keep their digits. Strata multiply. In one stratum with zeros W lies in lumps, one for each a, which are summed one by
-one. Where both groups hold many values the inner U is taken as normal, whose tail is the larger one.
+In one stratum with zeros W = 2U lies in lumps, one for each number of values in the first group, which are summed one
+by one. Where both groups hold many values the U of these is taken as normal, whose tail is the larger one. Everything
+else is done by transforms: see `rank_transforms`.
 
-With bad rows A itself is not known. Turning one of the zeros, drawn at random, into the smallest value above them adds
-to U a term of mean 0 given all else, so U of fewer values is smaller in convex order than U of more, and
-E(U − c)₊/(u − c) bounds P(U ≥ u) for all of them, whatever c < u.
-
-Everything is in units of W, which is a whole number.
+With bad rows the number A of values is not known. Turning one of the zeros, drawn at random, into the smallest value
+above them adds to U a term of mean 0 given all else, so U of fewer values is smaller in convex order than U of more,
+and E(U − c)₊/(u − c) bounds P(U ≥ u) for all of them, whatever c < u.
 """
 
 from __future__ import annotations
@@ -23,22 +17,15 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.rank_transforms import LANES, ROWS_OF_LANES, doubled_end, log_choose, log_transformed, spread
 from sparsemean._kernels.signed_ranks import log_normal_excess, log_normal_tail
 
 Arr = Any
-LANES = 16
-"""Angles that are worked on side by side."""
-NEGLIGIBLE = 1e-18
-"""Share of the weight of all a below which one is left out."""
-SETTLED = 1e-8
-"""The transform has died away where it is this small beside its value at 0."""
 MANY = 20
 """Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by the
 saddlepoint."""
 LARGE = 256
 """Rows of either group from which on the U of all rows is taken as normal."""
-ANGLES = 40_000
-"""Angles that are worked on at most; beyond, Chernoff's bound stands for the tail."""
 SURPLUS = 0.02
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
@@ -53,242 +40,6 @@ FARTHEST = 3.0
 LOG_2 = math.log(2.0)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
-
-
-@compiled(plain="itself")
-def doubled_end(n1: int, n2: int, A: int, a: int) -> Any:
-    """Return 2E(a): what W is at most with a of the A values in the first group."""
-    return 2 * a * n2 + (n1 - a) * (n2 - A + a)
-
-
-@compiled(plain="itself")
-def spread(n1: int, n2: int, A: int) -> Any:
-    """Return the variance of W."""
-    n = n1 + n2
-    if n < 2:
-        return 0.0
-    z = float(n - A)
-    return n1 * float(n2) * (n + 1.0 - (z * z * z - z) / (float(n) * (n - 1.0))) / 3.0
-
-
-@compiled(plain="reference")
-def log_choose(n: int, k: int) -> Any:
-    """Return the logarithm of a binomial coefficient."""
-    return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
-
-
-@compiled(plain="plain_tails")
-def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
-    """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
-
-    ``ahead[k]`` is ρ^(k+1) and ``behind[k]`` is ρ^(A−k), ρ = e^(−2t). Return log E exp(tW), and the mean and the
-    variance of the tilted W.
-    """
-    small, large = min(n1, n2), max(n1, n2)
-    last, first = min(small, A), max(0, A - large)
-    z = n1 + n2 - A
-    rho = math.exp(-2.0 * t)
-    power = rho
-    for k in range(last):
-        ahead[k] = power
-        power *= rho
-    power = math.exp(-2.0 * t * (A - last + 1))
-    for k in range(last - 1, -1, -1):
-        behind[k] = power
-        power *= rho
-    log_binomial = slope = bend = 0.0
-    most = -np.inf
-    scale = log_choose(n1 + n2, n1)
-    means, bends = weights[1], weights[2]
-    for k in range(last + 1):
-        a = k if n1 <= n2 else A - k
-        if k >= first:
-            end = float(doubled_end(n1, n2, A, a))
-            weights[0, k] = log_choose(z, n1 - a) - scale + log_binomial + t * end
-            means[k], bends[k] = end + slope, bend
-            most = max(most, weights[0, k])
-        if k < last:
-            up, down = 1.0 - behind[k], 1.0 - ahead[k]
-            log_binomial += math.log(up / down)
-            i, j = 2.0 * (A - k), 2.0 * (k + 1)
-            slope += i * behind[k] / up - j * ahead[k] / down
-            bend += j * j * ahead[k] / (down * down) - i * i * behind[k] / (up * up)
-    total = mean = 0.0
-    for k in range(first, last + 1):
-        w = math.exp(weights[0, k] - most)
-        weights[0, k] = w
-        total += w
-        mean += w * means[k]
-    mean /= total
-    variance = 0.0
-    for k in range(first, last + 1):
-        weights[0, k] /= total
-        off = means[k] - mean
-        variance += weights[0, k] * (off * off + bends[k])
-    return most + math.log(total), mean, max(variance, 0.0)
-
-
-@compiled
-def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
-    """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
-    unit = 2.0 * math.pi / period
-    times %= period
-    angle, step = unit * ((times * j) % period), unit * times
-    x, y, c, s = math.cos(angle), math.sin(angle), math.cos(step), math.sin(step)
-    for lane in range(LANES):
-        re[lane], im[lane] = x, y
-        x, y = x * c - y * s, x * s + y * c
-
-
-@compiled
-def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
-    """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π."""
-    small, large = min(n1, n2), max(n1, n2)
-    last, first = min(small, A), max(0, A - large)
-    while last > first and weights[0, last] < NEGLIGIBLE:
-        last -= 1
-    while first < last and weights[0, first] < NEGLIGIBLE:
-        first += 1
-    b_re, b_im, p_re, p_im, q_re, q_im, e_re, e_im, s_re, s_im, c, s, f_re, f_im, g_re, g_im = lanes[4:20]
-    start = first if n1 <= n2 else A - first
-    step = n1 + n2 + A - 2 * start - 1 if n1 <= n2 else -(n1 + n2 + A - 2 * start + 1)
-    end = doubled_end(n1, n2, A, start)
-    fan(-2, j, period, c, s)
-    fan(-2 * A, j, period, p_re, p_im)
-    fan(end, j, period, e_re, e_im)
-    fan(step, j, period, s_re, s_im)
-    for lane in range(LANES):
-        b_re[lane], b_im[lane] = 1.0, 0.0
-        q_re[lane], q_im[lane] = c[lane], s[lane]
-        f_re[lane] = f_im[lane] = g_re[lane] = g_im[lane] = 0.0
-    for k in range(last + 1):
-        if k >= first:
-            w = weights[0, k]
-            a = k if n1 <= n2 else A - k
-            v = -w if ((n1 - a) & 1) & ((n2 - A + a) & 1) else w
-            for lane in range(LANES):
-                x = b_re[lane] * e_re[lane] - b_im[lane] * e_im[lane]
-                y = b_re[lane] * e_im[lane] + b_im[lane] * e_re[lane]
-                f_re[lane] += w * x
-                f_im[lane] += w * y
-                g_re[lane] += v * x
-                g_im[lane] += v * y
-                x = e_re[lane] * s_re[lane] - e_im[lane] * s_im[lane]
-                e_im[lane] = e_re[lane] * s_im[lane] + e_im[lane] * s_re[lane]
-                e_re[lane] = x
-                x = s_re[lane] * c[lane] - s_im[lane] * s[lane]
-                s_im[lane] = s_re[lane] * s[lane] + s_im[lane] * c[lane]
-                s_re[lane] = x
-        if k < last:
-            u, d = behind[k], ahead[k]
-            shrink = (1.0 - d) / (1.0 - u)
-            for lane in range(LANES):
-                up_re, up_im = 1.0 - u * p_re[lane], -u * p_im[lane]
-                down_re, down_im = 1.0 - d * q_re[lane], -d * q_im[lane]
-                over = shrink / (down_re * down_re + down_im * down_im)
-                x = (up_re * down_re + up_im * down_im) * over
-                y = (up_im * down_re - up_re * down_im) * over
-                r = b_re[lane] * x - b_im[lane] * y
-                b_im[lane] = b_re[lane] * y + b_im[lane] * x
-                b_re[lane] = r
-                r = p_re[lane] * c[lane] + p_im[lane] * s[lane]
-                p_im[lane] = p_im[lane] * c[lane] - p_re[lane] * s[lane]
-                p_re[lane] = r
-                r = q_re[lane] * c[lane] - q_im[lane] * s[lane]
-                q_im[lane] = q_re[lane] * s[lane] + q_im[lane] * c[lane]
-                q_re[lane] = r
-    for lane in range(LANES):
-        x = lanes[0, lane] * f_re[lane] - lanes[1, lane] * f_im[lane]
-        lanes[1, lane] = lanes[0, lane] * f_im[lane] + lanes[1, lane] * f_re[lane]
-        lanes[0, lane] = x
-        x = lanes[2, lane] * g_re[lane] - lanes[3, lane] * g_im[lane]
-        lanes[3, lane] = lanes[2, lane] * g_im[lane] + lanes[3, lane] * g_re[lane]
-        lanes[2, lane] = x
-
-
-@compiled
-def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
-    """Return the real part of (x + iy)/(re + i·im)^power."""
-    size = re * re + im * im
-    u, v = (x * re + y * im) / size, (y * re - x * im) / size
-    if power == 2:
-        u = (u * re + v * im) / size
-    return u
-
-
-@compiled(plain="plain_tails")
-def summed(
-    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, revival: int, scratch: Arr, lanes: Arr
-) -> Any:  # fmt: skip
-    """Return the sum over angles that inverts the transform of W tilted by t, weighed by `weigh`; 0 where it is long.
-
-    A transform that has died away comes back after ``revival`` angles of a whole turn, never where that is 0.
-    """
-    total, j, quarter, quiet = 0.0, 0, period // 4, 0
-    falling = math.exp(-t)
-    long_enough = period // revival + 1 if revival else 0
-    while j <= quarter:
-        for lane in range(LANES):
-            lanes[0, lane] = lanes[2, lane] = 1.0
-            lanes[1, lane] = lanes[3, lane] = 0.0
-        for h in range(n1.size):
-            base = 5 * h
-            turn(n1[h], n2[h], A[h], j, period, scratch[base : base + 3], scratch[base + 3], scratch[base + 4], lanes)
-        largest = 0.0
-        fan(-start, j, period, lanes[4], lanes[5])
-        fan(1, j, period, lanes[6], lanes[7])
-        for lane in range(min(LANES, quarter + 1 - j)):
-            i = j + lane
-            c, s = lanes[4, lane], lanes[5, lane]
-            x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
-            u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
-            if start & 1:
-                u, v = -u, -v
-            here, there = falling * lanes[6, lane], falling * lanes[7, lane]
-            both = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
-            total += both if i == 0 or i == quarter else 2.0 * both
-            largest = max(largest, max(abs(x) + abs(y), abs(u) + abs(v)))
-        j += LANES
-        quiet = quiet + LANES if largest < SETTLED else 0
-        if quiet > long_enough:
-            break
-        if j > ANGLES:
-            return 0.0
-    return total
-
-
-@compiled(plain="itself")
-def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
-    """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
-    mean = variance = 0.0
-    revival = 0
-    for h in range(n1.size):
-        mean += n1[h] * float(n2[h])
-        variance += spread(n1[h], n2[h], A[h])
-        if A[h] < n1[h] + n2[h]:  # lumps n₁ + n₂ apart: what has died away comes back after one turn of them
-            revival = max(revival, n1[h] + n2[h]) if revival == 0 else min(revival, n1[h] + n2[h])
-    least = 1.0 / math.sqrt(variance)
-    t = max((place - mean) / variance, least)
-    cumulant = width = 0.0
-    for _ in range(40):
-        cumulant = at = width = 0.0
-        for h in range(n1.size):
-            base = 5 * h
-            one, two, three = weigh(
-                n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4]
-            )
-            cumulant += one
-            at += two
-            width += three
-        if abs(at - place) <= 0.5 * math.sqrt(width) or width < 1e-3 or (t == least and at >= place):
-            break
-        t = min(max(t + (place - at) / width, least, 0.3 * t), 3.0 * t)
-    start = place + power - 1
-    period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-    total = summed(n1, n2, A, start, power, t, period, revival, scratch, lanes)
-    if not total > 0.0:  # Chernoff's bound: also of E(W − c)₊, which is at most E exp(t(W − c))/(et)
-        return cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
-    return cumulant - t * start + math.log(total / period)
 
 
 @compiled(plain="itself")
@@ -470,7 +221,7 @@ def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: 
     for f in range(n1.shape[0] if strata > 1 else 0):
         for h in range(strata):
             longest = max(longest, min(n1[f, h], n2[f, h]) + 2)
-    scratch, lanes = np.empty((5 * strata, longest)), np.empty((20, LANES))
+    scratch, lanes = np.empty((5 * strata, longest)), np.empty((ROWS_OF_LANES, LANES))
     for f in range(n1.shape[0]):
         mean = variance = most = 0.0
         rows = 0

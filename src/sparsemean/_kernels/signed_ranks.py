@@ -86,20 +86,31 @@ FLAT = 3.0
 """Where the largest half angle exceeds it, an integral has a closed form that loses no digits; nodes are for less."""
 ROUNDS = 60
 PRECISE = 1e-9
+AT_MEAN = 0.05
+"""Deviations from the mean within which 1/u − 1/w is taken from its series: the two are all but equal there."""
 LOG_2 = math.log(2.0)
+
+
+@compiled(plain="itself")
+def log_cosh(x: float) -> float:
+    """Return log cosh x for x ≥ 0, with all its digits where it is small."""
+    if x < 1.0:
+        sinh = math.sinh(x)
+        return 0.5 * math.log1p(sinh * sinh)
+    return x + math.log1p(math.exp(-2 * x)) - LOG_2
 
 
 @compiled(plain="itself")
 def cumulants(s: float, capped: float, rest: float) -> tuple[float, float, float]:
     """Return the cumulant function Σ log cosh(s·score/2) of the centred sum and its first two derivatives.
 
-    Powers are written as products, which Python and numba take alike; log cosh x is x + log(1 + e^(−2x)) − log 2.
+    Powers are written as products, which Python and numba take alike.
 
     Of scores 1 … C the sum is an integral and its ends (Euler and Maclaurin): terms beyond the first derivative vanish
     at 0, where the function is even, and are below 1e-6 at C.
     """
     half = s * capped / 2
-    tanh, log = math.tanh(half), half + math.log1p(math.exp(-2 * half)) - LOG_2
+    tanh, log = math.tanh(half), log_cosh(half)
     sech = 1 - tanh * tanh
     if half > FLAT:  # ∫ log cosh = H²/2 − H·log 2 + (π²/12 + Li₂(−e^(−2H)))/2, three terms leave 1e-11
         z = math.exp(-2 * half)
@@ -110,8 +121,8 @@ def cumulants(s: float, capped: float, rest: float) -> tuple[float, float, float
         value, first, second = 0.0, 0.0, 0.0
         for k in range(len(NODES)):
             x = capped * NODES[k] / 2
-            t, away = math.tanh(s * x), s * x
-            value += WEIGHTS[k] * (away + math.log1p(math.exp(-2 * away)) - LOG_2)
+            t = math.tanh(s * x)
+            value += WEIGHTS[k] * log_cosh(s * x)
             first += WEIGHTS[k] * x * t
             second += WEIGHTS[k] * x * x * (1 - t * t)
         value, first, second = value * capped, first * capped, second * capped
@@ -131,11 +142,15 @@ def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
 
 @compiled(plain="itself")
 def log_tail(values: int, cap: int, least: int) -> float:
-    """Return log P(T ≥ least) of a sum above the mean, T = Σ Bᵢ·min(i, C) over so many values with fair coins Bᵢ."""
+    """Return log P(T ≥ least) of a sum above the mean, T = Σ Bᵢ·min(i, C) over so many values with fair coins Bᵢ.
+
+    Next to the mean 1/u − 1/w is −w(κ₄/(8σ⁴) + 1/(24σ²)), as cumulants of odd orders are 0; the next term is as w³.
+    """
     capped = float(min(values, cap))
-    rest = values - capped
+    rest, square = values - capped, capped * capped
     y = least - 0.5 - score_sum(values, cap) / 2
-    s = 4 * y / (capped * (capped + 1) * (2 * capped + 1) / 6 + rest * (capped * capped))
+    squares = capped * (capped + 1) * (2 * capped + 1) / 6 + rest * square  # 4σ²
+    s = 4 * y / squares
     for _ in range(ROUNDS):
         _, first, second = cumulants(s, capped, rest)
         moved = min(max(s + (y - first) / second, s / 2), 2 * s)
@@ -144,12 +159,15 @@ def log_tail(values: int, cap: int, least: int) -> float:
         if settled:
             break
     value, _, second = cumulants(s, capped, rest)
-    w = math.sqrt(2 * max(s * y - value, 1e-300))
-    u = 2 * math.sinh(s / 2) * math.sqrt(second)
+    w = math.sqrt(2 * max(s * y - value, 0.0))
+    if w < AT_MEAN:
+        fourths = capped * (capped + 1) * (2 * capped + 1) * (3 * square + 3 * capped - 1) / 30 + rest * square * square
+        correction = w * (fourths / (4 * squares * squares) - 1 / (6 * squares))  # κ₄ = −Σ score⁴/8
+    else:
+        correction = 1 / (2 * math.sinh(s / 2) * math.sqrt(second)) - 1 / w
     # Mills' ratio: erfc itself is 0 beyond 38 deviations, where its continued fraction has long settled
     mills = math.sqrt(math.pi / 2) * math.exp(w * w / 2) * math.erfc(w / math.sqrt(2.0)) if w < 20 else far_mills(w)
-    tail = mills + 1 / u - 1 / w  # so close to the mean that nothing is left of it but rounding, it may be negative
-    return -0.5 * w * w - 0.5 * math.log(2 * math.pi) + (math.log(tail) if tail > 0 else math.nan)
+    return -0.5 * w * w - 0.5 * math.log(2 * math.pi) + math.log(mills + correction)
 
 
 @compiled(plain="itself")

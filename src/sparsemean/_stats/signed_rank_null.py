@@ -24,6 +24,10 @@ NEAR = 2000
 FEW_TERMS = 8
 """Caps from which on it takes few terms to count all of them at once, for a number of values that many ask for."""
 ENLARGED = 1.005
+ROUNDED = 1e-14
+"""Added for each value to the logarithm of a count, whose parts are logarithms of factorials, each of them rounded."""
+DYADIC = 50
+"""Values up to which a table has no rounding in it."""
 MANY, FEW = 32, 4
 """Sums whose tails are looked at together where a critical one is searched for, and before anything is compiled."""
 LOG_2 = math.log(2.0)
@@ -64,14 +68,14 @@ def log_tails(values: IntArray, cap: int, sums: IntArray) -> FloatArray:
         near = np.flatnonzero(asked & ~tabled & close)
         for own_cap, at in group_indices(np.minimum(values[near], cap)):
             counts = _log_counts(deficit[near[at]], values[near[at]], own_cap)
-            out[near[at]] = counts - values[near[at]] * LOG_2
+            out[near[at]] = counts - values[near[at]] * (LOG_2 - ROUNDED)
     far = np.flatnonzero(asked & ~tabled & ~close)
     if far.size:
         from sparsemean._kernels.signed_ranks import saddlepoint  # numba takes its time
 
         found = np.empty(far.size)
         saddlepoint(values[far], cap, sums[far], found)
-        out[far] = np.minimum(0.0, found + math.log(ENLARGED))
+        out[far] = np.minimum(-LOG_2, found + math.log(ENLARGED))  # above the mean lies at most half of a symmetric law
     return out
 
 
@@ -102,7 +106,8 @@ def _table(number: int, cap: int) -> FloatArray:
         longer[: mass.size] = mass
         longer[score:] += mass
         mass = 0.5 * longer
-    return np.log(np.cumsum(mass[::-1])[::-1])
+    rounded = mass.size * np.finfo(np.float64).eps if number > DYADIC else 0.0
+    return np.log(np.cumsum(mass[::-1])[::-1]) + rounded
 
 
 def _log_counts(deficits: IntArray, values: IntArray, cap: int) -> FloatArray:

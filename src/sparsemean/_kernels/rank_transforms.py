@@ -1,0 +1,340 @@
+"""Tails of Mann–Whitney's U given the number of values that are not zero, by its transform, from any number of strata.
+
+One stratum: n₁ and n₂ rows, of which A have values that are not zero, all different and above the zeros. With a of
+them in the first group U = E(a) − V, where E(a) = a·n₂ + ½(n₁ − a)(n₂ − A + a) and V counts the pairs of two such
+values that the second group wins: its generating function is the Gaussian binomial coefficient [A, a], that of a itself
+is hypergeometric. So E exp(tW), W = 2U, is a sum of min(n₁, n₂, A) products, for complex t as well. Strata multiply.
+
+The tail is the inverse transform after tilting W by exp(tW) to where the tail begins: nothing cancels, and the smallest
+probabilities keep their digits. P(W ≥ w) is e^(K − tw) times the mean, over the tilted law, of e^(−t(W − w)) from w on.
+That function is summed at all angles of the lattice of W; or, where they are too many, it is replaced by the smallest
+function above it whose transform ends at an angle chosen in advance (Graham and Vaaler 1981, Trans. Amer. Math. Soc.
+265): what is found is then never too small, however the lumps of strata with zeros fall together beyond that angle.
+Angles are as far apart as makes the function repeat itself after a period; it is positive, so that only adds.
+
+Everything is in units of W, which is a whole number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sparsemean._kernels.compiling import compiled
+
+Arr = Any
+LANES = 16
+"""Angles that are worked on side by side."""
+ROWS_OF_LANES = 22
+"""Numbers that are kept of each of them."""
+NEGLIGIBLE = 1e-18
+"""Share of the weight of all a below which one is left out."""
+SETTLED = 1e-10
+"""The transform has died away where it is this small beside its value at 0, whatever the phases of lumps."""
+GONE = 1e-17
+"""What is smaller is left out of a sum over angles."""
+REVIVED = 1e-8
+"""Share of a tail, about, that a transform may still hold when it comes back far from angle 0 and is not waited for."""
+WORK = 400_000
+"""Products that may be worked on for one tail, angles times values: what bounds how many angles are looked at."""
+ROUNDS, CLOSE = 100, 0.01
+"""Steps that lead to the tilt, at most, and how near to the place the tilted mean may be said to be there."""
+ROUNDED = 4e-15
+"""What rounding may take from a sum over angles, for each factor of the transform."""
+
+
+@compiled(plain="itself")
+def doubled_end(n1: int, n2: int, A: int, a: int) -> Any:
+    """Return 2E(a): what W is at most with a of the A values in the first group."""
+    return 2 * a * n2 + (n1 - a) * (n2 - A + a)
+
+
+@compiled(plain="itself")
+def spread(n1: int, n2: int, A: int) -> Any:
+    """Return the variance of W."""
+    n = n1 + n2
+    if n < 2:
+        return 0.0
+    z = float(n - A)
+    return n1 * float(n2) * (n + 1.0 - (z * z * z - z) / (float(n) * (n - 1.0))) / 3.0
+
+
+@compiled(plain="reference")
+def log_choose(n: int, k: int) -> Any:
+    """Return the logarithm of a binomial coefficient."""
+    return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
+
+
+@compiled(plain="plain_tails")
+def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
+    """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
+
+    ``ahead[k]`` is ρ^(k+1) and ``behind[k]`` is ρ^(A−k), ρ = e^(−2t). Return log E exp(tW), and the mean and the
+    variance of the tilted W.
+    """
+    small, large = min(n1, n2), max(n1, n2)
+    last, first = min(small, A), max(0, A - large)
+    z = n1 + n2 - A
+    rho = math.exp(-2.0 * t)
+    power = rho
+    for k in range(last):
+        ahead[k] = power
+        power *= rho
+    power = math.exp(-2.0 * t * (A - last + 1))
+    for k in range(last - 1, -1, -1):
+        behind[k] = power
+        power *= rho
+    log_binomial = slope = bend = 0.0
+    most = -np.inf
+    scale = log_choose(n1 + n2, n1)
+    means, bends = weights[1], weights[2]
+    for k in range(last + 1):
+        a = k if n1 <= n2 else A - k
+        if k >= first:
+            end = float(doubled_end(n1, n2, A, a))
+            weights[0, k] = log_choose(z, n1 - a) - scale + log_binomial + t * end
+            means[k], bends[k] = end + slope, bend
+            most = max(most, weights[0, k])
+        if k < last:
+            up, down = 1.0 - behind[k], 1.0 - ahead[k]
+            log_binomial += math.log(up / down)
+            i, j = 2.0 * (A - k), 2.0 * (k + 1)
+            slope += i * behind[k] / up - j * ahead[k] / down
+            bend += j * j * ahead[k] / (down * down) - i * i * behind[k] / (up * up)
+    total = mean = 0.0
+    for k in range(first, last + 1):
+        w = math.exp(weights[0, k] - most)
+        weights[0, k] = w
+        total += w
+        mean += w * means[k]
+    mean /= total
+    variance = 0.0
+    for k in range(first, last + 1):
+        weights[0, k] /= total
+        off = means[k] - mean
+        variance += weights[0, k] * (off * off + bends[k])
+    return most + math.log(total), mean, max(variance, 0.0)
+
+
+@compiled
+def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
+    """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
+    unit = 2.0 * math.pi / period
+    times %= period
+    angle, step = unit * ((times * j) % period), unit * times
+    x, y, c, s = math.cos(angle), math.sin(angle), math.cos(step), math.sin(step)
+    for lane in range(LANES):
+        re[lane], im[lane] = x, y
+        x, y = x * c - y * s, x * s + y * c
+
+
+@compiled
+def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
+    """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π.
+
+    And its size there if the phases of all lumps were the same, which it never exceeds.
+    """
+    small, large = min(n1, n2), max(n1, n2)
+    last, first = min(small, A), max(0, A - large)
+    while last > first and weights[0, last] < NEGLIGIBLE:
+        last -= 1
+    while first < last and weights[0, first] < NEGLIGIBLE:
+        first += 1
+    b_re, b_im, p_re, p_im, q_re, q_im, e_re, e_im, s_re, s_im, c, s, f_re, f_im, g_re, g_im = lanes[4:20]
+    sizes = lanes[21]
+    start = first if n1 <= n2 else A - first
+    step = n1 + n2 + A - 2 * start - 1 if n1 <= n2 else -(n1 + n2 + A - 2 * start + 1)
+    end = doubled_end(n1, n2, A, start)
+    fan(-2, j, period, c, s)
+    fan(-2 * A, j, period, p_re, p_im)
+    fan(end, j, period, e_re, e_im)
+    fan(step, j, period, s_re, s_im)
+    for lane in range(LANES):
+        b_re[lane], b_im[lane] = 1.0, 0.0
+        q_re[lane], q_im[lane] = c[lane], s[lane]
+        f_re[lane] = f_im[lane] = g_re[lane] = g_im[lane] = sizes[lane] = 0.0
+    for k in range(last + 1):
+        if k >= first:
+            w = weights[0, k]
+            a = k if n1 <= n2 else A - k
+            v = -w if ((n1 - a) & 1) & ((n2 - A + a) & 1) else w
+            for lane in range(LANES):
+                x = b_re[lane] * e_re[lane] - b_im[lane] * e_im[lane]
+                y = b_re[lane] * e_im[lane] + b_im[lane] * e_re[lane]
+                sizes[lane] += w * math.sqrt(b_re[lane] * b_re[lane] + b_im[lane] * b_im[lane])
+                f_re[lane] += w * x
+                f_im[lane] += w * y
+                g_re[lane] += v * x
+                g_im[lane] += v * y
+                x = e_re[lane] * s_re[lane] - e_im[lane] * s_im[lane]
+                e_im[lane] = e_re[lane] * s_im[lane] + e_im[lane] * s_re[lane]
+                e_re[lane] = x
+                x = s_re[lane] * c[lane] - s_im[lane] * s[lane]
+                s_im[lane] = s_re[lane] * s[lane] + s_im[lane] * c[lane]
+                s_re[lane] = x
+        if k < last:
+            u, d = behind[k], ahead[k]
+            shrink = (1.0 - d) / (1.0 - u)
+            for lane in range(LANES):
+                up_re, up_im = 1.0 - u * p_re[lane], -u * p_im[lane]
+                down_re, down_im = 1.0 - d * q_re[lane], -d * q_im[lane]
+                over = shrink / (down_re * down_re + down_im * down_im)
+                x = (up_re * down_re + up_im * down_im) * over
+                y = (up_im * down_re - up_re * down_im) * over
+                r = b_re[lane] * x - b_im[lane] * y
+                b_im[lane] = b_re[lane] * y + b_im[lane] * x
+                b_re[lane] = r
+                r = p_re[lane] * c[lane] + p_im[lane] * s[lane]
+                p_im[lane] = p_im[lane] * c[lane] - p_re[lane] * s[lane]
+                p_re[lane] = r
+                r = q_re[lane] * c[lane] - q_im[lane] * s[lane]
+                q_im[lane] = q_re[lane] * s[lane] + q_im[lane] * c[lane]
+                q_re[lane] = r
+    for lane in range(LANES):
+        lanes[20, lane] *= sizes[lane]
+        x = lanes[0, lane] * f_re[lane] - lanes[1, lane] * f_im[lane]
+        lanes[1, lane] = lanes[0, lane] * f_im[lane] + lanes[1, lane] * f_re[lane]
+        lanes[0, lane] = x
+        x = lanes[2, lane] * g_re[lane] - lanes[3, lane] * g_im[lane]
+        lanes[3, lane] = lanes[2, lane] * g_im[lane] + lanes[3, lane] * g_re[lane]
+        lanes[2, lane] = x
+
+
+@compiled(plain="itself")
+def divided(x: float, y: float, re: float, im: float) -> Any:
+    """Return the parts of (x + iy)/(re + i·im)."""
+    size = re * re + im * im
+    return (x * re + y * im) / size, (y * re - x * im) / size
+
+
+@compiled
+def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
+    """Return the real part of (x + iy)/(re + i·im)^power."""
+    u, v = divided(x, y, re, im)
+    if power == 2:
+        u, v = divided(u, v, re, im)
+    return u
+
+
+@compiled(plain="itself")
+def majorant(j: int, band: int, rate: float) -> Any:
+    """Return the transform, at j of ``band`` angles, of the least function above e^(−rate·x), x ≥ 0, and above 0 else.
+
+    The two meet at whole numbers x. With q = e^(−rate − 2πij/band) it is (1 − j/band)/(1 − q) plus
+    rate/(2πi)·(q₀/(1 − q₀) − q/(1 − q)), q₀ = e^(−rate).
+    """
+    size, share = math.exp(-rate), j / band
+    angle = 2.0 * math.pi * share
+    u, v = divided(1.0, 0.0, 1.0 - size * math.cos(angle), size * math.sin(angle))
+    slope, at_zero = rate / (2.0 * math.pi), 1.0 / (1.0 - size)
+    return (1.0 - share) * u - slope * v, (1.0 - share) * v - slope * (at_zero - u)
+
+
+@compiled(plain="plain_tails")
+def summed(
+    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, band: int, settled: float, scratch: Arr,
+    lanes: Arr,
+) -> Any:  # fmt: skip
+    """Return the sum over angles that inverts the transform of W tilted by t, weighed by `weigh`.
+
+    They are so many if ``band`` is positive, and those of the whole lattice if it is negative: then 0 is returned where
+    −band of them are not enough. Both end where the transform has died away, being smaller than ``settled``.
+    """
+    total, j, last = 0.0, 0, band - 1 if band > 0 else period // 4
+    falling, rate, unit = math.exp(-t), t * period / abs(band), 2.0 * math.pi / period
+    while j <= last:
+        if j > abs(band):
+            return 0.0
+        for lane in range(LANES):
+            lanes[0, lane] = lanes[2, lane] = lanes[20, lane] = 1.0
+            lanes[1, lane] = lanes[3, lane] = 0.0
+        for h in range(n1.size):
+            base = 5 * h
+            turn(n1[h], n2[h], A[h], j, period, scratch[base : base + 3], scratch[base + 3], scratch[base + 4], lanes)
+            if np.abs(lanes[:4]).max() < GONE:  # other strata could but make it smaller
+                lanes[:4] = 0.0
+                break
+        fan(-start, j, period, lanes[4], lanes[5])
+        fan(1, j, period, lanes[6], lanes[7])
+        largest = 0.0
+        for lane in range(min(LANES, last + 1 - j)):
+            i = j + lane
+            c, s = lanes[4, lane], lanes[5, lane]
+            x, y = lanes[0, lane] * c - lanes[1, lane] * s, lanes[0, lane] * s + lanes[1, lane] * c
+            largest = max(largest, lanes[20, lane])
+            if band > 0:
+                u, v = majorant(i, band, rate)
+                if (
+                    power == 2
+                ):  # E(W − c)₊ is the integral of P(W ≥ x) from c on: its function is convolved with e^(−tx)
+                    u, v = divided(u, v, t, unit * i)
+                term = x * u - y * v
+            else:
+                u, v = lanes[2, lane] * c - lanes[3, lane] * s, lanes[2, lane] * s + lanes[3, lane] * c
+                if start & 1:
+                    u, v = -u, -v
+                here, there = falling * lanes[6, lane], falling * lanes[7, lane]
+                term = over_power(x, y, 1.0 - here, there, power) + over_power(u, v, 1.0 + here, -there, power)
+            total += term if i == 0 or (i == last and band < 0) else 2.0 * term
+        j += LANES
+        if largest < settled:
+            break
+    return total
+
+
+@compiled(plain="itself")
+def usual(n1: int, n2: int, A: int, mean: float) -> Any:
+    """Return, of the a at which W has a mean, log of [A, a] at −1, where transforms come back, and 2V's variance."""
+    n = n1 + n2
+    a = int(min(max(A * (n1 / n) + (mean - n1 * float(n2)) / n, 0.0, A - n2), n1, A))
+    return log_choose(A // 2, min(a // 2, A // 2)) - log_choose(A, a), a * (A - a) * (A + 1.0) / 3.0
+
+
+@compiled(plain="itself")
+def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
+    """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
+    mean = variance = 0.0
+    values = 0
+    for h in range(n1.size):
+        mean += n1[h] * float(n2[h])
+        variance += spread(n1[h], n2[h], A[h])
+        values += min(n1[h], n2[h], A[h]) + 1
+    least = 1.0 / math.sqrt(variance)
+    t, low, high = max((place - mean) / variance, least), 0.0, np.inf
+    cumulant = width = revival = inner = 0.0
+    for k in range(ROUNDS):
+        cumulant = at = width = revival = inner = 0.0
+        for h in range(n1.size):
+            base = 5 * h
+            one, two, three = weigh(
+                n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4]
+            )
+            cumulant += one
+            at += two
+            width += three
+            back, own = usual(n1[h], n2[h], A[h], two)
+            revival += back
+            inner += own
+        near = abs(at - place) <= 0.5 * math.sqrt(width) + CLOSE
+        near = near or (t == least and at >= place and at - max(place, mean) <= 1.5 * math.sqrt(width))
+        if near or k == ROUNDS - 1:
+            break
+        low, high = (t, high) if at < place else (low, t)
+        moved = t + (place - at) / width
+        if not low < moved < high:
+            moved = 0.5 * (low + high) if high < np.inf else 3.0 * t
+        t = min(moved, 3.0 * t)
+    period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
+    band, settled = WORK // values, SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
+    start, total = place + power - 1, 0.0
+    if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
+        total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period
+    if total == 0.0:
+        start = place
+        total = summed(n1, n2, A, start, power, t, period, band, settled, scratch, lanes) / band
+    total = max(total, 0.0) + ROUNDED * values * (1.0 if power == 1 else 1.0 / t)
+    # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
+    chernoff = cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
+    return min(chernoff, cumulant - t * start + math.log(total))
