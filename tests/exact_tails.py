@@ -197,7 +197,7 @@ def tied_groups(sizes: Sequence[int], n1: int, *, zeros: bool, halves: bool) -> 
 
 def tails_of(law: Law, places: npt.ArrayLike) -> Floats:
     """Return P(W ≥ place)."""
-    above = np.append(np.cumsum(law[1][::-1])[::-1], 0.0)
+    above = np.append(np.minimum(np.cumsum(law[1][::-1])[::-1], 1.0), 0.0)
     return np.asarray(above[np.searchsorted(law[0], places)])
 
 
