@@ -15,7 +15,7 @@ import pytest
 
 from sparsemean import studies
 from sparsemean.errors import InputError
-from sparsemean.studies import engine, trial
+from sparsemean.studies import engine
 from sparsemean.studies._cache import Store, alone
 from sparsemean.studies.methods import oracle
 
@@ -37,7 +37,7 @@ def test_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
 def test_a_finished_trial_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = studies.run(SWEEP, n_jobs=1, out=tmp_path)
     ran: list[tuple[str, ...]] = []
-    original = trial.run_trial
+    original = engine.run_trial
 
     def counted(
         setting: studies.Setting, seed: int, trial: int, estimators: tuple[str, ...]

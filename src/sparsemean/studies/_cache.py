@@ -19,7 +19,7 @@ from sparsemean._util.files import replacing
 from sparsemean.errors import InputError
 from sparsemean.studies.settings import Setting
 
-ROOTS = ("studies/trial.py", "_counts/engines/host.py", "_data/table.py")
+ROOTS = ("studies/methods.py", "_counts/engines/host.py", "_data/table.py")
 """Where a trial begins, and what it loads by a name that is put together: arrays in memory, and the pass over them."""
 FOUND_BY_NAME = ("baselines", "simulate")
 """Folders of which a study may name every file."""

@@ -13,9 +13,8 @@ from sparsemean._fit import messages
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.checks import integer
 from sparsemean.studies._cache import Store, alone
-from sparsemean.studies.methods import find
+from sparsemean.studies.methods import find, run_trial
 from sparsemean.studies.settings import Setting, Sweep
-from sparsemean.studies.trial import run_trial
 
 if TYPE_CHECKING:
     import pandas as pd
