@@ -20,7 +20,8 @@ import kinds
 RNG = np.random.default_rng(0)
 SUBJECTS = np.repeat([f"s{k:02}" for k in range(12)], [5, 9, 7, 6, 5, 8, 11, 5, 6, 7, 8, 9])[RNG.permutation(86)]
 CODES = np.array([int(name[1:]) % 2 for name in SUBJECTS])
-X = np.where(RNG.random((86, 11)) < 0.4, RNG.lognormal(size=(86, 11)), 0.0)
+X = np.where(RNG.random((86, 11)) < 0.4, RNG.lognormal(size=(86, 11)), 0.0).round(10)
+"""Of ten decimals, which doubles hold: what is made of them is rounded to no more."""
 
 
 def order_of(labels: np.ndarray) -> list[str]:
@@ -216,7 +217,7 @@ def paired() -> tuple[np.ndarray, np.ndarray]:
 def differences(values: np.ndarray) -> np.ndarray:
     codes, pairs = paired()
     rows = [[np.flatnonzero((codes == code) & (pairs == pair))[0] for code in (0, 1)] for pair in order_of(pairs)]
-    return np.array([values[second] - values[first] for first, second in rows])
+    return np.array([values[second] - values[first] for first, second in rows]).round(10)
 
 
 @pytest.mark.parametrize("kind", kinds.OBJECTS)

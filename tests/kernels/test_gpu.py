@@ -38,8 +38,9 @@ def agree(found: Counts, expected: Counts) -> None:
 def compare(xp: Any, x: np.ndarray, kind: str, partition: Partition, shift: Any = None, missing: bool = False) -> None:
     raw, plain = as_kind(x, kind)
     moved = None if shift is None else xp.asarray(shift)
-    found = gpu.count_signs(xp.asarray(raw), partition, shift=moved, missing=missing, kind=kind)
-    agree(found, reference.count_signs(plain if shift is None else plain - shift, partition, missing=missing))
+    found = gpu.count_signs(xp.asarray(raw), partition, null=moved, missing=missing, kind=kind)
+    precision = 2.0 ** gpu.PRECISION[kind]
+    agree(found, reference.count_signs(plain, partition, missing=missing, null=shift, precision=precision))
 
 
 @pytest.mark.parametrize("kind", KINDS)

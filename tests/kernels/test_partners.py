@@ -28,8 +28,8 @@ from command import expect as run
 
 Arguments = tuple[Any, ...]
 MODULES = (
-    "cells", "centres", "columns", "directions", "groups", "judging", "loops", "loops_influence", "loops_missing",
-    "loops_sorted", "rank_tails", "rank_transforms", "signed_ranks", "simplex", "slacks", "sparse",
+    "cells", "centres", "columns", "directions", "groups", "influence", "judging", "loops", "loops_missing",
+    "loops_sorted", "rank_tails", "rank_transforms", "rounding", "signed_ranks", "simplex", "slacks", "sparse",
 )  # fmt: skip
 
 
@@ -436,9 +436,11 @@ def small_count(
     """Return counts and means; how far a mean is from zero is compared with a guard, and may be rounded either way."""
     monkeypatch.setattr(compiling.Plainness, "ended", ended)
     done: list[float] = []
-    counts = cpu.count_signs(values, partition, shift=shift, missing=missing, progress=done.append)
+    counts = cpu.count_signs(values, partition, null=shift, missing=missing, progress=done.append)
     every = np.arange(values.shape[1])
-    levels = cpu.level_means(values, partition, every, depth=partition.depth, shift=shift, missing=missing)
+    levels = cpu.level_means(
+        values, partition, every, depth=partition.depth, null=shift, precision=2.0**-23, missing=missing
+    )
     assert done[-1] == 1.0
     nearest = (counts.nearest * (1 + 2.0**-40)).astype(np.float32)
     return [counts.positive, counts.negative, nearest, counts.present, counts.missing, *levels]

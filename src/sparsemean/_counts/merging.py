@@ -27,6 +27,7 @@ from sparsemean._counts.sketch import (
 from sparsemean._counts.sketch_file import MOST_ROWS
 from sparsemean._data.source import Dense
 from sparsemean._data.table import Table
+from sparsemean._kernels.rounding import centred, precision_of
 from sparsemean._stats.buckets import assign_places, block_positions
 from sparsemean._util.records import BLOCK, CountArray, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
@@ -183,7 +184,8 @@ def _sign_counts(sketch: Sketch) -> CountArray | None:
     signs = np.stack((sketch.counts.positive[at, :LOOKED_AT], sketch.counts.negative[at, :LOOKED_AT])).astype(np.int32)
     for rows in sketch.pending:
         values: FloatArray = np.asarray(rows.values[:, :LOOKED_AT], dtype=np.float64)
-        signs += np.stack([np.sum(side, axis=0, dtype=np.int32) for side in (values > null, values < null)])
+        away = centred(values, null, precision_of(rows.values.dtype))
+        signs += np.stack([np.sum(side, axis=0, dtype=np.int32) for side in (away > 0, away < 0)])
     return signs
 
 

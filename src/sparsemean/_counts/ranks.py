@@ -15,6 +15,7 @@ from sparsemean._data.table import Table
 from sparsemean._kernels import cpu, loops_sorted
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.rank_evidence import (
     REST,
@@ -30,7 +31,6 @@ from sparsemean._util.records import CellCounts, FloatArray, IntArray
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
 """Values of each group whose differences are walked; of more, so many evenly spaced order statistics stand for all."""
-ROUNDINGS = 4
 Strata = list[tuple[IntArray, IntArray]]
 """The rows of the first and of the second group in every stratum."""
 
@@ -103,17 +103,14 @@ class ShiftedRows(Source):
 
     def __init__(self, source: Source, rows: IntArray, by: float) -> None:
         self.source, self.rows, self.by = source, rows, by
-        self.shape, self.dtype = source.shape, np.dtype(np.float64)
+        self.shape, self.dtype = source.shape, np.dtype(np.float64)  # of decimals, whatever the source is of
         self.along, self.grain = source.along, source.grain
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some rows of some columns, filled in."""
-        values = np.array(as_dense(self.source.block(rows, columns)), dtype=np.float64)
+        values: FloatArray = snapped(as_dense(self.source.block(rows, columns)), self.source.grid).copy()
         moved = self.rows[(self.rows >= rows.start) & (self.rows < rows.stop)] - rows.start
-        # By a few roundings more, to the side that speaks against a difference: what would be a tie is none for it.
-        shifted = values[moved] + self.by
-        largest = np.maximum(np.abs(values[moved]), abs(self.by))
-        values[moved] = shifted + np.sign(self.by) * ROUNDINGS * np.spacing(largest)
+        values[moved] = difference(values[moved], -self.by, self.source.grid or DOUBLE)
         return values
 
 
@@ -198,8 +195,14 @@ def shift(
     return _median(pairs, total), low, high
 
 
-def shifts(values: FloatArray, strata: Strata, *, n_jobs: int | None = None, **options: Any) -> FloatArray:
-    """Return a row for each column of ``values``: its `shift` and the ends of the interval, some threads at work."""
+def shifts(
+    values: FloatArray, strata: Strata, *, grid: Grid | None = None, n_jobs: int | None = None, **options: Any
+) -> FloatArray:
+    """Return a row for each column of ``values``: its `shift` and the ends of the interval, some threads at work.
+
+    Values are rounded to a ``grid`` first, as they are where they are counted.
+    """
+    values = snapped(values, grid)
     return np.array(list(each(partial(shift, strata=strata, **options), list(values.T), count_threads(n_jobs))))
 
 

@@ -35,6 +35,11 @@ class DeviceArray(Source):
             copied: Array = self.plain(self.values[rows, columns]).get()
         return copied
 
+    @property
+    def precision(self) -> float:
+        """That of bfloat16 too, which NumPy does not have."""
+        return 2.0 ** gpu.PRECISION[self.kind] if self.kind in gpu.PRECISION else super().precision
+
     def there(self) -> Any:
         """Return a context in which the device that the array lies on is the one in use."""
         return gpu.cupy().cuda.Device(self.values.device.id)

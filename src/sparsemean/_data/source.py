@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import is_native
+from sparsemean._kernels.rounding import Grid, grid_of, precision_of
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -79,6 +80,16 @@ class Source(ABC):
     def native(self) -> Array | None:
         """The array in memory that compiled kernels read as it is; None where there is none."""
         return None
+
+    @property
+    def precision(self) -> float:
+        """Relative precision in which values were measured: eps of their type, whatever they are read as."""
+        return precision_of(self.dtype)
+
+    @property
+    def grid(self) -> Grid | None:
+        """To which numbers values are rounded where groups are compared; see `rounding`."""
+        return grid_of(self.dtype, self.precision)
 
     @property
     def measured(self) -> Source:
@@ -157,9 +168,14 @@ class Dense(Source):
 
     in_memory = True
 
-    def __init__(self, values: Array) -> None:
-        self.values, self.dtype = values, values.dtype
+    def __init__(self, values: Array, *, precision: float | None = None) -> None:
+        self.values, self.dtype, self._precision = values, values.dtype, precision
         self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    @property
+    def precision(self) -> float:
+        """That of what values were computed from, if it was told."""
+        return super().precision if self._precision is None else self._precision
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return a view."""
@@ -198,6 +214,11 @@ class ColumnSubset(Source):
         """Bytes that a value takes in memory."""
         return self.source.bytes_a_value
 
+    @property
+    def precision(self) -> float:
+        """That of the source."""
+        return self.source.precision
+
     def block(self, rows: slice, columns: slice) -> Block:
         """Return some rows of some of the chosen columns."""
         wanted = self.columns[columns]
@@ -216,6 +237,11 @@ class ColumnCache(Source):
     def __init__(self, source: Source, columns: IntArray, values: FloatArray) -> None:
         self.source, self.columns, self.values = source, columns, values
         self.shape, self.dtype = source.shape, source.dtype
+
+    @property
+    def precision(self) -> float:
+        """That of the source."""
+        return self.source.precision
 
     def block(self, rows: slice, columns: slice) -> Block:
         """Read some rows of some columns."""

@@ -12,6 +12,7 @@ from sparsemean._data import as_table
 from sparsemean._data.table import Table
 from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.inference import best_beta, decide, drop_constant
+from sparsemean._kernels import rounding
 from sparsemean._stats import intervals, path
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
@@ -163,7 +164,9 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Tab
         return mean_difference.intervals_of(estimate, columns, error, table)
     if estimate.labels is not None:
         reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
-        options: dict[str, Any] = {"error": error, "bad": (label, reference), "alternative": plan.alternative}
+        options: dict[str, Any] = {
+            "error": error, "bad": (label, reference), "alternative": plan.alternative, "grid": table.source.grid,
+        }  # fmt: skip
         strata = ranks.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
         found = [ranks.shifts(piece, strata, missing=plan.missing == "omit", **options) for _, piece in pieces]
@@ -178,6 +181,9 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Tab
         return ends
 
     ends = map_levels(estimate, table, columns, work, intervals.levels_used(plan)[-1] + 1).T
+    if estimate.shift is not None:
+        null = estimate.shift[columns][:, np.newaxis]
+        ends = rounding.settle(ends, 0.0, null, precision=table.source.precision)
     ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
     return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsemean._data.dask import Dask
 from sparsemean._data.source import Source, cut
+from sparsemean._kernels.rounding import centred
 from sparsemean._stats.judged import (
     BLOCK_VALUES,
     Flags,
@@ -176,11 +177,11 @@ class Columns:
 
     @property
     def _form(self) -> Form:
-        return Form(self.about, self.nonzero)
+        return Form(self.about, self.nonzero, self.source.precision)
 
     def only_form(self, j: int) -> Form:
         """Return what is made of one column."""
-        return Form(self.about[j : j + 1], self.nonzero[j : j + 1])
+        return Form(self.about[j : j + 1], self.nonzero[j : j + 1], self.source.precision)
 
     def _rows(self, k: int) -> int:
         return int(self.ends[k + 1] - self.ends[k])
@@ -194,11 +195,12 @@ class Form(NamedTuple):
 
     about: FloatArray
     nonzero: Flags
+    precision: float
 
     def of(self, values: Any) -> FloatArray:
         """Return values as they are looked at."""
         x = np.asarray(values, dtype=np.float64)
-        x = x - self.about if self.about.any() else x
+        x = centred(x, self.about, self.precision) if self.about.any() else x
         return np.where(self.nonzero & (x == 0), np.nan, x) if self.nonzero.any() else x
 
 

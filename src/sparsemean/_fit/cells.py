@@ -14,6 +14,7 @@ from sparsemean._data.table import Names, Table, as_names
 from sparsemean._fit import two_sample
 from sparsemean._fit.designs import Labels, alone_in, classes_of, in_order, in_place_of, labels_of, pieces
 from sparsemean._fit.power_groups import smallest_p
+from sparsemean._kernels.rounding import on_grid
 from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import list_names, pluralize
@@ -277,7 +278,7 @@ def differences_within(
         raise InputError("donors", rule, int(some.sum()), advice)
     out = np.empty((len(sides), names.size, d))
     for first, block in pieces(table, skip_missing=missing == "omit"):
-        within = _means_apart(weights, numbers.ravel(), block)
+        within = _means_apart(weights, numbers.ravel(), on_grid(block, table.source.grid))
         out[:, :, first : first + block.shape[1]] = within.reshape(len(sides), names.size, -1)
     out[~enough] = np.nan
     values = out[:, some].swapaxes(0, 1).reshape(int(some.sum()), -1)

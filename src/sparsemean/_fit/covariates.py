@@ -24,6 +24,7 @@ from sparsemean._data import as_table
 from sparsemean._data.source import Array, ColumnSubset, Source, as_dense
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit.designs import refuse_other_rows
+from sparsemean._kernels.rounding import snapped
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -62,7 +63,8 @@ class Adjusted(Source):
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some rows of some columns, filled in."""
-        values = np.array(as_dense(self.metric.block(rows, columns)), dtype=np.float64, order="F")
+        # By the digits that they have: where the metric has one law then, what is made of it does.
+        values = np.array(snapped(as_dense(self.metric.block(rows, columns)), self.metric.grid), order="F")
         those = np.flatnonzero(self.theta[columns])
         if those.size:
             at = self.at[columns][those]

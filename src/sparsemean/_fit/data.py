@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
 from sparsemean._data.table import Table
+from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
@@ -73,6 +74,11 @@ class FitData:
         return self.buckets.null
 
     @property
+    def precision(self) -> float:
+        """Relative precision of the values."""
+        return self.buckets.precision or self.table.source.precision
+
+    @property
     def source(self) -> Source:
         """What single columns are read from."""
         return self.table.source if self.cache is None else self.cache
@@ -133,7 +139,9 @@ class FitData:
         What is missing is NaN: a value, or every value of a subject.
         """
         rows = self.source.take(columns)
-        return self.centred(columns, rows if self.units is None else self._of_units(rows))
+        if self.units is not None:
+            return self._without(columns, self._of_units(columns, rows))
+        return self.centred(columns, rows)
 
     def values_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield `values` a good many columns at a time."""
@@ -154,7 +162,12 @@ class FitData:
     def centred(self, columns: IntArray, rows: FloatArray) -> FloatArray:
         """Return rows of ``columns`` less their null values."""
         rows = np.ascontiguousarray(rows)  # sums then have one order, whatever the layout of the table
-        rows = rows if self.null is None else rows - self.null[columns]
+        return self._without(
+            columns, rows if self.null is None else rounding.centred(rows, self.null[columns], self.precision)
+        )
+
+    def _without(self, columns: IntArray, rows: FloatArray) -> FloatArray:
+        """Take what is the null value from columns of which only the rest is looked at."""
         if self.nonzero is None or not self.nonzero.size:
             return rows
         if (at := np.flatnonzero(np.isin(columns, self.nonzero))).size:
@@ -163,13 +176,14 @@ class FitData:
 
     def shifted(self, by: float) -> FitData:
         """Return the same rows with null values that are larger by a number."""
-        null = (np.zeros(self.plan.n_features) if self.null is None else self.null) + by
+        null = np.zeros(self.plan.n_features) if self.null is None else self.null
+        null = rounding.difference(null, -by, rounding.DOUBLE)
         return replace(self, buckets=replace(self.buckets, null=null), nonzero=None)
 
     def rank_sums(self, columns: IntArray, *, keep_zeros: bool = False) -> RankSums:
         """Rank the values of ``columns`` less their null values, or the means of subjects."""
-        caps, kind = caps_of(self.plan.n_units), self.table.source.dtype
-        precision = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
+        caps, rows = caps_of(self.plan.n_units), 1 if self.units is None else int(np.bincount(self.units).max())
+        precision = self.precision * max(1.0, rows / rounding.ROUNDING)  # a mean is off by more, as its sum is
         found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
         for piece, values in self.values_of(columns):
             looked_at = values if self.chosen is None else values[self.chosen]
@@ -190,13 +204,20 @@ class FitData:
         level = self.buckets.partition.wanted[-1]
         return self.means(columns, lambda levels, _: levels[level], level + 1)
 
-    def _of_units(self, rows: FloatArray) -> FloatArray:
-        """Return the means of subjects; NaN where none of their values is there."""
+    def _of_units(self, columns: IntArray, rows: FloatArray) -> FloatArray:
+        """Return the means of subjects less null values; NaN where none of their values is there."""
         assert self.units is not None
-        sums, counts = np.zeros((2, int(self.units.max()) + 1, rows.shape[1]))
         gaps = np.isnan(rows)
-        np.add.at(sums, self.units, np.where(gaps, 0.0, rows))
+        away = np.where(gaps, 0.0, rows if self.null is None else rows - self.null[columns])
+        sums, counts, sizes = np.zeros((3, int(self.units.max()) + 1, rows.shape[1]))
+        np.add.at(sums, self.units, away)
         np.add.at(counts, self.units, ~gaps)
+        if self.null is not None:
+            np.add.at(sizes, self.units, np.abs(away))
+            of_units = np.bincount(self.units)[:, np.newaxis]
+            sums = rounding.settle(
+                sums, sizes, self.null[columns], precision=self.precision, there=counts, rows=of_units
+            )
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / counts)
 

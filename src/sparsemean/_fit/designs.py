@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparsemean._data.repeats import MOST_NAMES, repeated
 from sparsemean._data.source import AT_ONCE, Dense, as_dense, cut, find_non_finite
 from sparsemean._data.table import Names, Table, as_names
+from sparsemean._kernels.rounding import Grid, difference, of_size, on_grid
 from sparsemean._util.checks import is_missing, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -182,7 +183,7 @@ def subject_means(
             "comparable only if as many are missing in all classes"
         )
     subject_names = as_names(names.tolist())
-    return in_place_of(table, Dense(means), subject_names), own, notes, subject_names
+    return in_place_of(table, Dense(means, precision=table.source.precision), subject_names), own, notes, subject_names
 
 
 def strata_of_subjects(strata: IntArray, subjects: Any, argument: str = "strata") -> IntArray:
@@ -271,15 +272,16 @@ def _unequal(counts: IntArray, own: IntArray, classes: Labels | None) -> list[st
 def _means(table: Table, rows: IntArray, *, skip_missing: bool) -> tuple[FloatArray, bool]:
     """Return the mean of some rows for every subject, and whether values of them are missing.
 
-    Each sum is over the rows in their order, whatever kind of source they come from: one result to the last bit.
+    Each sum is over the rows in their order, whatever kind of source they come from: one result to the last bit. Values
+    are rounded to the digits that they have: where rows have one law then, means do.
     """
     n, d = table.shape
     k = rows.shape[1]
     ones = _indicator(rows, np.ones(rows.size), n)
     picked = _indicator(np.arange(rows.size).reshape(rows.shape), np.ones(rows.size), rows.size)
     out, gaps = np.empty((rows.shape[0], d)), False
-    for first, block in pieces(table, skip_missing=skip_missing):
-        at = slice(first, first + block.shape[1])
+    for first, piece in pieces(table, skip_missing=skip_missing):
+        at, block = slice(first, first + piece.shape[1]), on_grid(piece, table.source.grid)
         if not isinstance(block, np.ndarray) and not np.isnan(block.data).any():
             out[:, at] = (ones @ block).toarray() / k
             continue
@@ -392,21 +394,35 @@ def _rows_of(units: IntArray, codes: IntArray, code: int) -> IntArray:
 
 def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Source:
     """Return second less first row of every pair, compressed where the table is."""
-    n, d = table.shape
-    signs = _indicator(members, np.tile([-1.0, 1.0], members.shape[0]), n)
+    d, grid = table.shape[1], table.source.grid
     dense, compressed = np.empty((0 if table.source.sparse else members.shape[0], d)), list[Any]()
-    for first, block in pieces(table, skip_missing=skip_missing):
+    for first, piece in pieces(table, skip_missing=skip_missing):
+        block = on_grid(piece, grid)
         if isinstance(block, np.ndarray):
-            low, high = (np.asarray(block[rows], dtype=np.float64) for rows in members.T)
-            np.subtract(high, low, out=dense[:, first : first + block.shape[1]])
+            low, high = (block[rows] for rows in members.T)
+            dense[:, first : first + block.shape[1]] = difference(high, low, grid)
         else:
-            compressed.append((signs @ block).tocsc())
+            compressed.append(_sparse_differences(block, members, grid))
     if any(np.isinf(part).any() for part in [dense, *(part.data for part in compressed)]):
         raise table.non_finite_error(None, skip_missing=skip_missing)
     if not compressed:
-        return Dense(dense)
+        return Dense(dense, precision=table.source.precision)
     from scipy.sparse import hstack
 
     from sparsemean._data.sparse import read_sparse
 
     return read_sparse(hstack(compressed, format="csc")).source
+
+
+def _sparse_differences(block: Any, members: IntArray, grid: Grid | None) -> Any:
+    """Return the same of a block that is compressed by columns, and stays so."""
+    low, high = (_indicator(rows[:, np.newaxis], np.ones(rows.size), block.shape[0]) @ block for rows in members.T)
+    found = (high - low).tocsc()
+    found.sort_indices()
+    for part in (low, high):  # the larger of NaN and nothing must not be nothing
+        part.data = np.where(np.isnan(part.data), np.inf, np.abs(part.data))
+    size = high.maximum(low).multiply(found.astype(bool)).tocsc()
+    size.sort_indices()
+    found.data = of_size(found.data, size.data, grid)
+    found.eliminate_zeros()
+    return found

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sparsemean._data.gpu import DeviceArray, counted_there
 from sparsemean._data.source import TAKEN_AT_ONCE, cut
 from sparsemean._fit.data import FitData
-from sparsemean._kernels import gpu
+from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_columns import Columns
 from sparsemean._stats import intervals, symmetry
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
@@ -88,7 +88,8 @@ def columns_of(data: FitData, features: IntArray, about: FloatArray | None = Non
         return data.rows_of(features, about)
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
-    values = values if data.null is None else values - xp.asarray(data.null[features])
+    if data.null is not None:
+        values = rounding.centred(values, xp.asarray(data.null[features]), data.precision, xp)
     return values if about is None else values - xp.asarray(about)
 
 

@@ -31,6 +31,12 @@ ARRAY_LIKE = ("shape", "columns", "__array__", "__array_interface__", "__arrow_c
 """What an object has that is a table itself."""
 
 
+PRECISIONS = (2.0**-52, 2.0**-23, 2.0**-10, 2.0**-7)
+"""Of the types that rows may have had when they were counted."""
+ENOUGH = 16
+"""Columns that tell which it was."""
+
+
 class AbsentRows(Source):
     """Rows that are not at hand."""
 
@@ -51,6 +57,11 @@ class StackedRows(Source):
         self.shape, self.dtype = (self.ends[-1], parts[0].shape[1]), np.result_type(*(part.dtype for part in parts))
         self.along = "rows" if any(part.along == "rows" for part in parts) else "columns"
         self.in_memory = all(part.in_memory for part in parts)
+
+    @property
+    def precision(self) -> float:
+        """That of the part that has least of it."""
+        return max(part.precision for part in self.parts)
 
     def block(self, rows: slice, columns: slice) -> Block:
         """Return some rows, put together from all parts that have some of them."""
@@ -153,12 +164,14 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = table if comes_once else read_rows(X, sketch)
     buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
+    if request.null is not None and not comes_once:
+        data = _as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     inference, _ = infer(data, counts)
     columns = np.union1d(screening.screening_columns(data), inference.selection.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
-    _check_counts(data, counts, columns)
+    data = _as_counted(data, counts, columns)
     estimate = one_sample.estimate_from_counts(data, counts, inference, request=request, began=began, recount=False)
     return replace(estimate, source=None if comes_once else table)
 
@@ -254,10 +267,26 @@ def _alone(first: int, last: int, ranges: Ranges) -> bool:
     return seen == last - first
 
 
-def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:
-    """Refuse rows that are not those of the sketch: all columns that are read must have the signs that were counted."""
+def _as_counted(data: FitData, counts: Counts, columns: IntArray) -> FitData:
+    """Return rows as precise as they were when they were counted: their signs must be those, in all columns read.
+
+    Rows that come in another type than they had then have the same signs but for what rounding may have made of zero.
+    """
     if not columns.size:
-        return
+        return data
+    precisions = (data.precision,) if data.null is None else dict.fromkeys((data.precision, *PRECISIONS))
+    for precision in precisions:
+        told = replace(data, buckets=replace(data.buckets, precision=precision))
+        other = _other_signs(told, counts, columns)
+        if not other.size:
+            return told
+        unlike = other
+    where = data.table.label(int(columns[unlike[0]]))
+    raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")
+
+
+def _other_signs(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
+    """Return which of the columns have other signs than were counted, by their places."""
     wanted = data.buckets.partition.wanted
 
     def signs(levels: list[FloatArray], _: IntArray) -> FloatArray:
@@ -266,7 +295,4 @@ def _check_counts(data: FitData, counts: Counts, columns: IntArray) -> None:
     with np.errstate(invalid="ignore"):
         counted = data.means(columns, signs, data.buckets.partition.depth)
     expected = np.stack([side[k, columns] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
-    other = np.flatnonzero((counted != expected).any(axis=0))
-    if other.size:
-        where = data.table.label(int(columns[other[0]]))
-        raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")
+    return np.flatnonzero((counted != expected).any(axis=0))

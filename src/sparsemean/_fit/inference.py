@@ -10,6 +10,7 @@ import numpy as np
 from sparsemean._data.source import TAKEN_AT_ONCE
 from sparsemean._fit.data import FitData
 from sparsemean._fit.device_values import values_there
+from sparsemean._kernels import rounding
 from sparsemean._stats import intervals, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
 from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
@@ -213,6 +214,10 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     elif (at := np.flatnonzero(found[3])).size:
         found[:, at] = data.means(support[at], work, depth)
     value, low, high, other = found
+    if data.null is not None:  # what is made of two values may miss the null value by rounding too
+        value, low, high = (
+            rounding.settle(x, 0.0, data.null[support], precision=data.precision) for x in (value, low, high)
+        )
     mean[support] = value + offset[support]
     at_null = support[intervals.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]

@@ -210,6 +210,7 @@ def estimate_from_counts(
         *messages.of_fit(plan, counts, selection, values.constant, table, unit=unit_name(data.units)),
         *messages.of_symmetry(skewed, support, data),
         *messages.of_values(values, table),
+        *messages.of_precision(data, support),
         *located.notes,
         *messages.of_numbering(plan),
         *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),

@@ -427,8 +427,11 @@ def _values(
     for columns, values in design.table.source.takes_of(support):
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
-            ranks.shifts(values, strata, bad=(label, reference), alternative=plan.alternative, missing=omit, **options)
-        )
+            ranks.shifts(
+                values, strata, grid=design.table.source.grid, bad=(label, reference), alternative=plan.alternative,
+                missing=omit, **options,
+            )
+        )  # fmt: skip
         done += columns.size
         if progress is not None:
             progress(done / support.size)

@@ -8,7 +8,8 @@ struct Matrix {
   int kind;
   long long row_step, column_step;
   const long long* columns;
-  const double* shift;  // of each of the columns, or none
+  const double* null;  // of each of the columns, or none
+  bool sizes;          // of what is left then, not its sign
 
   __device__ inline double at(long long row, int c) const {
     const char* place = start + row * row_step + columns[c] * column_step;
@@ -17,16 +18,17 @@ struct Matrix {
     else if (kind == 2) x = (double)*(const float*)place;
     else if (kind == 3) x = (double)half_to_float(*(const unsigned short*)place);
     else x = (double)bits_to_float((unsigned int)*(const unsigned short*)place << 16);
-    return shift ? x - shift[c] : x;
+    x = null ? x - null[c] : x;
+    return sizes ? magnitude(x) : x;
   }
 };
 
 // Sums and means of the finest buckets, a row for each column.
 extern "C" __global__ void leaf_means(
     const char* start, int kind, long long row_step, long long column_step, const long long* columns,
-    const double* shift, int many, const long long* order, const int* offsets, int buckets, double* sums,
+    const double* null, int many, int sizes, const long long* order, const int* offsets, int buckets, double* sums,
     double* means) {
-  const Matrix X = {start, kind, row_step, column_step, columns, shift};
+  const Matrix X = {start, kind, row_step, column_step, columns, null, sizes != 0};
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (long long)many * buckets;
        i += (long long)gridDim.x * blockDim.x) {
     const int b = (int)(i / many), c = (int)(i % many);  // neighbours read neighbouring columns of one row
@@ -56,8 +58,8 @@ extern "C" __global__ void nested_means(
 // The sample skewness of groups of ``size`` rows, zero where all values are the same; see stats/symmetry.py.
 extern "C" __global__ void group_skewness(
     const char* start, int kind, long long row_step, long long column_step, const long long* columns,
-    const double* shift, int many, const long long* rows, int size, int groups, double* out) {
-  const Matrix X = {start, kind, row_step, column_step, columns, shift};
+    const double* null, int many, const long long* rows, int size, int groups, double* out) {
+  const Matrix X = {start, kind, row_step, column_step, columns, null, false};
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (long long)many * groups;
        i += (long long)gridDim.x * blockDim.x) {
     const int g = (int)(i / many), c = (int)(i % many);

@@ -7,6 +7,7 @@
 //   WIDTH   columns a thread; VECTOR: they are neighbours, read at once
 //   DEPTH   levels; WANTED: bit h is set where level h is counted
 //   RUNS    leaves are runs of rows; SHIFTED: a number is taken from every feature first; GAPS: NaN is not there
+//           (sums are zero then as kernels/rounding.py has it; compiled without fused products, which round otherwise)
 //   STAGES  fours of rows that are on their way while one is counted
 
 #if KIND == 1
@@ -44,13 +45,24 @@ __device__ inline Plain plain(Value x) {
 struct Node {  // a bucket of WIDTH columns: its sum, and how many rows it holds or, with GAPS, how many values
   double sum[WIDTH];
   int rows;
+#if SHIFTED
+  double size[WIDTH];  // the sum of what values are in size
+#endif
 #if GAPS
   int there[WIDTH];
 #endif
 };
 
+#if SHIFTED  // of the type in which values come: eps, and how many of them a null value may be off by
+constexpr double PRECISION = 1.0 / (1ll << (KIND == 1 ? 52 : KIND == 2 ? 23 : KIND == 3 ? 10 : 7));
+constexpr double ROUNDING = 8.0;
+#endif
+
 struct Tally {
   int positive[SIZES][WIDTH], negative[SIZES][WIDTH];
+#if SHIFTED
+  double null[WIDTH];
+#endif
   double nearest[WIDTH];
   bool bad;
 #if GAPS
@@ -64,9 +76,6 @@ struct Rows {
   const int* offsets;       // of the leaves among the rows
   size_t apart;             // values from one column of this thread to the next
   int width;                // columns of this thread that exist
-#if SHIFTED
-  double shift[WIDTH];
-#endif
 };
 
 __device__ inline Pack load(const Rows& X, int at) {
@@ -81,14 +90,30 @@ __device__ inline Pack load(const Rows& X, int at) {
 #endif
 }
 
+// The sum of a bucket, zero where rounding may have made what it is.
+__device__ inline double settled(const Tally& tally, const Node& node, int k) {
+#if SHIFTED
+#if GAPS
+  const double there = node.there[k];
+#else
+  const double there = node.rows;
+#endif
+  const double about = magnitude(tally.null[k]), rows = node.rows > ROUNDING ? node.rows : ROUNDING;
+  const double reach = about != 0.0 ? PRECISION : 0.0;
+  if (magnitude(node.sum[k]) <= reach * (ROUNDING * (there * about) + rows * node.size[k])) return 0.0;
+#endif
+  return node.sum[k];
+}
+
 template <int LEVEL>
 __device__ inline void count(Tally& tally, const Node& node) {
   if ((WANTED >> LEVEL) & 1) {
     constexpr int size = number_of_bits(WANTED & ((1 << LEVEL) - 1));
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) {
-      tally.positive[size][k] += node.sum[k] > 0.0;
-      tally.negative[size][k] += node.sum[k] < 0.0;
+      const double sum = settled(tally, node, k);
+      tally.positive[size][k] += sum > 0.0;
+      tally.negative[size][k] += sum < 0.0;
 #if GAPS
       tally.present[size][k] += node.there[k] > 0;
 #endif
@@ -112,7 +137,7 @@ __device__ inline Node leaf(const Rows& X, int at, Tally& tally) {
       const Plain x = plain(pack.at[k]);
       double value = (double)x;
 #if SHIFTED
-      value -= X.shift[k];
+      value -= tally.null[k];
 #endif
 #if GAPS
       const bool there = !(value != value);
@@ -121,6 +146,9 @@ __device__ inline Node leaf(const Rows& X, int at, Tally& tally) {
       tally.missing[k] += !there;
 #endif
       node.sum[k] = i == first ? value : node.sum[k] + value;
+#if SHIFTED
+      node.size[k] = i == first ? magnitude(value) : node.size[k] + magnitude(value);
+#endif
 #if !RUNS && !SHIFTED && !GAPS
       if (WANTED & 1) {
         tally.positive[0][k] += x > (Plain)0;
@@ -157,6 +185,9 @@ struct Bucket {
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) {
       node.sum[k] += other.sum[k];
+#if SHIFTED
+      node.size[k] += other.size[k];
+#endif
 #if GAPS
       node.there[k] += other.there[k];
 #endif
@@ -173,11 +204,11 @@ struct Bucket<0> {
 __device__ inline void look_at_top(Tally& tally, const Node& node) {
 #pragma unroll
   for (int k = 0; k < WIDTH; ++k) {
-    double size = magnitude(node.sum[k]);
-    tally.bad |= !(size < INFINITE);
+    tally.bad |= !(magnitude(node.sum[k]) < INFINITE);
+    double size = magnitude(settled(tally, node, k));
 #if GAPS
     size = node.there[k] > 0 ? size / node.there[k] : 0.0;
-#elif RUNS
+#elif RUNS || SHIFTED
     size /= node.rows;
 #endif
     if (size > 0.0 && size < tally.nearest[k]) tally.nearest[k] = size;
@@ -346,7 +377,7 @@ __device__ inline int count_short(const Rows& rows, int at, int end, Pack* slots
 
 extern "C" __global__ void __launch_bounds__(THREADS) count_signs(
     const Value* X, long long n_columns, long long of_all, const long long* places, const int* offsets, int n_leaves,
-    int at_once, const double* shift, int* positive, int* negative, unsigned long long* nearest, int* present,
+    int at_once, const double* null, int* positive, int* negative, unsigned long long* nearest, int* present,
     int* missing, int* bad) {
   const long long base = (long long)blockIdx.x * blockDim.x * WIDTH;
   const size_t apart = VECTOR ? 1 : blockDim.x;
@@ -357,13 +388,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_signs(
   for (int k = 0; k < WIDTH; ++k) {
     const bool exists = first + (long long)(k * apart) < n_columns;
     rows.width += exists;
-#if SHIFTED
-    rows.shift[k] = exists ? shift[first + k * apart] : 0.0;
-#endif
   }
   Tally tally = {};
 #pragma unroll
-  for (int k = 0; k < WIDTH; ++k) tally.nearest[k] = INFINITE;
+  for (int k = 0; k < WIDTH; ++k) {
+    tally.nearest[k] = INFINITE;
+#if SHIFTED
+    tally.null[k] = k < rows.width ? null[first + k * apart] : 0.0;
+#endif
+  }
 
   constexpr int TOGETHER = 1 << TOP;
   int at = blockIdx.y * at_once;
@@ -373,13 +406,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_signs(
   at = count_short(rows, at, end, slots + threadIdx.x, tally);
 #endif
   for (; at + TOGETHER <= end; at += TOGETHER) look_at_top(tally, Bucket<TOP>::whole(rows, at, tally));
-#if !RUNS && !GAPS
+#if !RUNS && !GAPS && !SHIFTED
 #pragma unroll
   for (int k = 0; k < WIDTH; ++k) tally.nearest[k] /= TOGETHER;
 #endif
   if (at < end) {  // a last bucket of fewer leaves
     Node node = Bucket<TOP>::part(rows, at, end, tally);
-#if !RUNS && !GAPS
+#if !RUNS && !GAPS && !SHIFTED
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) node.sum[k] /= node.rows;
 #endif

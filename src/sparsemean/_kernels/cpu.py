@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference
+from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference, rounding
 from sparsemean._kernels import columns as column_loops
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
@@ -98,6 +98,22 @@ def by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
     return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, (buckets - here[wanted], missing))
 
 
+def by_centred(view: Strided, partition: Partition, columns: slice, null: FloatArray, reach: FloatArray) -> Tally:
+    """Count any nest of buckets about null values."""
+    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
+    pos, neg, here = _blank(depth, width)
+    seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
+    room = (int(reference.rows_per_bucket(partition, depth - 1).max()), loops_missing.LANES)
+    bad = loops_missing.count_centred(
+        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
+        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]), null[columns], reach[columns],
+        np.empty(room), np.empty(room), np.empty(room, dtype=np.int32), pos, neg, here, seen, near,
+    )  # fmt: skip
+    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
+    missing = np.int32(partition.n_rows) - seen
+    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, (buckets - here[wanted], missing))
+
+
 def _blank(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
     zeros = np.zeros((3, depth, width), dtype=np.int32)
     return zeros[0], zeros[1], zeros[2]
@@ -115,32 +131,37 @@ SMALL = 200_000
 CONVERTED_BYTES = 32_000_000
 Progress = Callable[[float], None]
 Task = partial[Tally]
+Centring = tuple[FloatArray, FloatArray]
+"""Null values, and the precision of values, 0 where that is the null value."""
 
 
 def count_signs(
     X: Array,
     partition: Partition,
     *,
-    shift: FloatArray | None = None,
+    null: FloatArray | None = None,
+    precision: float | None = None,
     missing: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
-    ``shift`` is taken from every row first, one number for each feature. With ``missing`` NaN is a value that is not
-    there.
+    ``null`` is taken from every row first, one number for each feature, of values of some ``precision``; see
+    ``rounding``. With ``missing`` NaN is a value that is not there.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
     d = X.shape[1]
     if plainly(X.size):
-        counted = reference.count_signs(_converted(X, slice(0, d), shift), partition, missing=missing)
+        counted = reference.count_signs(X, partition, missing=missing, null=null, precision=precision)
         if progress is not None:
             progress(1.0)
         return counted
     total = no_counts(partition, d, missing=missing)
-    for finite, done in _add_up(X, partition, shift, count_threads(n_jobs), total, slice(0, d)):
+    precision = rounding.precision_of(X.dtype) if precision is None else precision
+    centring = None if null is None else (null, precision * (null != 0))
+    for finite, done in _add_up(X, partition, centring, count_threads(n_jobs), total, slice(0, d)):
         if not finite:
             raise NotFiniteError
         if progress is not None:
@@ -163,21 +184,23 @@ def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
 
 
 def _add_up(
-    X: Array, partition: Partition, shift: FloatArray | None, n_threads: int, total: Counts, columns: slice
+    X: Array, partition: Partition, centring: Centring | None, n_threads: int, total: Counts, columns: slice
 ) -> Iterator[tuple[bool, float]]:
     """Add the tallies of all tasks to ``columns`` of ``total``; yield whether sums are finite, and the share done."""
-    if shift is not None or not is_native(X):
+    if not is_native(X):
         width = max(1, CONVERTED_BYTES // (8 * X.shape[0]))
         pieces = _cut(X.shape[1], width)
         for k, piece in enumerate(pieces):
             part = slice(columns.start + piece.start, columns.start + piece.stop)
-            converted = _converted(X, piece, shift)
-            for finite, done in _add_up(converted, partition, None, n_threads, total, part):
+            converted = np.ascontiguousarray(X[:, piece], dtype=np.float64)
+            about = None if centring is None else (centring[0][piece], centring[1][piece])
+            for finite, done in _add_up(converted, partition, about, n_threads, total, part):
                 yield finite, (k + done) / len(pieces)
         return
-    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1)
+    tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1, centring)
     lock = threading.Lock()
-    run = _run_omitting if total.present is not None and X.dtype.kind == "f" else Task.__call__
+    omitting = total.present is not None and X.dtype.kind == "f" and centring is None
+    run = _run_omitting if omitting else Task.__call__
 
     def work(task: Task) -> bool:
         tally = run(task)
@@ -186,7 +209,7 @@ def _add_up(
             total.positive[:, at] += tally.positive
             total.negative[:, at] += tally.negative
             np.minimum(total.nearest[at], tally.nearest, out=total.nearest[at])
-            if tally.gaps is not None:
+            if tally.gaps is not None and total.present is not None:
                 total.leave_out(at, *tally.gaps)
         return tally.finite
 
@@ -208,14 +231,12 @@ def _run_omitting(task: Task) -> Tally:
     return with_gaps[task.func](*task.args)
 
 
-def _converted(X: Array, columns: slice | IntArray, shift: FloatArray | None) -> FloatArray:
-    piece = np.ascontiguousarray(X[:, columns], dtype=np.float64)
-    return piece if shift is None else piece - shift[columns]
-
-
-def _tasks(view: Strided, partition: Partition, n_threads: int) -> list[Task]:
+def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centring | None) -> list[Task]:
     """Cut the pass into independent pieces of work whose tallies add up."""
     d = view.shape[1]
+    if centring is not None:
+        pieces = _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
+        return [partial(by_centred, view, partition, columns, *centring) for columns in pieces]
     if not view.rows_are_contiguous or (partition.depth > 1 and not _has_quads(partition)):
         return [partial(_by_columns, view, partition, c) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
@@ -317,16 +338,25 @@ def level_means(
     columns: IntArray,
     *,
     depth: int,
-    shift: FloatArray | None = None,
+    null: FloatArray | None = None,
+    precision: float = 0.0,
     missing: bool = False,
 ) -> list[FloatArray]:
     """Return the (J, columns) bucket means of every level below ``depth``, from one read of the columns.
 
     They lie column by column along memory. With ``missing`` means are those of the values that are there, and NaN where
-    there are none.
+    there are none. About ``null``, a number for each column of ``X``, what rounding may have made of zero is zero.
     """
-    if shift is not None or not is_native(X):
-        X, columns = _converted(X, columns, shift), np.arange(columns.size)
+    if null is not None or not is_native(X):
+        values, every = np.ascontiguousarray(X[:, columns], dtype=np.float64), np.arange(columns.size)
+        if null is not None:
+            away, about = values - null[columns], null[columns]
+            signed, sizes = (
+                level_means(x, partition, every, depth=depth, missing=missing) for x in (away, np.abs(away))
+            )
+            found = reference.settled_means(signed, sizes, partition, about, precision)
+            return [np.asfortranarray(level) for level in found]
+        X, columns = values, every
     view, omit = strided(X), missing and X.dtype.kind == "f"
     ends = np.cumsum([0, *(level.size for level in partition.levels[1:depth])])
     firsts = np.cumsum([0, *(partition.n_buckets(level) for level in range(depth))])

@@ -16,6 +16,8 @@ from sparsemean.errors import require
 KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
 WIDTHS = {"float64": 2, "float32": 4, "float16": 4, "bfloat16": 4}
 """Columns of a thread."""
+PRECISION = {"float64": -52, "float32": -23, "float16": -10, "bfloat16": -7}
+"""Binary logarithm of eps, as in count_signs.cu."""
 THREADS = 128
 STAGES = 2
 """Fours of rows on their way while one is counted."""
@@ -31,18 +33,18 @@ def cupy() -> Any:
 
 
 def count_signs(
-    X: Any, partition: Partition, *, shift: Any = None, missing: bool = False, kind: str | None = None
+    X: Any, partition: Partition, *, null: Any = None, missing: bool = False, kind: str | None = None
 ) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
-    ``X`` lies by rows on the device; ``kind`` is its type, for bfloat16 that comes as 16-bit integers. ``shift`` is
-    taken from every row first. With ``missing`` NaN is a value that is not there.
+    ``X`` lies by rows on the device; ``kind`` is its type, for bfloat16 that comes as 16-bit integers. ``null`` is
+    taken from every row first, see ``rounding``. With ``missing`` NaN is a value that is not there.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``, or if a sum overflows.
     """
     total = no_counts(partition, X.shape[1], missing=missing)
     bad = cupy().zeros(1, dtype=np.int32)
-    add_counts(X, DeviceBuckets(partition), total, bad, shift=shift, kind=kind)
+    add_counts(X, DeviceBuckets(partition), total, bad, null=null, kind=kind)
     if int(bad[0]):
         raise NotFiniteError
     return total.settled()
@@ -88,7 +90,7 @@ def add_counts(
     total: Counts,
     bad: Any,
     *,
-    shift: Any = None,
+    null: Any = None,
     kind: str | None = None,
     first_column: int = 0,
 ) -> None:
@@ -103,7 +105,7 @@ def add_counts(
     assert X.strides[1] == size or d == 1, "rows are read as they lie"
     vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
     kernel = compiled(
-        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, shift is not None,
+        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, null is not None,
         total.missing is not None, X.device.id,
     )  # fmt: skip
     blocks = -(-d // (THREADS * width))
@@ -114,7 +116,7 @@ def add_counts(
         (blocks, splits), (THREADS,),
         (
             X, np.int64(d), np.int64(total.nearest.size), dealt.places_of(step), _pointer(dealt.offsets),
-            np.int32(dealt.n_leaves), np.int32(at_once), _pointer(shift), _pointer(total.positive, first_column),
+            np.int32(dealt.n_leaves), np.int32(at_once), _pointer(null), _pointer(total.positive, first_column),
             _pointer(total.negative, first_column), _pointer(total.nearest, first_column),
             _pointer(total.present, first_column), _pointer(total.missing, first_column), bad,
         ),
@@ -140,6 +142,7 @@ def compiled(
     """Return the kernel of one case on one device."""
     case = definitions(kind, vector, depth, wanted, runs, shifted, gaps)
     options = ("-std=c++17", *(f"-D{name}={value}" for name, value in case.items()))
+    options += ("--fmad=false",) if shifted else ()
     return cupy().RawModule(code=source(), options=options).get_function("count_signs")
 
 

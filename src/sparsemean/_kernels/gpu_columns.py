@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._kernels.gpu import DECIDE_THREADS, KINDS, cupy
+from sparsemean._kernels import reference
+from sparsemean._kernels.gpu import DECIDE_THREADS, KINDS, PRECISION, cupy
 from sparsemean._util.records import FloatArray, IntArray, Partition
 
 MOST_BLOCKS = 65_536
@@ -21,16 +22,27 @@ class Columns:
         xp = cupy()
         self.many, self.device = columns.size, values.device.id
         there = xp.asarray(columns, dtype=np.int64)
-        shift = None if null is None else xp.asarray(null, dtype=np.float64)
-        self.kept = values, there, shift  # for as long as kernels may read them
+        self.null = None if null is None else xp.asarray(null, dtype=np.float64)
+        self.kept, self.kind = (values, there), kind  # for as long as kernels may read them
         row_step, column_step = values.strides
         self.matrix = (
             values, np.int32(KINDS[kind]), np.int64(row_step), np.int64(column_step), there,
-            np.uint64(0) if shift is None else shift, np.int32(self.many),
+            np.uint64(0) if self.null is None else self.null, np.int32(self.many),
         )  # fmt: skip
 
     def level_means(self, partition: Partition, depth: int) -> list[Any]:
-        """Return the (columns, J) bucket means of every level below ``depth``."""
+        """Return the (columns, J) bucket means of every level below ``depth``, zero where ``rounding`` has it so."""
+        means = self._level_means(partition, depth)
+        if self.null is None:
+            return means
+        sizes = self._level_means(partition, depth, sizes=True)
+        settled = reference.settled_means(
+            [level.T for level in means], [level.T for level in sizes], partition, self.null,
+            2.0 ** PRECISION[self.kind], xp=cupy(),
+        )  # fmt: skip
+        return [cupy().ascontiguousarray(level.T) for level in settled]
+
+    def _level_means(self, partition: Partition, depth: int, *, sizes: bool = False) -> list[Any]:
         xp, means = cupy(), []
         sums, rows = None, np.ones(partition.n_rows)
         for offsets in partition.levels[:depth]:
@@ -40,7 +52,8 @@ class Columns:
             cuts = xp.asarray(offsets, dtype=np.int32)
             if sums is None:
                 order = xp.asarray(partition.order, dtype=np.int64)
-                self._launch("leaf_means", J, *self.matrix, order, cuts, np.int32(J), out[0], out[1])
+                leaves = order, cuts, np.int32(J), out[0], out[1]
+                self._launch("leaf_means", J, *self.matrix, np.int32(sizes), *leaves)
             else:
                 below = sums, np.int32(before), cuts, xp.asarray(rows)
                 self._launch("nested_means", J, *below, np.int32(self.many), np.int32(J), out[0], out[1])

@@ -18,6 +18,7 @@ from sparsemean._kernels import NotFiniteError, reference
 from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._kernels.loops import MAGNITUDE, bits
 from sparsemean._kernels.memory_layout import Array, count_threads, each
+from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid, on_grid, snap, snap_single, snapped
 from sparsemean._kernels.sparse import canonical_parts, sort_pairs
 from sparsemean._util.records import CellCounts, IntArray
 
@@ -49,12 +50,13 @@ def single_bits(x: Any) -> Any:
 
 @compiled
 def pack_columns(
-    data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, packed: Arr, ends: Arr, exact: Arr, odd: Arr
+    data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, packed: Arr, ends: Arr, exact: Arr, odd: Arr, six: bool
 ) -> None:
     """Write the non-zeros of columns as integers that sort by value, then cell; ``ends`` says where columns end.
 
     Entry k of column c is in row ``rows[k − base[c]]``. A column that single precision does not hold is not ``exact``,
-    one with values that are not finite is ``odd``.
+    one with values that are not finite is ``odd``. Those that came in single precision are rounded to ``six`` digits.
+    Doubles that it holds need no rounding: of 14 digits none of them is another one.
     """
     at = np.uint64(0)
     for c in range(indptr.size - 1):
@@ -64,11 +66,11 @@ def pack_columns(
         strange = False
         for k in range(values.size):
             x, cell = values[k], np.int64(cells[np.uint64(where[k])])
-            single = np.float32(x)
+            single = np.float32(snap_single(x)) if six else np.float32(x)
             whole = single_bits(single)
             packed[at] = ((whole ^ ((whole >> 31) & POSITIVE_BITS)) << 32) | (cell & CELL)
             at += np.uint64((cell >= 0) & (abs(x) > 0.0))  # NaN is not above zero
-            lost |= abs(np.float64(single) - np.float64(x)) > 0.0
+            lost |= (not six) & (abs(np.float64(single) - np.float64(x)) > 0.0)
             strange |= (x - x) != 0.0
         ends[c + 1], exact[c], odd[c] = at, not lost, strange
 
@@ -88,14 +90,16 @@ def note_missing(data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, odd: 
 
 
 @compiled
-def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int) -> Any:
+def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int, digits: bool) -> Any:
     """Write the non-zeros of one column as ordered integers, their ``low`` bits replaced by their place.
 
-    Whole ones go to ``keys`` and the cells to ``codes``. Return how many there are.
+    Whole ones go to ``keys`` and the cells to ``codes``. Values are rounded to their ``digits``, unless they are whole
+    numbers. Return how many there are.
     """
     n = np.uint64(0)
     for k in range(data.size):
         x, cell = np.float64(data[k]), cells[np.uint64(rows[k])]
+        x = snap(x) if digits else x
         whole = bits(x)
         key = whole ^ ((whole >> 63) & MAGNITUDE)
         keys[n], codes[n], packed[n] = key, cell, ((key >> low) << low) | np.int64(n)
@@ -276,28 +280,31 @@ def count_pairs(
     comparisons: Comparisons,
     out: CellCounts,
     *,
+    grid: Grid | None = None,
     skip_missing: bool = False,
     n_jobs: int | None = None,
 ) -> Iterator[int]:
     """Count wins and ties in all columns of ``block``; yield how many columns are done, again and again.
 
-    Zeros that are left out are never touched. Raises ``NotFiniteError`` if a value is infinite, or NaN unless those are
-    to be skipped.
+    Values are compared once they are rounded to a ``grid``. Zeros that are left out are never touched. Raises
+    ``NotFiniteError`` if a value is infinite, or NaN unless those are to be skipped.
     """
     if isinstance(block, np.ndarray) and plainly(block.size):
-        values = np.asarray(block, dtype=np.float64)
+        values = snapped(block, grid)
         if not (np.isfinite(values) | (skip_missing & np.isnan(values))).all():
             raise NotFiniteError
         found = reference.count_pairs(values, comparisons.cells, comparisons.strata, comparisons.against)
         out.own[:], out.pairs[:] = found.own, found.pairs
         yield block.shape[1]
         return
+    if grid is SINGLE and _kind(block.dtype) is np.float64:  # computed from values of single precision
+        block = on_grid(block, grid)
     parts_of: Any = _dense_parts if isinstance(block, np.ndarray) else _sparse_parts
     parts, read = parts_of(block, comparisons.strata.size * (3 + 6 * comparisons.against.shape[0]))
 
     def work(part: slice) -> int:
         there = out.of(part)
-        there.own[:], there.pairs[:] = _count_part(read(part), comparisons, skip_missing=skip_missing)
+        there.own[:], there.pairs[:] = _count_part(read(part), comparisons, grid=grid, skip_missing=skip_missing)
         done: int = part.stop
         return done
 
@@ -347,25 +354,25 @@ def _frozen(values: npt.NDArray[T]) -> npt.NDArray[T]:
     return view
 
 
-def _count_part(columns: Columns, comparisons: Comparisons, *, skip_missing: bool) -> CellCounts:
+def _count_part(columns: Columns, comparisons: Comparisons, *, grid: Grid | None, skip_missing: bool) -> CellCounts:
     width = columns.indptr.size - 1
     out = comparisons.blank(width)
     packed, ends = np.empty(columns.data.size, dtype=np.int64), np.zeros(width + 1, dtype=np.intp)
     exact, odd = np.empty((2, width), dtype=np.bool_)
     where = (columns.data, columns.rows, columns.indptr, columns.base, comparisons.cells)
-    pack_columns(*where, packed, ends, exact, odd)
+    pack_columns(*where, packed, ends, exact, odd, grid is SINGLE and columns.data.dtype == np.float32)
     if odd.any() and (not skip_missing or note_missing(*where, odd, out.own[0])):
         raise NotFiniteError
     for c, (first, last) in enumerate(pairwise(ends.tolist())):
         if exact[c]:
             packed[first:last].sort()
         else:
-            packed[first:last] = _sorted_by_places(*columns.of(c), comparisons.cells)
+            packed[first:last] = _sorted_by_places(*columns.of(c), comparisons.cells, digits=grid is DOUBLE)
     sweep_columns(packed, ends, comparisons.strata, comparisons.against, out.own, out.pairs)
     return out
 
 
-def _sorted_by_places(values: Array, rows: Array, cells: IntArray) -> Packed:
+def _sorted_by_places(values: Array, rows: Array, cells: IntArray, *, digits: bool) -> Packed:
     """Return ranks and cells of the non-zeros of a column that single precision does not hold, sorted.
 
     The places of values take the room of their last bits, so that one sort brings both in order but for values that
@@ -373,7 +380,7 @@ def _sorted_by_places(values: Array, rows: Array, cells: IntArray) -> Packed:
     """
     packed, keys, codes, *room = np.empty((5, values.size), dtype=np.int64)
     low = (values.size - 1).bit_length()
-    found: Packed = packed[: pack_places(values, rows, cells, packed, keys, codes, low)]
+    found: Packed = packed[: pack_places(values, rows, cells, packed, keys, codes, low, digits)]
     found.sort()
     settle_places(found, keys, codes, low, *room)
     return found

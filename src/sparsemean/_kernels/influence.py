@@ -2,7 +2,7 @@
 
 ψ(x) = −log(1 − x + κx²) up to x = 1/(2κ), constant beyond, odd. Every ψ is rounded to a multiple of 2⁻³² and added as a
 whole number. The logarithm is a series of additions, multiplications and one division, which IEEE arithmetic rounds
-alike everywhere; a library's logarithm it does not. Compiled loops are loaded in the functions that use them.
+alike everywhere; a library's logarithm it does not.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError
+from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
 from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scipy import sparse
 
+Arr = Any
 Sums = npt.NDArray[np.int64]
 GRID = 2.0**32
 """Steps of a unit."""
@@ -142,11 +144,9 @@ def _block(
     view: Strided, centres: FloatArray, unit: FloatArray, kappa: float, *, rows: IntArray, missing: bool
 ) -> InfluenceSums:
     """Return the sums of some rows of a few columns, whichever way they lie."""
-    from sparsemean._kernels import loops_influence as loops
-
     width = view.shape[1]
     sums, gaps = np.zeros((centres.shape[0], width)), np.zeros(width, dtype=np.int32)
-    loop = loops.add_rows if view.rows_are_contiguous and width > 1 else loops.add_columns
+    loop = add_rows if view.rows_are_contiguous and width > 1 else add_columns
     bad = loop(
         view.memory, view.start, view.row_step, view.column_step, rows, np.ascontiguousarray(centres),
         np.ascontiguousarray(unit), kappa, missing, sums, gaps,
@@ -167,7 +167,6 @@ def sparse_sums(
     n_jobs: int | None = 1,
 ) -> InfluenceSums:
     """Return what `dense_sums` does, of a matrix compressed by columns: zeros that are left out are counted only."""
-    from sparsemean._kernels import loops_influence as loops
     from sparsemean._kernels.sparse import canonical_parts, shared
 
     data, indices, indptr = canonical_parts(block)
@@ -180,7 +179,7 @@ def sparse_sums(
 
     def work(columns: slice) -> bool:
         return bool(
-            loops.add_entries(
+            add_entries(
                 data, indices, indptr[columns.start : columns.stop + 1], used, n_used, centres[:, columns],
                 unit[columns], kappa, missing, total.sums[:, columns], total.missing[columns],
             )
@@ -189,3 +188,127 @@ def sparse_sums(
     if any(each(work, *shared(indptr, n_jobs))):
         raise NotFiniteError
     return total
+
+
+# The compiled loops: the operations of `steps` in the same order, so the same bits.
+
+S0, S1, S2, S3, S4, S5, S6, S7, S8, S9 = SERIES
+ROUNDER = 1.5 * 2.0**52
+"""Added and taken off it rounds to whole numbers, as ``rint`` does, in vector instructions."""
+ABREAST = 64
+"""Rows of a column that are added up beside each other, for vector instructions."""
+
+
+@compiled
+def step(u: float, kappa: float, most: float) -> float:
+    """Return ψ(u) in whole steps of 2⁻³², 0 for NaN; ``most`` is 1/(2κ). Without branches it is vectorised."""
+    size = abs(u)
+    t = size if size < most else most
+    y = t * (1.0 - kappa * t)
+    s = y / (2.0 - y)
+    z = s * s
+    series = ((((((((S9 * z + S8) * z + S7) * z + S6) * z + S5) * z + S4) * z + S3) * z + S2) * z + S1) * z + S0
+    whole = (s * series * GRID + ROUNDER) - ROUNDER
+    return whole * (np.float64(u > 0.0) - np.float64(u < 0.0))
+
+
+@compiled
+def is_refused(x: float, missing: bool) -> bool:
+    """Whether a value is infinite, or NaN where that is not a missing value."""
+    return ((x - x) != 0.0) & ((x == x) | (not missing))
+
+
+@compiled
+def count_gaps(memory: Arr, start: int, row_step: int, rows: Arr, missing: bool) -> Any:
+    """Return how many values of one column are missing, −1 if one is refused: for columns that have such values."""
+    gaps = 0
+    for r in range(rows.size):
+        x = np.float64(memory[start + rows[r] * row_step])
+        if is_refused(x, missing):
+            return -1
+        gaps += x != x
+    return gaps
+
+
+@compiled
+def note_gaps(
+    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, finite: Arr, missing: bool, gaps: Arr
+) -> bool:
+    """Count the gaps of columns in which ``finite``, a sum of x − x, is not zero; True if a value is refused."""
+    for c in range(finite.size):
+        if finite[c] != 0.0:
+            gaps[c] = count_gaps(memory, start + c * column_step, row_step, rows, missing)
+            if gaps[c] < 0:
+                return True
+    return False
+
+
+@compiled
+def add_rows(
+    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
+    missing: bool, sums: Arr, gaps: Arr,
+) -> Any:  # fmt: skip
+    """Add the steps of ``rows`` that lie along memory to ``sums``; True if a value is refused."""
+    width, most = unit.size, 0.5 / kappa
+    finite = np.zeros(width)
+    for r in range(rows.size):
+        at = start + rows[r] * row_step
+        row = memory[at : at + width]
+        for c in range(width):
+            x = np.float64(row[c])
+            finite[c] += x - x
+        for k in range(centres.shape[0]):
+            centre, out = centres[k], sums[k]
+            for c in range(width):
+                out[c] += step((np.float64(row[c]) - centre[c]) / unit[c], kappa, most)
+    return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
+
+
+@compiled
+def add_columns(
+    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
+    missing: bool, sums: Arr, gaps: Arr,
+) -> Any:  # fmt: skip
+    """Do the same column by column, whatever way they lie."""
+    most, finite = 0.5 / kappa, np.zeros(unit.size)
+    values, beside, strange = np.empty(ABREAST), np.empty((centres.shape[0], ABREAST)), np.empty(ABREAST)
+    for c in range(unit.size):
+        beside[:], strange[:] = 0.0, 0.0
+        for first in range(0, rows.size, ABREAST):
+            width = min(ABREAST, rows.size - first)
+            for i in range(width):
+                values[i] = np.float64(memory[start + c * column_step + rows[first + i] * row_step])
+            for i in range(width):
+                strange[i] += values[i] - values[i]
+            for k in range(centres.shape[0]):
+                centre, out = centres[k, c], beside[k]
+                for i in range(width):
+                    out[i] += step((values[i] - centre) / unit[c], kappa, most)
+        finite[c] = strange.sum()
+        for k in range(centres.shape[0]):
+            sums[k, c] = beside[k].sum()
+    return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
+
+
+@compiled
+def add_entries(
+    data: Arr, indices: Arr, indptr: Arr, used: Arr, n_used: int, centres: Arr, unit: Arr, kappa: float, missing: bool,
+    sums: Arr, gaps: Arr,
+) -> bool:  # fmt: skip
+    """Add the steps of stored entries in ``used`` rows, and those of the zeros that are not stored, to ``sums``."""
+    most, bad = 0.5 / kappa, False
+    for c in range(unit.size):
+        zeros = n_used
+        for k in range(centres.shape[0]):
+            centre, total, zeros = centres[k, c], np.int64(0), n_used
+            for at in range(indptr[c], indptr[c + 1]):
+                x = np.float64(data[at])
+                if used[indices[at]]:
+                    zeros -= 1
+                    bad |= is_refused(x, missing)
+                    if x == x:
+                        total += np.int64(step((x - centre) / unit[c], kappa, most))
+                    elif k == 0:
+                        gaps[c] += 1
+            sums[k, c] = total + zeros * np.int64(step((0.0 - centre) / unit[c], kappa, most))
+    return bad

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.loops import is_bad, nearer, row
+from sparsemean._kernels.loops import is_bad, nearer, row, rows_below
+from sparsemean._kernels.rounding import ROUNDING
 
 Arr = Any
+LANES = 32
+"""Columns side by side about a null value: what lies in one or two cache lines is read together."""
 
 
 @compiled
@@ -173,3 +176,99 @@ def count_columns(
             near[c] = nearer(sums[j] / max(1, counts[j]), near[c])
             bad |= is_bad(sums[j])
     return bad
+
+
+# About null values: the same counts, of any layout, with gaps or without, where rounding decides no sign.
+
+
+@compiled
+def count_centred(
+    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, bases: Arr, null: Arr, reach: Arr,
+    sums: Arr, sizes: Arr, counts: Arr, pos: Arr, neg: Arr, here: Arr, seen: Arr, near: Arr,
+) -> bool:  # fmt: skip
+    """Count any nest of buckets of values less ``null``, some columns side by side, one largest bucket at a time.
+
+    A sum is zero as ``rounding.settle`` has it; ``reach`` is the precision of values, 0 where the null value is. There
+    is room for a largest bucket in ``sums``, of values, in ``sizes``, of their sizes, and in ``counts``.
+    """
+    depth, width = neg.shape
+    begin, end = np.empty(depth, np.int64), np.empty(depth, np.int64)
+    bad = False
+    for first in range(0, width, LANES):
+        lanes = min(LANES, width - first)
+        about, there = null[first : first + lanes], seen[first : first + lanes]
+        for top in range(bases[depth] - bases[depth - 1] - 1):
+            low, high = top, top + 1
+            for h in range(depth - 1, -1, -1):
+                begin[h], end[h] = low, high
+                low, high = offsets[bases[h] + low], offsets[bases[h] + high]
+            for k in range(low, high):
+                at = start + order[k] * step + first * across
+                away_from(memory, at, across, about, sums[k - low], sizes[k - low], counts[k - low], there)
+            below = low
+            for h in range(depth):
+                base = bases[h]
+                for j in range(begin[h], end[h]):
+                    a, b, to = offsets[base + j] - below, offsets[base + j + 1] - below, j - begin[h]
+                    total, size, count = sums[to], sizes[to], counts[to]
+                    if to < a:
+                        put(total, size, count, sums[a], sizes[a], counts[a])
+                    for k in range(a + 1, b):
+                        put_on(total, size, count, sums[k], sizes[k], counts[k])
+                    most = max(ROUNDING, np.float64(rows_below(j, h, offsets, bases)))
+                    mine = slice(first, first + lanes)
+                    bad |= settle_about(
+                        total, size, count, about, reach[mine], most, pos[h, mine], neg[h, mine], here[h, mine],
+                        near[mine], h == depth - 1,
+                    )  # fmt: skip
+                below = begin[h]
+    return bad
+
+
+@compiled
+def away_from(memory: Arr, at: int, across: int, null: Arr, sums: Arr, sizes: Arr, counts: Arr, seen: Arr) -> None:
+    """Write neighbouring values of a row less their null values, what they are in size, and which are there."""
+    for i in range(null.size):
+        x = np.float64(memory[np.uintp(at + i * across)])
+        there = x == x
+        away = x - null[i] if there else 0.0
+        sums[i], sizes[i], counts[i] = away, abs(away), np.int32(there)
+        seen[i] += np.int32(there)
+
+
+@compiled
+def put(sums: Arr, sizes: Arr, counts: Arr, other: Arr, of_sizes: Arr, of_counts: Arr) -> None:
+    """Copy the sums of a bucket."""
+    for i in range(sums.size):
+        sums[i], sizes[i], counts[i] = other[i], of_sizes[i], of_counts[i]
+
+
+@compiled
+def put_on(sums: Arr, sizes: Arr, counts: Arr, other: Arr, of_sizes: Arr, of_counts: Arr) -> None:
+    """Add the sums of a bucket to those of the one that it is in."""
+    for i in range(sums.size):
+        sums[i] += other[i]
+        sizes[i] += of_sizes[i]
+        counts[i] += of_counts[i]
+
+
+@compiled
+def settle_about(
+    sums: Arr, sizes: Arr, counts: Arr, null: Arr, reach: Arr, most: float, pos: Arr, neg: Arr, here: Arr, near: Arr,
+    top: bool,
+) -> bool:  # fmt: skip
+    """Count one bucket about null values in every column; True if a sum is not finite."""
+    bad = 0
+    for i in range(null.size):
+        s, count = sums[i], np.float64(counts[i])
+        off = not (abs(s) <= reach[i] * (ROUNDING * (count * abs(null[i])) + most * sizes[i]))
+        pos[i] += np.int32(off & (s > 0.0))
+        neg[i] += np.int32(off & (s < 0.0))
+        here[i] += np.int32(counts[i] > 0)
+        bad |= is_bad(s)
+    if top:
+        for i in range(null.size):
+            s, count = sums[i], np.float64(counts[i])
+            off = not (abs(s) <= reach[i] * (ROUNDING * (count * abs(null[i])) + most * sizes[i]))
+            near[i] = nearer(s / max(1.0, count) if off else 0.0, near[i])
+    return bad != 0

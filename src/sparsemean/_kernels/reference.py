@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels import NotFiniteError, rank_tails
+from sparsemean._kernels import NotFiniteError, rank_tails, rounding
 from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
@@ -37,7 +37,8 @@ def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
     return sums
 
 
-def _rows_per_bucket(partition: Partition, level: int) -> IntArray:
+def rows_per_bucket(partition: Partition, level: int) -> IntArray:
+    """Return how many rows the buckets of a level have."""
     offsets = partition.levels[0]
     for above in partition.levels[1 : level + 1]:
         offsets = offsets[above]
@@ -69,16 +70,34 @@ def _levels(
         yield sums, counts
 
 
-def count_signs(X: Array, partition: Partition, *, missing: bool = False) -> Counts:
+def count_signs(
+    X: Array,
+    partition: Partition,
+    *,
+    missing: bool = False,
+    null: FloatArray | None = None,
+    precision: float | None = None,
+) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
+
+    Sums are about ``null``, zero by default, and what rounding may have made of zero is zero: see ``rounding``, and
+    there for the ``precision`` of values, by default that of their type.
 
     Raises ``NotFiniteError`` where a sum is not finite.
     """
+    precision = rounding.precision_of(X.dtype) if precision is None else precision
     gaps = np.isnan(X[partition.order]) if missing and X.dtype.kind == "f" else np.zeros((1, X.shape[1]), dtype=bool)
-    levels = list(_levels(X, partition, partition.depth, missing=bool(gaps.any())))
-    sums, counts = levels[-1]
-    if not np.isfinite(sums).all():
+    away = X if null is None else np.asarray(X, dtype=np.float64) - null
+    levels = list(_levels(away, partition, partition.depth, missing=bool(gaps.any())))
+    if not np.isfinite(levels[-1][0]).all():
         raise NotFiniteError
+    if null is not None:
+        sizes = _levels(np.abs(away), partition, partition.depth, missing=bool(gaps.any()))
+        for h, ((sums, counts), (of_sizes, _)) in enumerate(zip(levels, sizes, strict=True)):
+            rows = rows_per_bucket(partition, h)[:, np.newaxis]
+            settled = rounding.settle(sums, of_sizes, null, precision=precision, there=counts, rows=rows)
+            levels[h] = settled, counts
+    sums, counts = levels[-1]
     size = np.abs(sums / np.maximum(counts, 1))
     found = [levels[level] for level in partition.wanted]
     there = [np.broadcast_to(counts > 0, sums.shape) for sums, counts in found]
@@ -228,11 +247,24 @@ def influence_sums(X: Array, centre: FloatArray, unit: FloatArray, kappa: float)
 # Bucket means of a few columns in NumPy alone: for roads that load no compiled kernels.
 
 
-def level_means(values: FloatArray, partition: Partition, *, depth: int, missing: bool = False) -> list[FloatArray]:
+def level_means(
+    values: FloatArray,
+    partition: Partition,
+    *,
+    depth: int,
+    missing: bool = False,
+    null: FloatArray | None = None,
+    precision: float = 0.0,
+) -> list[FloatArray]:
     """Return the (J, columns) bucket means of every level below ``depth``.
 
-    With ``missing`` means are those of the values that are there, and NaN where there are none.
+    With ``missing`` means are those of the values that are there, and NaN where there are none. About a ``null`` value
+    what rounding may have made of zero is zero.
     """
+    if null is not None:
+        away = values - null
+        means, sizes = (level_means(x, partition, depth=depth, missing=missing) for x in (away, np.abs(away)))
+        return settled_means(means, sizes, partition, null, precision)
     rows = values[partition.order]
     if not missing or not np.isnan(rows).any():
         ones = np.ones((partition.n_rows, 1))
@@ -243,6 +275,18 @@ def level_means(values: FloatArray, partition: Partition, *, depth: int, missing
     counts = _nested(there.astype(np.float64), partition, depth)
     with np.errstate(invalid="ignore"):
         return [a / b for a, b in zip(sums, counts, strict=True)]
+
+
+def settled_means(
+    means: Sequence[Any], sizes: Sequence[Any], partition: Partition, null: Any, precision: float, *, xp: Any = np
+) -> list[Any]:
+    """Return (J, columns) means of x − null of every level, given those of |x − null|, zero where they may be."""
+    return [
+        rounding.settle(
+            of_level, size, null, precision=precision, rows=xp.asarray(rows_per_bucket(partition, h)[:, None]), xp=xp
+        )
+        for h, (of_level, size) in enumerate(zip(means, sizes, strict=True))
+    ]
 
 
 def _nested(rows: FloatArray, partition: Partition, depth: int) -> list[FloatArray]:

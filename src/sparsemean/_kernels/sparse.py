@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, cpu
+from sparsemean._kernels import NotFiniteError, cpu, reference
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad
 from sparsemean._kernels.memory_layout import Array, count_threads, each, is_native
@@ -177,7 +177,7 @@ def count_signs(block: sparse.csc_array, partition: Partition, *, n_jobs: int | 
     place[partition.order] = np.arange(partition.n_rows)
     tables = [np.repeat(np.arange(offsets.size - 1), np.diff(offsets)) for offsets in partition.levels[:depth]]
     above, bases = np.concatenate(tables), np.cumsum([0, *(table.size for table in tables)])
-    sizes = _rows_in_largest(partition)
+    sizes = reference.rows_per_bucket(partition, depth - 1)
 
     def work(columns: slice) -> bool:
         width, most = columns.stop - columns.start, _longest(indptr, columns)
@@ -235,13 +235,6 @@ def _readable(values: Array) -> Array:
     view = values.view() if is_native(values) else values.astype(np.float64)
     view.flags.writeable = False
     return view
-
-
-def _rows_in_largest(partition: Partition) -> IntArray:
-    offsets = partition.levels[0]
-    for above in partition.levels[1 : partition.depth]:
-        offsets = offsets[above]
-    return np.diff(offsets)
 
 
 def _scratch(n: int) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:

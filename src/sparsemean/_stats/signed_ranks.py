@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._kernels.rounding import ROUNDING
 from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.nulls import eras_of
 from sparsemean._stats.rank_evidence import probabilities
@@ -39,8 +40,6 @@ ALL_RANKED = 4_000_000
 SHARES = (1 / 9, 4 / 9, 4 / 9)
 """Of the error, of a cap of a tenth of the rows, of two fifths and of all. Equal shares find much the same means and
 make intervals of normal values longer; less for the first costs Laplace's noise more than 2 % in what is found."""
-ROUNDING = 8.0
-"""Units in the last place that values of one size may differ by once a number was subtracted."""
 REPEAT_SHARE = 10
 """Fewer than a tenth of the rows repeat the size of others: their ties count against rejection."""
 ASKED, ASKED_OF_FEW = 8, 64
@@ -145,8 +144,8 @@ def rank_sums(
     """Rank the values of each column of ``x``, NaN left out.
 
     Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
-    and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``, sizes
-    that rounding may have driven apart are one, and what may have been zero is.
+    and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
+    (`rounding.centred`), sizes that rounding may have driven apart are one.
 
     Examples
     --------
@@ -166,7 +165,6 @@ def rank_sums(
     if subtracted is not None:
         near[:, 0] = ROUNDING * precision * np.abs(subtracted)
         near[:, 1] = ROUNDING * precision * (subtracted != 0)
-        rows = np.where(np.abs(rows) <= near[:, :1], 0.0, rows)
     codes = np.abs(rows).view(np.uint64)
     codes <<= np.uint64(1)
     codes |= rows > 0

@@ -173,18 +173,18 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BucketSpec:
-    """What turns values into bucket means: the buckets, the null value of every feature, what is done about NaN."""
+    """What turns values into bucket means: buckets, null values (None: zero), and whether NaN is to be left out."""
 
     partition: Partition
     null: FloatArray | None = None
-    """Taken from every row first; None for zero."""
     skip_missing: bool = False
-    """Whether NaN is a value that is not there, to be left out."""
+    precision: float | None = None
+    """How precise values are, where their type does not tell; see `rounding`."""
 
     def part(self, columns: slice | IntArray, partition: Partition | None = None) -> BucketSpec:
         """Return the same of some columns, and of some rows where ``partition`` is that of those."""
-        null = None if self.null is None else self.null[columns]
-        return BucketSpec(partition or self.partition, null, self.skip_missing)
+        of = None if self.null is None else self.null[columns]
+        return replace(self, partition=partition or self.partition, null=of)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

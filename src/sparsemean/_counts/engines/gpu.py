@@ -24,6 +24,7 @@ from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence, reference
 from sparsemean._kernels.memory_layout import count_threads
+from sparsemean._kernels.rounding import snapped
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
@@ -74,11 +75,13 @@ def map_means(
     n_jobs: int | None = None,  # noqa: ARG001
 ) -> FloatArray:
     """Copy ``columns`` to the host and work on their bucket means there."""
-    parts = []
+    parts, precision = [], spec.precision or source.precision
     with device_errors():
         for piece, values in source.takes_of(columns):
-            centred = values if spec.null is None else values - spec.null[piece]
-            levels = reference.level_means(centred, spec.partition, depth=depth, missing=spec.skip_missing)
+            part = spec.part(piece)
+            levels = reference.level_means(
+                values, part.partition, depth=depth, missing=part.skip_missing, null=part.null, precision=precision
+            )
             parts.append(work(levels, piece))
     return np.concatenate(parts, axis=-1)
 
@@ -142,10 +145,10 @@ def rank_counts(
         xp = gpu.cupy()
         own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
         pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
-        for done, (sweep, cell, other) in enumerate(asked):
-            second = strata[cells] == strata[cell] if other == REST else cells == other
-            groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
-            for at, block in _floats(source, kind):
+        for at, block in _floats(source, kind):
+            for sweep, cell, other in asked:
+                second = strata[cells] == strata[cell] if other == REST else cells == other
+                groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
                 try:
                     found = gpu_blocks.compare_groups(block, groups, missing=skip_missing)
                 except NotFiniteError:
@@ -159,18 +162,16 @@ def rank_counts(
                 for k, field in enumerate((6, 7, 10, 8, 9, 11)):
                     pairs[sweep, k, cell, at] = found[field]
             if progress is not None:
-                progress((done + 1) / len(asked))
+                progress(at.stop / d)
     return CellCounts(own, pairs)
 
 
 def _floats(source: DeviceArray, kind: np.dtype[Any]) -> Iterator[tuple[slice, Any]]:
-    """Yield columns and their values, rows of floats of a ``kind``: all as they lie, or a few at a time converted."""
-    values, (n, d) = source.values, source.shape
-    if values.dtype == kind and (values.strides[1] == kind.itemsize or d == 1):
-        yield slice(0, d), values
-        return
-    for columns in cut(d, max(1, CONVERTED_BYTES // (kind.itemsize * n)), 1):
-        yield columns, gpu.cupy().ascontiguousarray(source.plain(values[:, columns]), dtype=kind)
+    """Yield a few columns at a time and their values, rounded to the digits that they have, as floats of a ``kind``."""
+    xp, values, (n, d) = gpu.cupy(), source.values, source.shape
+    for columns in cut(d, max(1, CONVERTED_BYTES // (8 * n)), 1):
+        rounded = snapped(xp.ascontiguousarray(source.plain(values[:, columns])), source.grid, xp)
+        yield columns, rounded.astype(kind)
 
 
 def _on_device(source: Source) -> Iterator[tuple[slice, slice, Any]]:
@@ -190,7 +191,7 @@ def _count_resident(source: DeviceArray, spec: BucketSpec) -> Counts:
     with xp.cuda.Device(values.device.id):
         if source.kind in gpu.KINDS and values.strides[1] == values.itemsize:
             null = None if spec.null is None else xp.asarray(spec.null)
-            return gpu.count_signs(values, spec.partition, shift=null, missing=spec.skip_missing, kind=source.kind)
+            return gpu.count_signs(values, spec.partition, null=null, missing=spec.skip_missing, kind=source.kind)
         adding = Adding(spec, source.shape[1])
         for columns in cut(source.shape[1], max(1, CONVERTED_BYTES // (8 * source.shape[0])), 1):
             block = source.plain(values[:, columns])
@@ -213,7 +214,7 @@ class Adding:
         """Queue the counting of a piece, with the buckets of ``partition`` if that is not the one of all rows."""
         buckets = self.buckets if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
         null = None if self.null is None else self.null[first_column : first_column + X.shape[1]]
-        gpu.add_counts(X, buckets, self.counts, self.bad, shift=null, first_column=first_column)
+        gpu.add_counts(X, buckets, self.counts, self.bad, null=null, first_column=first_column)
 
     def total(self) -> Counts:
         """Return the counts of everything, once all of it is done."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -163,9 +163,10 @@ def count(
     from sparsemean._kernels import cpu
 
     source, skip_missing = table.source, spec.skip_missing
+    precision = spec.precision or source.precision
     if isinstance(source, Dense):
         try:
-            counts = _count_block(source.values, spec, n_jobs, progress)
+            counts = _count_block(source.values, spec, precision, n_jobs, progress)
         except NotFiniteError:
             place = find_non_finite(source.values, skip_missing=skip_missing)
             raise table.non_finite_error(place, skip_missing=skip_missing) from None
@@ -177,7 +178,7 @@ def count(
         for columns, values in _parts(piece.values, spec):
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
             try:
-                counts = _count_block(values, spec.part(at, piece.partition), n_jobs)
+                counts = _count_block(values, spec.part(at, piece.partition), precision, n_jobs)
             except NotFiniteError:
                 place = find_non_finite(values, at=(piece.first_row, at.start), skip_missing=skip_missing)
                 raise table.non_finite_error(place, skip_missing=skip_missing) from None
@@ -197,13 +198,16 @@ def _parts(block: Block, spec: BucketSpec) -> Iterator[tuple[slice, Block]]:
     yield from dense_parts(block, AT_ONCE // (8 * n))
 
 
-def _count_block(block: Block, spec: BucketSpec, n_jobs: int | None, progress: Progress | None = None) -> Counts:
+def _count_block(
+    block: Block, spec: BucketSpec, precision: float, n_jobs: int | None, progress: Progress | None = None
+) -> Counts:
     if isinstance(block, np.ndarray):
         from sparsemean._kernels import cpu
 
         return cpu.count_signs(
-            block, spec.partition, shift=spec.null, missing=spec.skip_missing, n_jobs=n_jobs, progress=progress
-        )
+            block, spec.partition, null=spec.null, precision=precision, missing=spec.skip_missing, n_jobs=n_jobs,
+            progress=progress,
+        )  # fmt: skip
     from sparsemean._kernels import sparse
 
     return sparse.count_signs(block, spec.partition, n_jobs=n_jobs)
@@ -219,12 +223,12 @@ def map_means(
     n_jobs: int | None = None,
 ) -> FloatArray:
     """Work on memory where it lies, or on a good many columns of a source at a time."""
+    precision = spec.precision or source.precision
+    options: dict[str, Any] = {"work": work, "depth": depth, "precision": precision, "n_jobs": n_jobs}
     if isinstance(source, Dense):
-        return _map_means(source.values, spec, columns, columns=columns, work=work, depth=depth, n_jobs=n_jobs)
+        return _map_means(source.values, spec, columns, columns=columns, **options)
     parts = [
-        _map_means(
-            values, spec.part(piece), np.arange(piece.size), columns=piece, work=work, depth=depth, n_jobs=n_jobs
-        )
+        _map_means(values, spec.part(piece), np.arange(piece.size), columns=piece, **options)
         for piece, values in source.takes_of(columns)
     ]
     return np.concatenate(parts, axis=-1)
@@ -238,6 +242,7 @@ def _map_means(
     columns: IntArray,
     work: Work,
     depth: int,
+    precision: float,
     n_jobs: int | None,
 ) -> FloatArray:
     """Work on ``columns``, which stand at the places ``at`` of ``values``, a few on each thread."""
@@ -247,7 +252,9 @@ def _map_means(
     width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
 
     def read_and_work(part: slice) -> FloatArray:
-        levels = cpu.level_means(values, partition, at[part], depth=depth, shift=spec.null, missing=spec.skip_missing)
+        levels = cpu.level_means(
+            values, partition, at[part], depth=depth, null=spec.null, precision=precision, missing=spec.skip_missing
+        )
         return work(levels, columns[part])
 
     small = columns.size * partition.n_rows < cpu.SMALL
@@ -277,7 +284,9 @@ def rank_counts(
     for columns, block in column_blocks(table.source):
         out = counts.of(columns)
         try:
-            for done in groups.count_pairs(block, comparisons, out, skip_missing=skip_missing, n_jobs=n_jobs):
+            for done in groups.count_pairs(
+                block, comparisons, out, grid=table.source.grid, skip_missing=skip_missing, n_jobs=n_jobs
+            ):
                 if progress is not None:
                     progress((columns.start + done) / d)
         except NotFiniteError:

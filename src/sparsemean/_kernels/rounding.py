@@ -1,0 +1,175 @@
+"""Which numbers are one although arithmetic has driven them apart: sums about a null value, and values of groups.
+
+**Sums.** Values x, and a null value c, are known to half a unit in the last place; x − c and sums of it are rounded. On
+.2, .3, .4 about .3 the signs of sums of zero would all lean one way. So a sum over b rows counts as zero where
+
+    |Σ(x − c)| ≤ eps·(8·k·|c| + max(8, b)·Σ|x − c|),
+
+k of them values that are there, eps that of the type that values came in. What has no error in decimals or in thirds is
+off by at most eps·(k·|c| + (1 + h/2)·Σ|x − c|), h the additions that a value goes through: six in nested buckets of 64
+rows, b − 1 in a sum row by row. About zero nothing is subtracted, and signs are those that sums have.
+
+**Groups.** .1·3 and .3 are two numbers; where one group was computed and the other written down, they differ in every
+row. Each value is rounded to 14 significant decimal digits, numbers of single precision to 6 below a million. A value's
+own digits decide, never another row: the map rises, so that ranks of what it leaves are exact, and bad rows move
+nothing but themselves. (What joins neighbours would let one row in between make two values one.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparsemean._kernels.compiling import compiled, plainly
+from sparsemean._util.records import FloatArray
+
+Arr = Any
+ROUNDING = 8.0
+"""Units in the last place that a value and its null value may be off by."""
+
+
+def precision_of(dtype: np.dtype[Any]) -> float:
+    """Return eps of a type; of whole numbers that of doubles, in which they are counted."""
+    return max(float(np.finfo(kind).eps) for kind in (dtype if dtype.kind == "f" else np.float64, np.float64))
+
+
+def settle(
+    sums: Arr, sizes: Arr, null: Arr, *, precision: float, there: Arr = 1.0, rows: Arr = 1.0, xp: Any = np
+) -> Any:
+    """Return sums of x − null, or means of it, with zero where rounding may have made what is there.
+
+    ``sizes`` are sums of |x − null|; ``there`` and ``rows`` are how many values and rows they are of. Of means pass
+    means of sizes, and nothing for ``there``.
+    """
+    reach = precision * (null != 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        most = reach * (ROUNDING * (there * abs(null)) + xp.maximum(ROUNDING, rows) * sizes)
+        return xp.where(abs(sums) <= most, 0.0, sums)
+
+
+def centred(values: Arr, null: Arr, precision: float, xp: Any = np) -> Any:
+    """Return values less their null values, what may be equal to those as zero."""
+    away = values - null
+    return settle(away, abs(away), null, precision=precision, xp=xp)
+
+
+class Grid(NamedTuple):
+    """The decimal numbers of so many digits, as tables by the binary exponent of what is rounded to them."""
+
+    least: float
+    """Smaller numbers are left as they are, and those from ``beyond`` on."""
+    beyond: float
+    most: float
+    """The whole number that has one digit too many."""
+    turns: FloatArray
+    """Where the next decade begins: numbers with one exponent lie in two at most."""
+    below: FloatArray
+    """What makes whole numbers of those below the turn, and of the others."""
+    above: FloatArray
+
+    @classmethod
+    def of(cls, digits: int, low: int, high: int, kind: type[np.floating[Any]]) -> Grid:
+        """Return the grid of numbers of a kind from 10^low up to 10^high."""
+        powers = np.array([float(f"1e{digits - 1 - e}") for e in range(low, high + 1)])
+        firsts = 10.0 ** (digits - 1) / powers
+        at = np.searchsorted(firsts, np.ldexp(1.0, np.arange(-1023, 1024)), side="right") - 1
+        at = np.clip(np.append(at, 0), 0, powers.size - 2)
+        least = min(float(firsts[0]), float(kind(firsts[0])))  # what the first number is in this kind is it too
+        return cls(least, float(firsts[-1]), 10.0**digits, firsts[at + 1], powers[at], powers[at + 1])
+
+
+DOUBLE, SINGLE = Grid.of(14, -290, 308, np.float64), Grid.of(6, -37, 6, np.float32)
+_LEAST, _BEYOND, _MOST, _TURNS, _BELOW, _ABOVE = DOUBLE
+_LEAST_6, _BEYOND_6, _MOST_6, _TURNS_6, _BELOW_6, _ABOVE_6 = SINGLE
+EXPONENT = np.uint64(52)
+"""Where it begins in a double."""
+
+
+def grid_of(dtype: np.dtype[Any], precision: float) -> Grid | None:
+    """Return to which numbers values are rounded; None for whole ones and half precision: they stay as they are."""
+    return {2.0**-52: DOUBLE, 2.0**-23: SINGLE}.get(precision) if dtype.kind == "f" else None
+
+
+def snapped(values: Arr, grid: Grid | None, xp: Any = np) -> Any:
+    """Return values, of whatever type, as doubles rounded to a grid: the specification of `snap`.
+
+    Examples
+    --------
+    >>> snapped(np.array([0.1 * 3, 1 / 3, -1e14 - 3]), DOUBLE).tolist()
+    [0.3, 0.33333333333333, -100000000000000.0]
+    """
+    x = xp.asarray(values, dtype=np.float64)
+    if grid is None or xp is not np or plainly(x.size):
+        return x if grid is None else _rounded(x, abs(x), grid, xp)
+    out = np.array(x, order="C")
+    snap_all(out.reshape(-1), grid is SINGLE)
+    return out
+
+
+def on_grid(block: Any, grid: Grid | None) -> Any:
+    """Return a block, dense or compressed, whose values are rounded to a grid."""
+    if grid is None or isinstance(block, np.ndarray):
+        return block if grid is None else snapped(block, grid)
+    return type(block)((snapped(block.data, grid), block.indices, block.indptr), shape=block.shape)
+
+
+def difference(a: Arr, b: Arr, grid: Grid | None) -> Any:
+    """Return a − b of numbers on a grid, rounded as `of_size` has it.
+
+    Examples
+    --------
+    >>> float(difference(1e6 + 0.4, 1e6 + 0.1, DOUBLE)), 1e6 + 0.4 - (1e6 + 0.1)
+    (0.3, 0.30000000004656613)
+    """
+    a, b = (np.asarray(part, dtype=np.float64) for part in (a, b))
+    return of_size(a - b, np.maximum(abs(a), abs(b)), grid)
+
+
+def of_size(away: FloatArray, size: FloatArray, grid: Grid | None) -> FloatArray:
+    """Return differences rounded to the digits that the larger of the two numbers has, its ``size``, then as values."""
+    return away if grid is None else np.asarray(snapped(_rounded(away, size, grid, np), grid))
+
+
+def _rounded(x: Arr, size: Arr, grid: Grid, xp: Any) -> Any:
+    """Round to the digits that numbers of some size have."""
+    touched = (size >= grid.least) & (size < grid.beyond)
+    size, value = xp.where(touched, size, 1.0), xp.where(touched, x, 1.0)
+    exponent = size.view(np.int64) >> 52
+    turn, below, above = (xp.asarray(table)[exponent] for table in (grid.turns, grid.below, grid.above))
+    power = xp.where(size >= turn, above, below)
+    whole = xp.rint(value * power)
+    # of one digit too many it is the first number of the next decade, whatever its power makes of it
+    return xp.where(touched, xp.where(abs(whole) == grid.most, xp.copysign(turn, whole), whole / power), x)
+
+
+@compiled
+def snap_all(x: Arr, single: bool) -> None:
+    """Round every one of many values where it lies."""
+    for k in range(x.size):
+        x[k] = snap_single(x[k]) if single else snap(x[k])
+
+
+@compiled
+def snap(x: float) -> Any:
+    """Return what a double is rounded to."""
+    size = abs(x)
+    if not (_LEAST <= size < _BEYOND):
+        return x
+    exponent = np.float64(size).view(np.uint64) >> EXPONENT
+    power = _ABOVE[exponent] if size >= _TURNS[exponent] else _BELOW[exponent]
+    whole = np.rint(x * power)
+    return whole / power if abs(whole) != _MOST else np.copysign(_TURNS[exponent], x)
+
+
+@compiled
+def snap_single(value: float) -> Any:
+    """Return what a number of single precision is rounded to, as a double."""
+    x = np.float64(value)
+    size = abs(x)
+    if not (_LEAST_6 <= size < _BEYOND_6):
+        return x
+    exponent = np.float64(size).view(np.uint64) >> EXPONENT
+    power = _ABOVE_6[exponent] if size >= _TURNS_6[exponent] else _BELOW_6[exponent]
+    whole = np.rint(x * power)
+    return whole / power if abs(whole) != _MOST_6 else np.copysign(_TURNS_6[exponent], x)
