@@ -20,7 +20,8 @@ ROOM = {"studies", "studies.engine", "studies._cache", "_util.files"}
 def test_it_covers_every_module_that_trials_load(long_version: bool) -> None:
     estimators = "methods()" if long_version else "('default', 'full_filter', 'old_full_filter_buckets', 'median')"
     code = (
-        "import sys; from sparsemean.studies import Setting; from sparsemean.studies.methods import methods, run_trial; "
+        "import sys; from sparsemean.studies import Setting; "
+        "from sparsemean.studies.methods import methods, run_trial; "
         f"run_trial(Setting('t', 3.1, 'root_shift', 60, 6, (9.0, -5.0), 0.05, 2), 0, 0, tuple({estimators})); "
         "print(*(name[11:] for name in sys.modules if name.startswith('sparsemean.')))"
     )
