@@ -197,9 +197,8 @@ def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[s
         method = find(name)
         began = time.process_time()
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", baselines.BaselineWarning
-            )  # a filter that removes every row is scored as it answers
+            # a filter that removes every row is scored as it answers
+            warnings.simplefilter("ignore", baselines.BaselineWarning)
             mean = method(data, setting, seed % 2**32)
         seconds = time.process_time() - began
         found, truth = mean != 0, data.mean != 0
