@@ -196,7 +196,7 @@ def estimate(
     table, inference, rows = data.table, on_host(inference), None
     if data.plan.auto:
         with one_blas_thread():
-            rows = screening.screen_first(data, inference.selection.support)
+            rows = screening.screen_first(data, inference.selection)
         inference = _allowing(inference, rows.rows.aligned)
         data = replace(data, plan=inference.plan)
     plan = inference.plan

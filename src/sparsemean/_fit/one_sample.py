@@ -183,11 +183,10 @@ def estimate_from_counts(
         inference = replace(inference, selection=_with_support_here(inference.selection))
     else:
         counts, inference = on_host((counts, inference))
-    data = data.keep(inference.selection.support)
-    rows = None
+    data, rows = data.keep(inference.selection.support), None
     if data.plan.auto:
         with one_blas_thread():
-            rows = screening.screen_first(data, inference.selection.support)
+            rows = screening.screen_first(data, inference.selection)
         data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
         if data.plan.bad_rows:
             decided = decide(data.plan, inference.evidence, inference.selection)

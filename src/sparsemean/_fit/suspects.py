@@ -14,6 +14,7 @@ from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.rank_evidence import REST, BadRows, GroupTest, RankTest
+from sparsemean._stats.selection import by_holm
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScor
 
 def _labels_judged(design: Design, member: FamilyMember, labels: IntArray) -> tuple[label_scores.LabelScores, IntArray]:
     """Judge the labels of rows by the features that differ where no row is bad; return these features too."""
-    last = member.selection.last_share
+    evidence, last, n = member.family.evidence, member.selection.last_share, labels.size
     assert last is not None
-    clean, n = np.flatnonzero(~np.isnan(last)), labels.size
+    clean = np.flatnonzero(~np.isnan(last))
+    if not any(map(any, evidence.allowed)):  # how many bad rows are allowed for may follow from this
+        clean = by_holm(member.selection, evidence.level)
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(strength(member.test)[clean], n)])

@@ -215,6 +215,12 @@ def adjust(p: FloatArray, d: int, *, by: bool, many: IntArray | None = None) -> 
     return xp.asarray(adjusted)[back], xp.asarray(q)[back]
 
 
+def by_holm(selection: Selection, level: float) -> IntArray:
+    """Return what Holm's rule selects: rows are judged by that, and look alike whatever the rule of the fit."""
+    adjusted = selection.p_adjusted
+    return on_host(namespace(adjusted).flatnonzero(adjusted <= level))
+
+
 def max_bad_rows(evidence: Evidence, rule: Rule, *, low: int, high: int, features: IntArray | None = None) -> IntArray:
     """Return for each feature the largest slack in low … high at which it is selected, low − 1 if there is none.
 
