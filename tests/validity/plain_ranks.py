@@ -117,7 +117,7 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool
     A, e = len(counted), repeats(counted)
     slack = n1 * n2 - (n1 - bad[0]) * (n2 - bad[1])
     p = []
-    for reachable, tie, factor in ((e - m < (n1 + n2) / 10, 0.0, 1), (e + m >= (n1 + n2) / 10, 0.5, 2)):
+    for reachable, tie, factor in ((10 * (e - m) < A + m, 0.0, 1), (10 * (e + m) >= A - m, 0.5, 2)):
         u = wins(first, second, tie=tie, zero_tie=0.5 if block else tie) - slack
         if reachable and 2 * u <= n1 * n2:
             p.append(1.0)
@@ -130,6 +130,13 @@ def above(first: Values, second: Values, bad: Block, *, block: bool, inner: bool
     return max(p)
 
 
+def fisher(first: Values, second: Values) -> float:
+    """P(at least as many of the larger of two values in the first group)."""
+    values, n1 = first + second, len(first)
+    A, a, n = values.count(max(values)), first.count(max(values)), len(values)
+    return sum(comb(A, k) * comb(n - A, n1 - k) for k in range(a, min(A, n1) + 1)) / comb(n, n1)
+
+
 def rules(first: Values, second: Values, bad: Block) -> set[str]:
     """The rules that apply to some numbers of negative and of positive values that m rows can bring about."""
     values, m = first + second, sum(bad)
@@ -139,9 +146,15 @@ def rules(first: Values, second: Values, bad: Block) -> set[str]:
     names = {("many", "many"): "raw", ("none", "many"): "upper", ("many", "none"): "lower"}
     names |= {("few", "many"): "upper or raw", ("many", "few"): "lower or raw"}
     zeros, found = n - sum(K), {"raw"}
+    if m == 0 and len(set(values)) == 2 == len({np.sign(x) for x in values}):
+        return {"fisher"}
     if 10 * (zeros - m) >= n:
         found = set()
-    return found | ({names.get(pair, "both") for pair in product(*reach)} if 10 * (zeros + m) >= n else set())
+    if 10 * (zeros + m) < n:
+        return found
+    if m == 0 and 0 in K:
+        return found | {"lower" if K[0] else "upper"}
+    return found | {names.get(pair, "both") for pair in product(*reach)}
 
 
 def share(number: int, n: int) -> str:
@@ -178,6 +191,7 @@ def p_value(
         return min(1.0, (1 if sided else 2) * min(one, other))
 
     tests = {"upper": lambda: p(upper), "lower": lambda: p(lower), "raw": lambda: p(raw)}
+    tests["fisher"] = lambda: p(lambda x, y, _: fisher(x, y))
     tests["both"] = lambda: min(1.0, 2 * min(p(upper), p(lower)))
     tests["upper or raw"] = lambda: min(1.0, 2 * min(p(upper), p(raw)))
     tests["lower or raw"] = lambda: min(1.0, 2 * min(p(lower), p(raw)))

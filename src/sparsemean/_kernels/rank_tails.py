@@ -40,6 +40,8 @@ FARTHEST = 3.0
 LOG_2 = math.log(2.0)
 TERMS = 1e-13
 """Terms of a sum below this share of it end the sum."""
+LGAMMA = 1e-15
+"""Share of the logarithm of a factorial that may be rounded off, where three are added."""
 
 
 @compiled(plain="itself")
@@ -194,6 +196,20 @@ def log_lumps(
                 logs += math.log((A - a) * float(n1 - a) / ((a + 1.0) * (z - n1 + a + 1.0)))
                 a += 1
     return most + math.log(total) if total > 0.0 else -np.inf
+
+
+@compiled(plain="itself")
+def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> Any:
+    """Return log P(at least a of the A are among the n₁ of n₁ + n₂ rows), never too small, a not below the mean."""
+    n, logs, term, total = n1 + n2, 0.0, 1.0, 1.0
+    if a > max(0, A - n2):
+        logs = log_choose(A, a) + log_choose(n - A, n1 - a) - log_choose(n, n1) + ROUNDING
+        logs += LGAMMA * math.lgamma(n + 1.0)
+        while a < min(n1, A) and term > TERMS * total:
+            term *= (A - a) * float(n1 - a) / ((a + 1.0) * (n - A - n1 + a + 1.0))
+            total += term
+            a += 1
+    return min(0.0, logs + math.log(total))
 
 
 @compiled(plain="itself")

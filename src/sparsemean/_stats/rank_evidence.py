@@ -41,8 +41,8 @@ BLOCK_SHARE = 4
 NONE_SHARE = 16
 """Fewer than a sixteenth: it is the only one."""
 REPEAT_SHARE = 10
-"""Fewer than a tenth of the values repeat others: their ties count against rejection, and the null is that without.
-Fewer than a tenth are zero: zeros are values like others."""
+"""Fewer than a tenth of the values that are not in the block repeat others: their ties count against rejection, and the
+null is that without. Fewer than a tenth of all are zero: zeros are values like others."""
 CLOSE = 2.0
 """By so much the logarithm of the bound may miss a goal that the largest tail itself reaches."""
 MOST_LOOKS = 64
@@ -132,6 +132,7 @@ class RankTest:
         zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
         alike = self.repeats.T.sum(axis=0) + xp.maximum(zeros - 1, 0).sum(axis=0)
         alone = REPEAT_SHARE * (zeros.sum(axis=0) + reach) < rows  # then values as they are make the only rule
+        alone[two_values(self.counts, self.repeats)[0]] = False
         plain = zip((n1, n2, n1, n2, 0, 0, won, tied, 0, 0), self.counts.T, strict=True)
         table = xp.stack([xp.where(alone, new, old) for new, old in plain])
         repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
@@ -210,35 +211,49 @@ class _Look:
         values, above, below = (self.counts[..., k : k + 2].sum(axis=(1, 2)) for k in (0, 2, 4))
         zeros = (self.counts[..., :2] - self.counts[..., 2:4] - self.counts[..., 4:6]).sum(axis=2)
         alike = self.repeats.sum(axis=1) + np.maximum(zeros - 1, 0).sum(axis=1)
-        there, none = values > 0, below + self.reach == 0
+        there, none, none_above = values > 0, below + self.reach == 0, above + self.reach == 0
         if only_raw:  # where one group lies lower, labels enter how many values repeat: ties always count ½
             return np.where(there, self._block(RAW, True, self.counts, np.full(there.size, self.goal)), 0.0)
+        two, *groups = two_values(self.counts, self.repeats)
+        exact = np.isin(np.arange(there.size), two if self.reach == 0 else [])
         (next_to_none, few, many), (hardly_any, some, most) = self._shares(below), self._shares(above)
         block = REPEAT_SHARE * (zeros.sum(axis=1) + self.reach) >= self.rows
         rules = {
             (RAW, RAW): (REPEAT_SHARE * (zeros.sum(axis=1) - self.reach) < self.rows) | (many & most),
-            (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some),
-            (UPPER, UPPER): block & next_to_none & most,
+            (UPPER, LOWER): block & (next_to_none | few) & (hardly_any | some) & ~none & ~none_above,
+            (UPPER, UPPER): block & ((next_to_none & most) | none),
             (UPPER, RAW): block & few & most,
-            (LOWER, LOWER): block & many & hardly_any,
+            (LOWER, LOWER): block & ((many & hardly_any) | none_above),
             (LOWER, RAW): block & many & some,
         }
         # Of two tests twice the smaller p counts.
         halved = np.any([reached for (one, other), reached in rules.items() if one != other], axis=0)
         goal = np.where(halved, self.goal - LOG_2, self.goal)
         wanted = [
-            there & np.any([rules[pair] for pair in rules if kind in pair], axis=0) for kind in (UPPER, LOWER, RAW)
+            there & ~exact & np.any([rules[pair] for pair in rules if kind in pair], axis=0)
+            for kind in (UPPER, LOWER, RAW)
         ]
         tests = (
-            self._rule(UPPER, self.repeats[:, 0], wanted[UPPER], goal),
-            np.where(none, 0.0, self._rule(LOWER, self.repeats[:, 1], wanted[LOWER] & ~none, goal)),
-            self._rule(RAW, alike, wanted[RAW], goal),
+            self._rule(UPPER, self.repeats[:, 0], above, wanted[UPPER], goal),
+            self._rule(LOWER, self.repeats[:, 1], below, wanted[LOWER], goal),
+            self._rule(RAW, alike, values, wanted[RAW], goal),
         )
         log_p = np.full(there.size, -np.inf)
         for (one, other), reached in rules.items():
             both = np.minimum(0.0, np.minimum(tests[one], tests[other]) + (LOG_2 if one != other else 0.0))
             log_p = np.where(reached, np.maximum(log_p, both), log_p)
+        if exact.any():
+            log_p[exact] = self._fisher(*groups)
         return np.where(there, log_p, 0.0)
+
+    def _fisher(self, n1: IntArray, n2: IntArray, a1: IntArray, a2: IntArray) -> FloatArray:
+        """Return log p of Fisher's exact test, a₁ of n₁ rows and a₂ of n₂ having the larger of two values."""
+        from sparsemean._kernels.rank_tails import log_hypergeometric_tail
+
+        first = a1 * n2 >= a2 * n1 if self.side == 0 else np.full(a1.size, self.side > 0)
+        groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
+        tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
+        return np.minimum(0.0, np.array(tails) + (LOG_2 if self.side == 0 else 0.0))
 
     def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Say whether bad rows can have made the number of values next to nothing, few, or many."""
@@ -247,12 +262,17 @@ class _Look:
         few = (BLOCK_SHARE * least < self.rows) & (NONE_SHARE * most >= self.rows)
         return next_to_none, few, BLOCK_SHARE * most >= self.rows
 
-    def _rule(self, kind: int, repeats: IntArray, wanted: npt.NDArray[np.bool_], goal: FloatArray) -> FloatArray:
-        """Return the larger log p of the two ways to count ties, where bad rows could have led to either."""
+    def _rule(
+        self, kind: int, repeats: IntArray, counted: IntArray, wanted: npt.NDArray[np.bool_], goal: FloatArray
+    ) -> FloatArray:
+        """Return the larger log p of the two ways to count ties, where bad rows could have led to either.
+
+        ``counted`` are the values that are not in the block, of which ``repeats`` repeat others.
+        """
         m, out = self.reach, np.full(wanted.size, -np.inf)
         for halves, reached in (
-            (False, REPEAT_SHARE * (repeats - m) < self.rows),
-            (True, REPEAT_SHARE * (repeats + m) >= self.rows),
+            (False, REPEAT_SHARE * (repeats - m) < counted + m),
+            (True, REPEAT_SHARE * (repeats + m) >= counted - m),
         ):
             at = np.flatnonzero(wanted & reached & (out < 0.0))
             if at.size:
@@ -334,6 +354,21 @@ def doubled_statistic(
     z1, z2 = n1 - p1 - m1, n2 - p2 - m2
     won = won_p + won_m + p1 * (n2 - p2) + z1 * m2
     return 2 * won + halves * (tied_p + tied_m + z1 * z2), n1 + n2, n1, n2
+
+
+def two_values(counts: npt.NDArray[np.int64], repeats: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    """Return which features hold two values, of different sign, and for them n₁, n₂ and the rows with the larger one.
+
+    Within strata there are none: values are counted in each.
+    """
+    n, p, m = (counts[..., k : k + 2].sum(axis=1) for k in (0, 2, 4))
+    above, below = p.sum(axis=1) - repeats[:, 0], m.sum(axis=1) - repeats[:, 1]
+    zeros = (n - p - m).sum(axis=1) > 0
+    xp = namespace(counts)
+    two = (above < 2) & (below < 2) & (above + below + zeros == 2) & (counts.shape[1] == 1)
+    at = xp.flatnonzero(two)
+    larger = xp.where((above > 0)[:, np.newaxis], p, n - m)
+    return at, *n[at].T, *larger[at].T
 
 
 def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:
