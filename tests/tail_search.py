@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsemean._kernels import compiling
+from sparsemean._kernels.rank_tails import log_hypergeometric_tail
 from sparsemean._stats.rank_evidence import log_tails as group_tails
 from sparsemean._stats.signed_rank_null import log_tails as signed_tails
 from sparsemean._stats.signed_ranks import caps_of
@@ -122,12 +123,33 @@ def judge_tied(n1: int, zeros: int, halves: int, share: int, *sizes: int) -> flo
     return math.log(exact.tails_of(law, [place])[0]) - float(min(0.0, found))
 
 
+def two_values(rng: Rng) -> Problem:
+    n1, n2 = between(rng, 1, 10_000), between(rng, 1, 10_000)
+    A = between(rng, 1, n1 + n2)
+    sd = math.sqrt(A * (n1 / (n1 + n2)) * (n2 / (n1 + n2)))
+    return n1, n2, beyond(rng, A * n1 / (n1 + n2), sd, min(n1, A)), A
+
+
+def judge_two_values(n1: int, n2: int, a: int, A: int) -> float:
+    n = n1 + n2
+    if min(n1, n2, A) < 1 or n < A or not max(A - n2, A * n1 / n) <= a <= min(n1, A):
+        return -math.inf
+    ways, term = 0, math.comb(A, a) * math.comb(n - A, n1 - a)
+    for k in range(a, min(n1, A) + 1):
+        ways += term
+        term = term * (A - k) * (n1 - k) // ((k + 1) * (n - A - n1 + k + 1))
+        if term << 80 < ways:
+            break
+    return math.log(ways) - math.log(math.comb(n, n1)) - float(log_hypergeometric_tail(n1, n2, a, A))
+
+
 KINDS: dict[str, tuple[Callable[[Rng], Problem], Callable[..., float]]] = {
     "signed ranks": (signed, judge_signed),
     "signed ranks, ties": (signed_ties, judge_signed_ties),
     "groups": (lambda rng: groups(rng, 1, zeros=False, most=45, values=0), judge_groups),
     "groups, zeros": (lambda rng: groups(rng, 1, zeros=True, most=3000, values=60), judge_groups),
     "groups, ties": (tied, judge_tied),
+    "groups, two values": (two_values, judge_two_values),
     "strata": (lambda rng: groups(rng, 2, zeros=False, most=25, values=0), judge_groups),
     "strata, zeros": (lambda rng: groups(rng, 2, zeros=True, most=3000, values=50), judge_groups),
     "bad rows, zeros, strata": (
