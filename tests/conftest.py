@@ -56,7 +56,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         module._kernel.cache_clear()
         module._module.cache_clear()
     tables = device_search._frame, device_search._asked_there, device_search._steps_there
-    for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel):
+    for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel, gpu_blocks._grid_there):
         kept.cache_clear()
 
 

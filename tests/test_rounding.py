@@ -191,7 +191,7 @@ def neighbours(kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", GRIDS)
 def test_the_map_rises_is_odd_and_changes_nothing_twice(kind: str) -> None:
     x, grid = neighbours(kind), GRIDS[kind]
-    y = rounding._rounded(x.astype(float), x.astype(float), grid, np)
+    y = rounding._rounded(x.astype(float), x.astype(float), grid)
     assert (np.diff(y) >= 0).all()
     assert np.isfinite(y).all()
     np.testing.assert_array_equal(rounding.snapped(-x, grid), -y)

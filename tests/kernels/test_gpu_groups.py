@@ -16,6 +16,7 @@ from sparsemean._counts.engines import gpu, host
 from sparsemean._data import as_table
 from sparsemean._kernels import NotFiniteError, gpu_blocks, groups
 from sparsemean._kernels.groups import REST, UNWANTED
+from sparsemean._kernels.rounding import DOUBLE, SINGLE, snapped
 from sparsemean._stats import rank_evidence
 from sparsemean._stats.arrays import on_host
 from sparsemean.errors import InputError
@@ -47,6 +48,9 @@ def counts_of(X: np.ndarray, of: np.ndarray, *, missing: bool = False) -> np.nda
 def compare(cupy: Any, X: np.ndarray, of: np.ndarray, *, missing: bool = False) -> None:
     found = gpu_blocks.compare_groups(cupy.asarray(X), of, missing=missing).get()
     np.testing.assert_array_equal(found, counts_of(X, of, missing=missing))
+    grid = DOUBLE if X.dtype == np.float64 else SINGLE
+    found = gpu_blocks.compare_groups(cupy.asarray(X), of, missing=missing, grid=grid).get()
+    np.testing.assert_array_equal(found, counts_of(snapped(X, grid).astype(X.dtype), of, missing=missing))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -58,6 +62,7 @@ def test_counts_are_those_of_the_host(cupy: Any, n: int, dtype: str) -> None:
     X[:, 2] = rng.poisson(0.3, n)
     X[:, 3] = rng.choice([-0.0, 0.0, 1e-45, -1e-45], n)
     X[:, 4] = rng.standard_cauchy(n).astype(dtype)
+    X[:, 5] = (rng.integers(0, 5, n) / 3).astype(dtype) * (1 + rng.integers(-4, 5, n) * np.finfo(dtype).eps)
     X[:, 5] = np.sort(X[:, 5])
     X[:, 6] = 2.0
     X[:, 7] = np.where(rng.random(n) < 0.9, 0.0, X[:, 7])

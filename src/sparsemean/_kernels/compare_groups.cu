@@ -8,10 +8,12 @@
 // Values are read as the integers that they lie as: CuPy has kernels compiled so that arithmetic takes the smallest
 // numbers of single precision for zero.
 #if SIZE == 8
+typedef double Value;
 typedef unsigned long long Key;
 #define SIGN 0x8000000000000000ull
 #define INFINITE_KEY 0xfff0000000000000ull  // of infinity, see key_of
 #else
+typedef float Value;
 typedef unsigned int Key;
 #define SIGN 0x80000000u
 #define INFINITE_KEY 0xff800000u
@@ -19,9 +21,24 @@ typedef unsigned int Key;
 #define EACH (ROWS / THREADS)
 #define BUCKETS (2 * THREADS + 1)
 #define NO_BUCKET 0xffff
+#define EXPONENTS 2048
 #define FIRST(two) ((int)((two) & 0xffffu))  // of two counts in one word: of the first group and of the second
 #define SECOND(two) ((int)((two) >> 16))
 #define BOTH(two) (FIRST(two) + SECOND(two))
+
+// The bits of what a value is rounded to, as kernels/rounding.py has it: ``grid`` begins with the least number that is, the
+// first beyond, and the whole number of one digit too many; then three tables by exponent.
+__device__ inline Key snapped(Key bits, const double* grid) {
+  union { Key bits; Value value; } one = {bits};
+  const double x = one.value, size = x < 0.0 ? -x : x;
+  if (!(size >= grid[0] && size < grid[1])) return bits;
+  union { double value; unsigned long long bits; } wide = {size};
+  const double* at = grid + 3 + (wide.bits >> 52);
+  const double power = size >= at[0] ? at[2 * EXPONENTS] : at[EXPONENTS], whole = rint(x * power);
+  const double out = whole == grid[2] ? at[0] : whole == -grid[2] ? -at[0] : whole / power;
+  one.value = (Value)out;
+  return one.bits;
+}
 
 // An integer that sorts as the value does; zeros of both signs are one.
 __device__ inline Key key_of(Key bits) { return bits > SIGN ? ~bits : bits | SIGN; }
@@ -66,7 +83,8 @@ __device__ inline unsigned int sum_before(unsigned int mine) {
 // positive values and among negative ones; and how many values repeat others, among positive and negative ones.
 // ``groups`` is 0 or 1, or 2 for a row that is not compared.
 extern "C" __global__ void __launch_bounds__(THREADS) compare_groups(
-    const Key* X, long long step, int n, const unsigned char* groups, int gaps, int* counts, int* bad) {
+    const Key* X, long long step, int n, const unsigned char* groups, const double* grid, int gaps, int* counts,
+    int* bad) {
   __shared__ Key parting[THREADS], members[ROWS];
   __shared__ unsigned short buckets[ROWS];
   __shared__ unsigned int held[BUCKETS], before[BUCKETS];
@@ -74,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compare_groups(
   const int me = threadIdx.x;
   for (int k = me; k < BUCKETS; k += THREADS) held[k] = 0;
 
-  sort_keys(key_of(column[(long long)me * n / THREADS * step]), parting);
+  sort_keys(key_of(snapped(column[(long long)me * n / THREADS * step], grid)), parting);
 
   Key keys[EACH];
   unsigned int places[EACH];  // bucket, place among those of its group there; the group
@@ -82,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compare_groups(
 #pragma unroll
   for (int k = 0; k < EACH; ++k) {
     const int row = me + k * THREADS;
-    keys[k] = key_of(row < n ? column[row * step] : 0);
+    keys[k] = key_of(row < n ? snapped(column[row * step], grid) : 0);
   }
   __syncthreads();
   bool odd = false;

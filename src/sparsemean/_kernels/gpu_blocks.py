@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.gpu import cupy
+from sparsemean._kernels.rounding import DOUBLE, SINGLE, Grid
 from sparsemean._util.records import IntArray
 
 Single: TypeAlias = npt.NDArray[np.float32]
@@ -78,12 +79,12 @@ def most_rows(size: int) -> int:
     return left // (size + 2) // THREADS * THREADS
 
 
-def compare_groups(X: Any, groups: IntArray, *, missing: bool = False) -> Any:
+def compare_groups(X: Any, groups: IntArray, *, missing: bool = False, grid: Grid | None = None) -> Any:
     """Return the (12, features) counts of rows of group 0 against those of group 1, on the device; 2 is neither.
 
     They are values, positive and negative ones of either group; wins and ties of the first among positive values, the
     same among negative ones; and how many values of both repeat others, among positive and among negative ones.
-    ``X`` has rows of floats, `most_rows` at most.
+    ``X`` has rows of floats, `most_rows` at most, which are compared once they are rounded to a ``grid``.
 
     Raises ``NotFiniteError`` if any value is infinite, or NaN without ``missing``.
     """
@@ -92,11 +93,19 @@ def compare_groups(X: Any, groups: IntArray, *, missing: bool = False) -> Any:
     assert X.strides[1] == size or d == 1, "rows are read as they lie"
     counts, bad = xp.empty((FIELDS, d), dtype=np.int32), xp.zeros(1, dtype=np.int32)
     kernel = _kernel("compare_groups", X.device.id, "compare_groups.cu", ROWS=-(-n // THREADS) * THREADS, SIZE=size)
-    there = xp.asarray(groups.astype(np.uint8))
-    kernel((d,), (THREADS,), (X, np.int64(X.strides[0] // size), np.int32(n), there, np.int32(missing), counts, bad))
+    there = xp.asarray(groups.astype(np.uint8)), _grid_there(grid and grid.least, X.device.id)
+    kernel((d,), (THREADS,), (X, np.int64(X.strides[0] // size), np.int32(n), *there, np.int32(missing), counts, bad))
     if int(bad[0]):
         raise NotFiniteError
     return counts
+
+
+@lru_cache(maxsize=8)
+def _grid_there(least: float | None, device: int) -> Any:  # noqa: ARG001
+    """Return the numbers of the grid that begins so, on the device; of none, those to which nothing is rounded."""
+    grids = [grid for grid in (DOUBLE, SINGLE) if grid.least == least]
+    numbers = [np.concatenate((grid[:3], *grid[3:])) for grid in grids] or [np.array([np.inf, 0.0, 0.0])]
+    return cupy().asarray(numbers[0])
 
 
 class DeviceSpace:

@@ -64,9 +64,12 @@ def pack_columns(
         values, where = data[first:last], rows[first - base[c] : last - base[c]]
         lost: Any = False
         strange = False
+        rounded: Any = False
+        for k in range(values.size if six else 0):  # counts need no rounding, and are packed as fast as without
+            rounded |= np.rint(values[k]) != values[k]
         for k in range(values.size):
             x, cell = values[k], np.int64(cells[np.uint64(where[k])])
-            single = np.float32(snap_single(x)) if six else np.float32(x)
+            single = np.float32(snap_single(x)) if rounded else np.float32(x)
             whole = single_bits(single)
             packed[at] = ((whole ^ ((whole >> 31) & POSITIVE_BITS)) << 32) | (cell & CELL)
             at += np.uint64((cell >= 0) & (abs(x) > 0.0))  # NaN is not above zero

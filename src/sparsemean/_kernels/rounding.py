@@ -91,7 +91,7 @@ def grid_of(dtype: np.dtype[Any], precision: float) -> Grid | None:
     return {2.0**-52: DOUBLE, 2.0**-23: SINGLE}.get(precision) if dtype.kind == "f" else None
 
 
-def snapped(values: Arr, grid: Grid | None, xp: Any = np) -> Any:
+def snapped(values: Arr, grid: Grid | None) -> FloatArray:
     """Return values, of whatever type, as doubles rounded to a grid: the specification of `snap`.
 
     Examples
@@ -99,9 +99,9 @@ def snapped(values: Arr, grid: Grid | None, xp: Any = np) -> Any:
     >>> snapped(np.array([0.1 * 3, 1 / 3, -1e14 - 3]), DOUBLE).tolist()
     [0.3, 0.33333333333333, -100000000000000.0]
     """
-    x = xp.asarray(values, dtype=np.float64)
-    if grid is None or xp is not np or plainly(x.size):
-        return x if grid is None else _rounded(x, abs(x), grid, xp)
+    x = np.asarray(values, dtype=np.float64)
+    if grid is None or plainly(x.size):
+        return x if grid is None else _rounded(x, abs(x), grid)
     out = np.array(x, order="C")
     snap_all(out.reshape(-1), grid is SINGLE)
     return out
@@ -128,19 +128,19 @@ def difference(a: Arr, b: Arr, grid: Grid | None) -> Any:
 
 def of_size(away: FloatArray, size: FloatArray, grid: Grid | None) -> FloatArray:
     """Return differences rounded to the digits that the larger of the two numbers has, its ``size``, then as values."""
-    return away if grid is None else np.asarray(snapped(_rounded(away, size, grid, np), grid))
+    return away if grid is None else snapped(_rounded(away, size, grid), grid)
 
 
-def _rounded(x: Arr, size: Arr, grid: Grid, xp: Any) -> Any:
+def _rounded(x: FloatArray, size: FloatArray, grid: Grid) -> FloatArray:
     """Round to the digits that numbers of some size have."""
     touched = (size >= grid.least) & (size < grid.beyond)
-    size, value = xp.where(touched, size, 1.0), xp.where(touched, x, 1.0)
+    size, value = np.where(touched, size, 1.0), np.where(touched, x, 1.0)
     exponent = size.view(np.int64) >> 52
-    turn, below, above = (xp.asarray(table)[exponent] for table in (grid.turns, grid.below, grid.above))
-    power = xp.where(size >= turn, above, below)
-    whole = xp.rint(value * power)
+    turn, below, above = (table[exponent] for table in (grid.turns, grid.below, grid.above))
+    power = np.where(size >= turn, above, below)
+    whole = np.rint(value * power)
     # of one digit too many it is the first number of the next decade, whatever its power makes of it
-    return xp.where(touched, xp.where(abs(whole) == grid.most, xp.copysign(turn, whole), whole / power), x)
+    return np.where(touched, np.where(abs(whole) == grid.most, np.copysign(turn, whole), whole / power), x)
 
 
 @compiled

@@ -24,7 +24,6 @@ from sparsemean._data.source import Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
 from sparsemean._kernels import NotFiniteError, gpu, gpu_blocks, influence, reference
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._kernels.rounding import snapped
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
 from sparsemean.errors import InputError
 
@@ -150,7 +149,7 @@ def rank_counts(
                 second = strata[cells] == strata[cell] if other == REST else cells == other
                 groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
                 try:
-                    found = gpu_blocks.compare_groups(block, groups, missing=skip_missing)
+                    found = gpu_blocks.compare_groups(block, groups, missing=skip_missing, grid=source.grid)
                 except NotFiniteError:
                     place = source.find_non_finite(skip_missing=skip_missing)
                     raise table.non_finite_error(place, skip_missing=skip_missing) from None
@@ -167,11 +166,13 @@ def rank_counts(
 
 
 def _floats(source: DeviceArray, kind: np.dtype[Any]) -> Iterator[tuple[slice, Any]]:
-    """Yield a few columns at a time and their values, rounded to the digits that they have, as floats of a ``kind``."""
-    xp, values, (n, d) = gpu.cupy(), source.values, source.shape
-    for columns in cut(d, max(1, CONVERTED_BYTES // (8 * n)), 1):
-        rounded = snapped(xp.ascontiguousarray(source.plain(values[:, columns])), source.grid, xp)
-        yield columns, rounded.astype(kind)
+    """Yield columns and their values, rows of floats of a ``kind``: all as they lie, or a few at a time converted."""
+    values, (n, d) = source.values, source.shape
+    if values.dtype == kind and (values.strides[1] == kind.itemsize or d == 1):
+        yield slice(0, d), values
+        return
+    for columns in cut(d, max(1, CONVERTED_BYTES // (kind.itemsize * n)), 1):
+        yield columns, gpu.cupy().ascontiguousarray(source.plain(values[:, columns]), dtype=kind)
 
 
 def _on_device(source: Source) -> Iterator[tuple[slice, slice, Any]]:
