@@ -128,8 +128,8 @@ class Estimate(LeftThere):
         from sparsemean._fit.afterwards import checksum_of, kept_arms
 
         self._bring()
-        made = {name: getattr(self, name) for name in ("entry_time", "radius", "suspect_names")}
-        made |= {"arms": kept_arms(self), "checksum": checksum_of(self), "source": None, "evidence": None}
+        made = {name: getattr(self, name) for name in ("entry_time", "radius", "_suspect_names")}
+        made |= {"_arms": kept_arms(self), "checksum": checksum_of(self), "source": None, "evidence": None}
         return self.__dict__ | made
 
     def __repr__(self) -> str:
@@ -217,12 +217,12 @@ class Estimate(LeftThere):
         return entry
 
     @cached_property
-    def arms(self) -> dict[str, Arms]:
+    def _arms(self) -> dict[str, Arms]:
         """What scorecards have asked of the rows of both arms, by whom they leave out."""
         return {}
 
     @cached_property
-    def suspect_names(self) -> dict[int, str]:
+    def _suspect_names(self) -> dict[int, str]:
         """Names of suspect rows, which are kept where the data are not."""
         if self.rows is None or self.source is None or self.source.row_names is None:
             return {}
@@ -237,7 +237,7 @@ class Estimate(LeftThere):
     def row_names(self, rows: Iterable[int]) -> list[str | int]:
         """Return the names of ``rows``, or their numbers where there are none; without the data, those of suspects."""
         names = None if self.source is None else self.source.row_names
-        return [self.suspect_names.get(int(row), int(row)) if names is None else str(names[row]) for row in rows]
+        return [self._suspect_names.get(int(row), int(row)) if names is None else str(names[row]) for row in rows]
 
     def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
         """Return one row for each selected feature, strongest first.

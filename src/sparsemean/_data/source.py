@@ -174,7 +174,7 @@ class Source(ABC):
             with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
                 values = np.add(block, 0.0, dtype=np.float64, order="C")
             values[np.isnan(values)] = np.nan
-            found = zlib.crc32(values, found)
+            found = zlib.crc32(values.data, found)
         return found
 
     def stripes(self) -> list[slice]:

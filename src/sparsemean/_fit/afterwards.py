@@ -295,7 +295,7 @@ def left_out(estimate: Estimate, leave_out: str) -> IntArray:
 def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
     usual, out = level == LEVEL or estimate.plan.target != "mean", left_out(estimate, leave_out)
-    for other, known in estimate.arms.items():
+    for other, known in estimate._arms.items():
         if usual and np.array_equal(out, left_out(estimate, other)):
             return known
     if estimate.source is None and not usual:
@@ -313,7 +313,7 @@ def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     of_test = _of_test(estimate, table, level, moved) if plan.target == "mean" else np.full((8, moved.size), np.nan)
     arms = Arms(moments, moved, _left(estimate, table, labels), of_test)
     if usual:
-        estimate.arms[leave_out] = arms
+        estimate._arms[leave_out] = arms
     return arms
 
 
@@ -325,7 +325,7 @@ def kept_arms(estimate: Estimate) -> dict[str, Arms]:
         with suppress(Exception):  # as above
             for leave_out in LEFT_OUT:
                 arms_of(estimate, leave_out)
-    return estimate.arms
+    return estimate._arms
 
 
 def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:

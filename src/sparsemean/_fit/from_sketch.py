@@ -300,5 +300,5 @@ def _unlike(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
     known = counts.nearest[columns]
     with np.errstate(invalid="ignore"):
         *signs, nearest, largest = data.means(columns, look, data.buckets.partition.depth)
-        far = np.isfinite(known) & ~(np.abs(nearest - known) <= CLOSE * known + NOISE * largest)
+        far = np.isfinite(known) & ~(np.abs(nearest - known) <= CLOSE * known + NOISE * largest) | np.isinf(largest)
     return np.flatnonzero((np.stack(signs) != expected).any(axis=0) | far)

@@ -106,8 +106,8 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
             target[f"{part}.{item.name}"] = value
     for who, arms in kept_arms(estimate).items():
         arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
-    if estimate.suspect_names:
-        arrays["suspect_names"] = np.array(list(estimate.suspect_names.values()))
+    if estimate._suspect_names:
+        arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
     if estimate.feature_names is not None:
         arrays["feature_names"] = estimate.feature_names.astype(str)
     header = {
@@ -125,7 +125,7 @@ def load(path: str | Path) -> Estimate | Comparison:
     """Read what `Estimate.save` or `Comparison.save` has written; damaged files and others are refused in one line."""
     refuse_endless(path, "path")
     path = Path(path)
-    context = FileContext(repr(str(path)), "file written by Estimate.save", argument="path")
+    context = FileContext(repr(str(path)), "file written by save", argument="path")
     with context.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's about headers that only damage can have made
         check_members(archive, replace(context, size=path.stat().st_size))
@@ -195,7 +195,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     }
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
-    estimate.__dict__.update({name: arrays[name] for name in LAZY}, arms=arms, suspect_names=names)
+    estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
     return estimate
 
 

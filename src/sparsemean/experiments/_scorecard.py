@@ -206,7 +206,7 @@ def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
     plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
     means = _welch(arms.moments, level, plan.alternative)
     if plan.target == "mean":
-        means = _Means(*arms.of_test[:2], arms.of_test[2:5], arms.of_test[5:])
+        means = _Means(arms.of_test[0], arms.of_test[1], arms.of_test[2:5], arms.of_test[5:])
     left = None if np.isnan(arms.left).all() else arms.left
     words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
     words[_constant(arms.moments)] = NOT_CHECKABLE
