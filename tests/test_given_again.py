@@ -178,7 +178,7 @@ def test_data_that_change_in_memory_are_noticed() -> None:
 
 
 def test_many_values_are_told_by_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "CHECKED", 400)
+    monkeypatch.setattr(source, "CHECKED", 1400)
     estimate = pickle.loads(pickle.dumps(sparse_mean(X)))
     for name in ("rows reversed", "rows sorted", "columns reversed", "twice", "negated", "clipped", "other precision"):
         with pytest.raises(InputError, match="X must be the data of the fit"):

@@ -39,7 +39,7 @@ TAKEN_AT_ONCE = 32_000_000
 TAKEN_OF_MEMORY = 2_000_000
 """The same of what lies in memory, where a second look costs nothing: 16 MB."""
 CHECKED, STRETCHES = 4_000_000, 8
-"""Values up to which a checksum is of all, some hundredths of a second; of more, so many stretches stand for all."""
+"""Values up to which a checksum is of all, some hundredths of a second; of more, stretches of a 32nd of that."""
 
 
 class Source(ABC):
@@ -163,8 +163,7 @@ class Source(ABC):
         Layout and type make no difference as long as values are the same; of zeros and NaN there is one each.
         """
         n, d = self.shape
-        stretches = 1 if n * d <= CHECKED else STRETCHES
-        most = CHECKED // stretches
+        stretches, most = (1, CHECKED) if n * d <= CHECKED else (STRETCHES, CHECKED // 32)
         height = min(n, max(math.isqrt(most), most // d))
         width = min(d, most // height)
         found = zlib.crc32(repr(self.precision).encode())
