@@ -236,9 +236,7 @@ def test_cells_in_another_order_are_refused(path: Path) -> None:
     data = anndata.read_h5ad(path)
     estimate = sparse_mean(data)
     before = data.obs.columns.tolist()
-    with pytest.raises(
-        InputError, match=r"^adata must be the AnnData of the fit: got AnnData with '.*' in row 0"
-    ):
+    with pytest.raises(InputError, match=r"^adata must be the AnnData of the fit: got AnnData with '.*' in row 0"):
         estimate.to_adata(other := data[::-1].copy())
     assert other.obs.columns.tolist() == before
     estimate.to_adata(data)
