@@ -114,6 +114,7 @@ def test_a_comparison_is_not_saved_with_labels_that_cannot_be(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
+SUSPECTS = 20
 FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "keys swapped": lambda header, _: header["keys"].reverse(),
     "a key beyond": lambda header, _: header["keys"].__setitem__(0, [7]),
@@ -128,6 +129,10 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "arms cut": lambda _, arrays: arrays.update({"0.arms.nobody.moments": np.zeros((2, 3, 5))}),
     "half of the arms": lambda _, arrays: arrays.pop("0.arms.nobody.left"),
     "a name too many": lambda _, arrays: arrays.update({"0.suspect_names": np.array(["u"] * 77)}),
+    "a reason beyond": lambda header, _: header["results"][0]["scalars"].update({"rows.reasons": [[12]] * SUSPECTS}),
+    "a kind too many": lambda header, _: header["results"][0]["scalars"]["rows.kinds"].append("few"),
+    "one group": lambda header, _: header["results"][0]["plan"].update(bad_by_group=[1]),
+    "groups without names": lambda _, arrays: arrays.pop("0.class_names"),
     "a checksum of text": lambda header, _: header["results"][0].update(checksum="x"),
 }
 

@@ -58,7 +58,7 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
     if table.shape != shape:
         advice = "of subjects and pairs these are the means and differences, a row each" if reduced else ""
         raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape, advice)
-    if table.feature_names is not None and estimate.feature_names is not None:
+    if again and table.feature_names is not None and estimate.feature_names is not None:
         check_names(table.feature_names, estimate.feature_names, "the fit")
     if again and (adjusted or covariate is not None):
         table = _adjusted_again(estimate, table, covariate, reduced)
