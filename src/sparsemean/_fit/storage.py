@@ -191,20 +191,20 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     arms = {
         who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
         for who in LEFT_OUT
-        if any(name.startswith(f"arms.{who}.") for name in arrays)
+        if header["format"] == FORMAT and any(name.startswith(f"arms.{who}.") for name in arrays)
     }
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
-    _check_groups(estimate)
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
+    _check_groups(estimate)
     return estimate
 
 
 def _check_groups(estimate: Estimate) -> None:
-    """Refuse groups without what every comparison has of them, and suspects for reasons that cannot be."""
+    """Refuse arms without what every comparison has of them, and suspects for reasons that cannot be."""
     plan, rows = estimate.plan, estimate.rows
     pair = len(plan.sizes) == len(plan.bad_by_group) == 2
-    if estimate.labels is not None and (rows is None or estimate.class_names is None or not pair):
+    if estimate._arms and (rows is None or estimate.class_names is None or not pair):
         raise ValueError("its groups are not what its plan says")
     if rows is not None:
         numbers = [feature for why in rows.reasons for feature in why]

@@ -172,7 +172,8 @@ def scorecard(
 
     if not isinstance(level, float) or not 0 < level < 1:
         raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-    if not isinstance(result, (Estimate, Comparison)) or any(each.labels is None for each in _tests(result)):
+    known = isinstance(result, (Estimate, Comparison))
+    if not known or any(each.labels is None or each.rows is None for each in _tests(result)):
         paired = isinstance(result, Estimate) and result.paired
         received = "one of pairs" if paired else type(result).__name__
         advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
