@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from sparsemean import sparse_mean
 from sparsemean._data import open_file
 from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
@@ -175,6 +176,7 @@ from pathlib import Path
 from sparsemean import sparse_mean
 from sparsemean._fit.write import write_h5ad
 from sparsemean.errors import InputError
+from sparsemean import sparse_mean
 from sparsemean._data import open_file
 from sparsemean._fit.one_sample import fit
 path = Path(sys.argv[1])
@@ -228,3 +230,14 @@ def test_a_link_in_the_place_of_an_earlier_run_is_replaced_not_followed(path: Pa
     write_h5ad(estimate, path, path.with_name("out.h5ad"))
     check_genes(anndata.read_h5ad(path.with_name("out.h5ad")), estimate, list(range(D)))
     assert other.read_bytes() == before
+
+
+def test_cells_in_another_order_are_refused(path: Path) -> None:
+    data = anndata.read_h5ad(path)
+    estimate = sparse_mean(data)
+    before = data.obs.columns.tolist()
+    with pytest.raises(InputError, match=r"^adata must be the AnnData of the fit: got AnnData with '.*' in row 0"):
+        estimate.to_adata(other := data[::-1].copy())
+    assert other.obs.columns.tolist() == before
+    estimate.to_adata(data)
+    assert data.obs["sparsemean_suspect"].to_numpy().nonzero()[0].tolist() == sorted(estimate.rows.suspects)

@@ -84,7 +84,10 @@ BAD = [
     (["--scorecard", "card.csv"], "--scorecard must come with --group: got 'card.csv'"),
     (["--group", "arm", "--pairs", "couple", "--scorecard", "card.csv"], "--scorecard must be left out with --pairs"),
     (["--group", "arm", "--scorecard", "card.json"], "--scorecard must end in .csv: got 'card.json'"),
-    (["--group", "arm", "--out", "no.csv", "--scorecard", "no.csv"], "--scorecard must differ from --out, which has"),
+    (
+        ["--group", "arm", "--out", "no.csv", "--scorecard", "no.csv"],
+        "--scorecard must be another file than that of --out: got 'no.csv'",
+    ),
     (["--group", "arm", "--seed", "3"], "--seed must be left out with --group: got 3"),
     (["--group", "arm", "--null", "3"], "--null must be left out with --group: got 3.0"),
 ]
@@ -99,3 +102,31 @@ def test_bad_choices_are_one_line(
     assert captured.err.startswith(f"sparsemean: {line}")
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+TWICE = [
+    (
+        ["--out", "a.csv", "--scorecard", "./a.csv"],
+        "--scorecard must be another file than that of --out: got 'a.csv'",
+    ),
+    (["--out", "a.csv", "--scorecard", "link.csv"], "--scorecard must be another file than that of --out"),
+    (["--out", "a.csv", "--report", "page.html"], "--report must be another file than that of --out: got 'page.html'"),
+    (["--out", "b.json", "--json", "sub/../b.json"], "--json must be another file than that of --out: got 'sub/../b.j"),
+    (["--json", "b.json", "--report", "b.html"], "--report must be another file than that of --json: got 'b.html'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "line"), TWICE, ids=[" ".join(arguments) for arguments, _ in TWICE])
+def test_two_outputs_are_two_files(
+    arguments: list[str], line: str, csv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(csv.parent)
+    Path("sub").mkdir()
+    for link, target in (("link.csv", "a.csv"), ("page.html", "a.csv"), ("b.html", "b.json")):
+        Path(link).symlink_to(target)
+    monkeypatch.setattr("sparsemean._data.open_file", None)  # nothing is read
+    run("fit", csv, "--group", "arm", *arguments, status=2)
+    said = capsys.readouterr().err
+    assert said.startswith(f"sparsemean: {line}")
+    assert said.count("\n") == 1
+    assert sorted(path.name for path in csv.parent.iterdir()) == ["b.html", "data.csv", "link.csv", "page.html", "sub"]

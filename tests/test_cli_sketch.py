@@ -102,6 +102,14 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "skewed": (("merge", "part0.sketch", "--noise", "skewed"), "noise must be left out of sketches and streams"),
     "rows": (("merge", "part0.sketch", "--rows", "part1.csv", "--id", "user"), "X must have the 200 rows"),
     "target": (("merge", "part0.sketch", "--out", "part0.sketch"), "--out must differ from the input"),
+    "outputs": (
+        ("merge", "part0.sketch", "--out", "a.csv", "--out", "./a.csv"),
+        "--out must be another file than that of --out: got 'a.csv'",
+    ),
+    "outputs of two options": (
+        ("merge", "part0.sketch", "--out", "a.json", "--json", "./a.json"),
+        "--json must be another file than that of --out: got 'a.json'",
+    ),
     "h5ad": (("merge", "part0.sketch", "--out", "a.h5ad"), "--out must end in .sketch, .csv, .json or .parquet"),
     "json": (("merge", "part0.sketch", "--json", "a.txt"), "--json must be followed by a name that ends in .json"),
     "first row": (("sketch", "part0.csv", "--id", "user", "--first-row", "-3"), "first_row must be an integer"),

@@ -93,7 +93,7 @@ def test_a_failed_save_leaves_the_old_file(estimate: Estimate, tmp_path: Path, m
 @pytest.mark.parametrize("content", [b"", b"not an estimate", b"PK\x03\x04broken"])
 def test_load_refuses_other_files_in_one_line(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(InputError, match=r"path must be a complete file written by Estimate\.save"):
+    with pytest.raises(InputError, match=r"path must be a complete file written by save"):
         load(tmp_path / "x.npz")
     with pytest.raises(InputError, match="path must be"):
         load(tmp_path / "missing.npz")

@@ -155,6 +155,6 @@ def test_public_names_are_there() -> None:
 
     for name in sparsemean.__all__:
         assert getattr(sparsemean, name) is not None
-    assert set(sparsemean.__all__) <= set(dir(sparsemean))
+    assert set(dir(sparsemean)) == {*sparsemean.__all__, "__version__"}
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         sparsemean.nonsense  # noqa: B018

@@ -196,3 +196,11 @@ def test_a_share_that_is_no_whole_row_costs_a_whole_row() -> None:
     two = sm.SparseMeanDifference(contamination=0.04, level=0.5).fit(values, y).result_  # 0.84 rows of each group: 1
     expected = 2 * math.comb(42, 21) ** -1 * sum(arrangements(21, 21)[20 * 20 :])
     assert expected <= two.p_values[0] <= expected * (1 + 2e-6)
+
+
+def test_plans_can_be_looked_up() -> None:
+    again, other = sm.plan(1000, 100), sm.plan(1000, 101)
+    assert hash(again) == hash(sm.plan(1000, 100))
+    assert {sm.plan(1000, 100): "a", other: "b"}[again] == "a"
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    assert len({sm.sparse_mean(X).plan, sm.sparse_mean(2 * X).plan, sm.sparse_mean(X[:-1]).plan}) == 2

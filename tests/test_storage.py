@@ -6,7 +6,6 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean import Estimate, load, sketch, sparse_mean
+from sparsemean import Comparison, Estimate, load, sketch, sparse_mean
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean._fit.write import write
@@ -58,7 +57,7 @@ def made(kind: str) -> Estimate:
     return MAKERS[kind]()
 
 
-def content(estimate: Estimate, path: Path) -> bytes:
+def content(estimate: Estimate | Comparison, path: Path) -> bytes:
     estimate.save(path)
     return path.read_bytes()
 
@@ -68,9 +67,88 @@ def test_every_kind_comes_back(kind: str, tmp_path: Path) -> None:
     estimate = made(kind)
     estimate.save(tmp_path / "x.npz")
     back = load(tmp_path / "x.npz")
-    assert back.summary() == replace(estimate, source=None).summary()  # which has the names of rows
+    assert back.summary() == estimate.summary()
     pd.testing.assert_frame_equal(back.table(all=True), estimate.table(all=True))
     pd.testing.assert_frame_equal(back.table(certified=False), estimate.table(certified=False))
+
+
+SEVERAL: dict[str, dict[str, Any]] = {
+    "rest": {"y": np.array(["ä", "b", "c"])[np.arange(300) // 50 % 3]},
+    "reference": {"y": np.arange(300) // 50 % 3, "reference": 1, "groups": np.arange(300) // 2},
+    "pairs of groups": {"y": np.arange(300) // 50 % 3 / 2, "reference": "pairs", "strata": np.arange(300) % 3},
+    "one of them": {"y": np.array(["ä", "b", "c"])[np.arange(300) // 50 % 3], "only": ("c",)},
+    "truths": {"y": np.arange(300) % 4 > 1},
+}
+
+
+@cache
+def compared(kind: str) -> Comparison:
+    frame = pd.DataFrame(HALVES, columns=list("abcdefghijkl"), index=[f"u{k}" for k in range(300)])
+    return compare(as_table(frame), SEVERAL[kind]["y"], **{k: v for k, v in SEVERAL[kind].items() if k != "y"})
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_comparisons_come_back(kind: str, tmp_path: Path) -> None:
+    result = compared(kind)
+    result.save(tmp_path / "x.npz")
+    back = load(tmp_path / "x.npz")
+    assert isinstance(back, Comparison)
+    assert list(back.results) == list(result.results)
+    assert [type(key) for key in back.results] == [type(key) for key in result.results]
+    np.testing.assert_array_equal(back.classes, result.classes)
+    assert back.summary() == result.summary()
+    pd.testing.assert_frame_equal(back.table(all=True), result.table(all=True))
+    pd.testing.assert_frame_equal(back.curve(), result.curve())
+    np.testing.assert_array_equal(back.rows.suspects, result.rows.suspects)
+    for of, other in zip(back.results.values(), result.results.values(), strict=True):
+        assert of.plan == other.plan
+
+
+def test_a_comparison_is_not_saved_with_labels_that_cannot_be(tmp_path: Path) -> None:
+    days = np.array([np.datetime64("2024-01-01") + k for k in range(3)])[np.arange(300) // 50 % 3]
+    with pytest.raises(InputError, match=r"^classes must be names or numbers to be saved: got type") as refused:
+        compare(as_table(HALVES), days).save(tmp_path / "x.npz")
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="path must not end in that of another kind of file"):
+        compared("rest").save(tmp_path / "x.csv")
+    assert not list(tmp_path.iterdir())
+
+
+SUSPECTS = 20
+FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "keys swapped": lambda header, _: header["keys"].reverse(),
+    "a key beyond": lambda header, _: header["keys"].__setitem__(0, [7]),
+    "a key less": lambda header, _: header["keys"].pop(),
+    "one test twice": lambda header, _: header["keys"].__setitem__(1, header["keys"][0]),
+    "no test": lambda header, arrays: (header.update(keys=[], results=[]), arrays.clear()),
+    "an array more": lambda _, arrays: arrays.update({"9.mean": np.zeros(12)}),
+    "classes alike": lambda _, arrays: arrays.update(classes=np.array(["b", "b", "c"])),
+    "other labels": lambda _, arrays: arrays.update(classes=np.array(["x", "y", "z"])),
+    "another number of features": lambda header, _: header["results"][1]["plan"].update(n_features=11),
+    "rows not judged": lambda _, arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("1.rows.")],
+    "arms cut": lambda _, arrays: arrays.update({"0.arms.nobody.moments": np.zeros((2, 3, 5))}),
+    "half of the arms": lambda _, arrays: arrays.pop("0.arms.nobody.left"),
+    "a name too many": lambda _, arrays: arrays.update({"0.suspect_names": np.array(["u"] * 77)}),
+    "a reason beyond": lambda header, _: header["results"][0]["scalars"].update({"rows.reasons": [[12]] * SUSPECTS}),
+    "a kind too many": lambda header, _: header["results"][0]["scalars"]["rows.kinds"].append("few"),
+    "one group": lambda header, _: header["results"][0]["plan"].update(bad_by_group=[1]),
+    "groups without names": lambda _, arrays: arrays.pop("0.class_names"),
+    "a checksum of text": lambda header, _: header["results"][0].update(checksum="x"),
+}
+
+
+@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
+def test_forged_comparisons_do_not_load(change: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    compared("rest").save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(str(arrays.pop("header")))
+    change(header, arrays)
+    np.savez_compressed(path, header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(InputError, match=r"^path must be a complete file written by save") as refused:
+        load(path)
+    assert "\n" not in str(refused.value)
 
 
 def npy(array: Any) -> bytes:
@@ -118,7 +196,7 @@ def forged(saved: bytes, rng: np.random.Generator) -> bytes:
 
 def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, long_version: bool) -> None:
     path, rng = tmp_path / "x.npz", np.random.default_rng(1)
-    saved = [content(made(kind), path) for kind in MAKERS]
+    saved = [content(made(kind), path) for kind in MAKERS] + [content(compared("rest"), path)]
     refused, trials = 0, 3000 if long_version else 120
     for trial in range(trials):
         path.write_bytes((forged if trial % 2 else damaged)(saved[trial // 2 % len(saved)], rng))
@@ -152,7 +230,7 @@ def test_forged_shapes_do_not_load(name: str, array: Any, said: str, tmp_path: P
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **{**arrays, name: array})
-    with pytest.raises(InputError, match=rf"path must be a complete file written by Estimate\.save: got .*{said}"):
+    with pytest.raises(InputError, match=rf"path must be a complete file written by save: got .*{said}"):
         load(path)
 
 

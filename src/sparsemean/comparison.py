@@ -156,6 +156,18 @@ class Comparison:
 
         write(self, path, **names)
 
+    def save(self, path: str | Path) -> None:
+        """Write all tests to one .npz file, without the data; `sparsemean.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        """
+        from sparsemean._fit.storage import save
+
+        save(self, path)
+
     def to_adata(self, adata: Any, key: str = "sparsemean") -> None:
         """Add columns to the AnnData of the fit, see `Estimate.to_adata`; those of a test have its label in the name.
 

@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts.engines import Work, engine_of
 from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
-from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
-    BucketSpec,
     Counts,
     Evidence,
     FloatArray,
@@ -93,6 +90,8 @@ class Estimate(LeftThere):
         How means of two groups were compared, with ``target="mean"``.
     theta : ndarray of shape (d,) or None
         What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
+    checksum : int or None
+        By which data in memory are known when they are given again, adjusted as in the fit; None of others.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
@@ -122,12 +121,16 @@ class Estimate(LeftThere):
     mean_test: MeanTest | None = None
     difference_test: MeanDifferenceTest | None = None
     theta: FloatArray | None = None
+    checksum: int | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
+        from sparsemean._fit.afterwards import checksum_of, kept_arms
+
         self._bring()
-        made = {"entry_time": self.entry_time, "radius": self.radius}
-        return {**self.__dict__, **made, "source": None, "evidence": None}
+        made = {name: getattr(self, name) for name in ("entry_time", "radius", "_suspect_names")}
+        made |= {"_arms": kept_arms(self), "checksum": checksum_of(self), "source": None, "evidence": None}
+        return self.__dict__ | made
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features
@@ -208,9 +211,22 @@ class Estimate(LeftThere):
             entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
         rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
         if self.plan.selection == "paper" and rest.size:
-            table = self._rows(None)
-            entry[rest] = map_levels(self, table, rest, lambda levels, _: path.entry_times(levels[0], **scales), 1)
+            from sparsemean._fit.afterwards import map_levels, rows_of
+
+            entry[rest] = map_levels(self, rows_of(self), rest, lambda levels, _: path.entry_times(levels[0], **scales))
         return entry
+
+    @cached_property
+    def _arms(self) -> dict[str, Arms]:
+        """What scorecards have asked of the rows of both arms, by whom they leave out."""
+        return {}
+
+    @cached_property
+    def _suspect_names(self) -> dict[int, str]:
+        """Names of suspect rows, which are kept where the data are not."""
+        if self.rows is None or self.source is None or self.source.row_names is None:
+            return {}
+        return {int(row): str(self.source.row_names[row]) for row in self.rows.suspects}
 
     def names(self, features: IntArray) -> list[str | int]:
         """Return the names of ``features``, or their numbers where there are none."""
@@ -219,9 +235,9 @@ class Estimate(LeftThere):
         return [str(name) for name in self.feature_names[features]]
 
     def row_names(self, rows: Iterable[int]) -> list[str | int]:
-        """Return the names of ``rows``, or their numbers where the data are not at hand or have none."""
+        """Return the names of ``rows``, or their numbers where there are none; without the data, those of suspects."""
         names = None if self.source is None else self.source.row_names
-        return [int(row) if names is None else str(names[row]) for row in rows]
+        return [self._suspect_names.get(int(row), int(row)) if names is None else str(names[row]) for row in rows]
 
     def table(self, all: bool = False, certified: bool = True) -> pd.DataFrame:
         """Return one row for each selected feature, strongest first.
@@ -311,7 +327,8 @@ class Estimate(LeftThere):
         level : float in (0, 1), default=0.95
             Probability with which each interval covers.
         X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for; needed after loading or unpickling.
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Rows, columns and
+            values must be those of the fit, in their order, and so must names: all else is refused.
 
         Returns
         -------
@@ -325,9 +342,9 @@ class Estimate(LeftThere):
             raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "fit again with target='mean'")
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-        from sparsemean._fit.afterwards import intervals_of
+        from sparsemean._fit.afterwards import intervals_of, rows_of
 
-        return intervals_of(self, columns, 1.0 - level, self._rows(X, covariate))
+        return intervals_of(self, columns, 1.0 - level, rows_of(self, X, covariate))
 
     def trajectory(
         self, features: Any, n_iter: int | None = None, X: Any = None, *, covariate: Any = None
@@ -344,7 +361,8 @@ class Estimate(LeftThere):
         n_iter : int, optional
             Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
         X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for; needed after loading or unpickling.
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Rows, columns and
+            values must be those of the fit, in their order, and so must names: all else is refused.
 
         Returns
         -------
@@ -355,9 +373,9 @@ class Estimate(LeftThere):
         last = self.plan.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
-        from sparsemean._fit.afterwards import walks_of
+        from sparsemean._fit.afterwards import rows_of, walks_of
 
-        return walks_of(self, columns, last, self._rows(X, covariate))
+        return walks_of(self, columns, last, rows_of(self, X, covariate))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
@@ -427,11 +445,6 @@ class Estimate(LeftThere):
 
         to_adata(self, adata, key)
 
-    def _rows(self, X: Any, covariate: Any = None) -> Table:
-        from sparsemean._fit.afterwards import rows_of
-
-        return rows_of(self, X, covariate)
-
     def _columns(self, features: Any) -> IntArray:
         single = isinstance(features, (str, int, np.integer)) or not isinstance(features, Iterable)
         return np.array([self._column(f) for f in ([features] if single else features)], dtype=np.intp)
@@ -444,13 +457,6 @@ class Estimate(LeftThere):
             if found.size:
                 return int(found[0])
         raise InputError("features", f"be names of features or numbers below {self.mean.size}", repr(feature))
-
-
-def map_levels(estimate: Estimate, table: Table, columns: IntArray, work: Work, depth: int) -> FloatArray:
-    """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-    partition, source = assign_buckets(estimate.plan, estimate.seed, estimate.units), table.source
-    spec = BucketSpec(partition, estimate.shift, estimate.plan.missing == "omit")
-    return engine_of(source).map_means(source, spec, columns, work=work, depth=depth)
 
 
 # The one order of strength: tables, pictures and pages list features in it.

@@ -33,7 +33,7 @@ def test_other_rows_are_refused_whatever_was_selected(X: Any) -> None:
     other = OTHER + (X - NOISE)
     shuffled = X[np.random.default_rng(1).permutation(300)]
     for again in (other, X[::-1], shuffled, iter([X[150:], X[:150]]), [X[1:], X[:1]]):
-        with pytest.raises(InputError, match="X must be the rows of the sketch, in the same order: got other signs"):
+        with pytest.raises(InputError, match="X must be the rows of the sketch, in the same order: got other values"):
             made.estimate(again)
 
 

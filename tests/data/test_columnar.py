@@ -62,6 +62,25 @@ def test_gaps_truths_and_decimals(kind: str) -> None:
         sparse_mean(KINDS[kind](data))
 
 
+def test_decimals_of_pandas_are_numbers() -> None:
+    cents = [decimal.Decimal(int(c)).scaleb(-2) for c in rng.integers(-(10**9), 10**9, 50)]
+    values = np.array([float(c) for c in cents])
+    frame = pd.DataFrame({"price": cents, "gap": [*cents[:-1], None], "whole": np.arange(50), "last": cents[::-1]})
+    kept = frame.copy()
+    np.testing.assert_array_equal(as_table(frame[["price", "last"]]).values, np.column_stack((values, values[::-1])))
+    table = as_table(frame)
+    np.testing.assert_array_equal(table.values[:, 0], values)
+    np.testing.assert_array_equal(table.values[:, 1], [*values[:-1], np.nan])
+    ours, theirs = sparse_mean(frame, missing="omit"), sparse_mean(table.values, missing="omit")
+    np.testing.assert_array_equal(ours.p_values, theirs.p_values)
+    pd.testing.assert_frame_equal(frame, kept)
+    for odd in ("12.5", 12.5, decimal.Decimal("sNaN")):
+        with pytest.raises(
+            InputError, match=r"^X must have numeric columns only: got text in column 'price'; leave it"
+        ):
+            as_table(frame.assign(price=[odd, *cents[1:]]))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("value", "what"),

@@ -189,7 +189,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "fewer rows": (DATA.X[:-1], "X must have the 1,030 rows of the sketch, in order: got 1,029 rows"),
     "more rows in chunks": (iter([DATA.X, DATA.X[:3]]), "got 1,033 rows"),
     "fewer features": (DATA.X[:, 1:], "X must have the 120 features of the sketch: got 119 features"),
-    "other order": (DATA.X[::-1], "X must be the rows of the sketch, in the same order: got other signs in column"),
+    "other order": (DATA.X[::-1], "X must be the rows of the sketch, in the same order: got other values in column"),
     "other names": (kinds.frame(DATA.X)[[f"feature {i}" for i in (1, 0, *range(2, 120))]], "X must have the feature"),
     "gaps": (with_gaps(), "X must be the rows of the sketch"),
 }

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -365,6 +365,16 @@ def check_apart(target: Path, inputs: Sequence[Path], option: str = "--out", *, 
     for file in inputs:
         if target.exists() and file.exists() and target.samefile(file):
             raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")
+
+
+def check_outputs(outputs: Iterable[tuple[str, Path]]) -> None:
+    """Refuse two outputs, each with its option, that are one file, however it is spelled or linked to."""
+    seen: dict[str, str] = {}
+    for option, target in outputs:
+        where = os.path.realpath(target)
+        if where in seen:
+            raise InputError(option, f"be another file than that of {seen[where]}", repr(str(target)))
+        seen[where] = option
 
 
 def check_page(page: Path | None, inputs: Sequence[Path]) -> None:

@@ -138,7 +138,14 @@ def fit(
     common_options.check_page(page, [file])
     wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group", *LABELS)})
     _refuse_others(context, wanted)
-    _check_scorecard(scorecard, [file, *targets], wanted)
+    _check_scorecard(scorecard, file, wanted)
+    named = {
+        "--out": out,
+        "--json": None if json_file == "-" else json_file,
+        "--scorecard": scorecard,
+        "--report": page,
+    }
+    common_options.check_outputs((option, Path(target)) for option, target in named.items() if target is not None)
     if options["device"] not in (None, "cpu", "gpu"):
         raise InputError("--device", "be cpu or gpu", repr(options["device"]))
     if options["device"] == "gpu" and options["dask"] is not None:
@@ -304,7 +311,7 @@ def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwri
     write(estimate, target, every=every)
 
 
-def _check_scorecard(scorecard: str | None, others: list[Path], wanted: ReadOptions) -> None:
+def _check_scorecard(scorecard: str | None, file: Path, wanted: ReadOptions) -> None:
     """Refuse a scorecard that cannot be written, before anything is read."""
     if scorecard is None:
         return
@@ -315,9 +322,7 @@ def _check_scorecard(scorecard: str | None, others: list[Path], wanted: ReadOpti
     if not scorecard.lower().endswith(".csv"):
         raise InputError("--scorecard", "end in .csv", repr(scorecard))
     check_writable(scorecard, "--scorecard")
-    common_options.check_apart(Path(scorecard), others, "--scorecard")
-    if Path(scorecard) in others:
-        raise InputError("--scorecard", "differ from --out, which has the table of the fit", repr(scorecard))
+    common_options.check_apart(Path(scorecard), [file], "--scorecard")
 
 
 def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:

@@ -171,6 +171,8 @@ def merge(
     sketches = [path for path in out if path.suffix.lower() == ENDING]
     _check_targets(results, sketches, [*files, *rows])
     common_options.check_page(page, [*files, *rows])
+    named = [*(("--out", path) for path in out), *(("--json", path) for path in common_options.json_target(json_file))]
+    common_options.check_outputs([*named, *([] if page is None else [("--report", page)])])
     wanted = ReadOptions(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
     began = time.perf_counter()

@@ -128,7 +128,7 @@ class Sketch:
         ----------
         X : array, data frame, … or iterable of chunks, optional
             All rows again, in the order of their numbers. Only the selected columns are read, and those by which rows
-            are judged.
+            are judged; rows whose names or signs there, or means nearest to zero, are others are refused.
         **options
             Those of `SparseMean` that say how to decide and estimate: ``contamination``, ``selection``, ``level``,
             ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch that earlier versions made

@@ -380,7 +380,8 @@ def matches_pandas(X: Any) -> bool:
 
 
 def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
-    """Take a frame whose columns are all numeric."""
+    """Take a frame whose columns are all numeric; decimals, which pandas keeps as objects, are numbers."""
+    frame = _with_decimals(frame)
     kinds = ((str(name), getattr(dtype, "kind", "O")) for name, dtype in frame.dtypes.items())
     bad = {name: "dates" if kind in "mM" else "text" for name, kind in kinds if kind not in "fiub"}
     if bad:
@@ -398,6 +399,20 @@ def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
         return np.asarray(frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
 
     return Table(Columns(*frame.shape, np.float64, get), names, row_names=rows)
+
+
+def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with floats in place of columns that hold decimals, or nothing, in every row."""
+    from pandas.api.types import infer_dtype
+
+    out = frame
+    for at in (k for k, dtype in enumerate(frame.dtypes) if getattr(dtype, "kind", "O") == "O"):
+        column = frame.iloc[:, at]
+        with suppress(ArithmeticError):  # a signalling NaN, which is no number
+            if infer_dtype(column, skipna=True) == "decimal":
+                out = frame.copy(deep=False) if out is frame else out
+                out.isetitem(at, column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return out
 
 
 # Data frames of polars': numeric columns with their names, each where it lies.

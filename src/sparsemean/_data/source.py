@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
@@ -36,6 +38,8 @@ TAKEN_AT_ONCE = 32_000_000
 """Values of chosen columns that are held at once: 256 MB."""
 TAKEN_OF_MEMORY = 2_000_000
 """The same of what lies in memory, where a second look costs nothing: 16 MB."""
+CHECKED, STRETCHES = 4_000_000, 8
+"""Values up to which a checksum is of all, some hundredths of a second; of more, stretches of a 32nd of that."""
 
 
 class Source(ABC):
@@ -148,6 +152,29 @@ class Source(ABC):
         other = copy(self)
         other.engine = engine
         return other
+
+    def early_checksum(self) -> int | None:
+        """Return the checksum of what lies in memory here, where its owner may change it; what is read costs a read."""
+        return self.checksum() if self.in_memory and self.engine == "host" else None
+
+    def checksum(self) -> int:
+        """Return a number that tells these values, their order and their precision from others.
+
+        Layout and type make no difference as long as values are the same; of zeros and NaN there is one each.
+        """
+        n, d = self.shape
+        stretches, most = (1, CHECKED) if n * d <= CHECKED else (STRETCHES, CHECKED // 32)
+        height = min(n, max(math.isqrt(most), most // d))
+        width = min(d, most // height)
+        found = zlib.crc32(repr(self.precision).encode())
+        rows, columns = (np.linspace(0, rest, stretches).astype(int).tolist() for rest in (n - height, d - width))
+        for row, column in zip(rows, columns, strict=True):
+            block = as_dense(self.block(slice(row, row + height), slice(column, column + width)))
+            with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
+                values = np.add(block, 0.0, dtype=np.float64, order="C")
+            values[np.isnan(values)] = np.nan
+            found = zlib.crc32(values.data, found)
+        return found
 
     def stripes(self) -> list[slice]:
         """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""

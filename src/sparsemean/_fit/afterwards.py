@@ -1,27 +1,38 @@
-"""What is asked of an estimate afterwards: other shares of bad rows, intervals by name, paths."""
+"""What is asked of an estimate afterwards: other shares of bad rows, intervals by name, paths, arms of a scorecard."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsemean._counts import ranks
+from sparsemean._counts.engines import Work, engine_of
+from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
+from sparsemean._data.source import Source
 from sparsemean._data.table import Table
-from sparsemean._fit import covariates, mean, mean_difference
+from sparsemean._fit import covariates, mean, mean_difference, one_sample, two_sample
 from sparsemean._fit.inference import best_beta, decide, drop_constant
+from sparsemean._fit.suspects import ELSEWHERE, strength
 from sparsemean._kernels import rounding
+from sparsemean._kernels.influence import ERROR
 from sparsemean._stats import intervals, path
-from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.arrays import on_host
+from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
+from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Plan, Selection
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate, map_levels
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,18 +45,27 @@ AGAIN = (
 
 def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
     """Return the data of a fit, adjusted as there; given again where the estimate does not keep them."""
-    adjusted = estimate.theta is not None
-    if X is None and estimate.source is None:
+    adjusted, again = estimate.theta is not None, X is not None
+    if not again and covariate is not None:
+        raise InputError("covariate", "come with the X of the fit", "covariate alone", "pass both, or neither")
+    if not again and estimate.source is None:
         advice = f"pass the X {'and the covariate ' if adjusted else ''}of the fit"
         raise InputError("X", "be given, as this estimate does not keep its data", None, advice)
-    table = estimate.source if X is None else as_table(X)
+    table = as_table(X) if again else estimate.source
     assert table is not None
     shape = (estimate.plan.n_rows, estimate.plan.n_features)
     reduced = estimate.class_names is not None and (estimate.labels is None or estimate.units is not None)
     if table.shape != shape:
         advice = "of subjects and pairs these are the means and differences, a row each" if reduced else ""
         raise InputError("X", f"be the data of the fit, of shape {shape}", table.shape, advice)
-    return table if X is None or not adjusted else _adjusted_again(estimate, table, covariate, reduced)
+    if again and table.feature_names is not None and estimate.feature_names is not None:
+        check_names(table.feature_names, estimate.feature_names, "the fit")
+    if again and (adjusted or covariate is not None):
+        table = _adjusted_again(estimate, table, covariate, reduced)
+    # What lies in memory its owner may have changed since; a file is told by its own fingerprint.
+    if again or (table.source.in_memory and estimate.checksum is not None):
+        _refuse_others(estimate, table, again)
+    return table
 
 
 def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: bool) -> Table:
@@ -55,11 +75,53 @@ def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: b
         raise InputError("X", "be left out where values were adjusted for a covariate", "X", advice)
     if covariate is None:
         raise InputError("X", "come with the covariate that it was adjusted for", "X alone", "pass covariate=, too")
-    table, theta = covariates.adjusted(table, covariate, target=estimate.plan.target)
-    if not np.allclose(theta, np.asarray(estimate.theta), rtol=1e-6):
-        advice = "pass both as they were, rows in their order"
-        raise InputError("covariate", "be that of the fit, and X too", "values with other slopes", advice)
-    return table
+    return covariates.adjusted(table, covariate, target=estimate.plan.target)[0]
+
+
+def _refuse_others(estimate: Estimate, table: Table, again: bool) -> None:
+    """Refuse values that are not those of the fit: by their checksum, or by what a sketch has counted of them."""
+    if (checksum := checksum_of(estimate)) is not None:
+        same = table.source.checksum() == checksum
+    elif estimate.counts is not None:
+        same = _counted_alike(estimate, table, estimate.counts)
+    else:
+        raise InputError("X", "be data that can be checked", "an estimate of an earlier version", "fit again")
+    if same:
+        return
+    if not again:
+        advice = "fit again, or keep a copy of what is fitted"
+        raise InputError("X", "stay as it was when it was fitted", "other values", advice)
+    both = "" if estimate.theta is None else ", and so must the covariate"
+    advice = "pass them as they were fitted: not sorted, scaled or filled in, nor in a type of other precision"
+    raise InputError("X", f"be the data of the fit, rows and columns in their order{both}", "other values", advice)
+
+
+def checksum_of(estimate: Estimate) -> int | None:
+    """Return the checksum of the data, read now if they were not in memory; None where they cannot be read."""
+    if estimate.checksum is None and estimate.source is not None:
+        with suppress(Exception):  # whatever a file raises that has gone, was closed or written to since
+            estimate.source.check_unchanged()
+            return estimate.source.source.checksum()
+    return estimate.checksum
+
+
+def _counted_alike(estimate: Estimate, table: Table, counted: Counts) -> bool:
+    """Whether all signs of a table are those that were counted, and the means nearest to zero where they are kept."""
+    counts, _ = engine_of(table.source).count(table, _buckets(estimate))
+    counts, known = on_host(counts), np.isfinite(counted.nearest)
+    alike = np.array_equal(counts.positive, counted.positive) and np.array_equal(counts.negative, counted.negative)
+    return alike and np.allclose(counts.nearest[known], counted.nearest[known], rtol=1e-6, atol=1e-12)
+
+
+def _buckets(estimate: Estimate) -> BucketSpec:
+    """Return how the rows of an estimate were dealt."""
+    plan = estimate.plan
+    return BucketSpec(assign_buckets(plan, estimate.seed, estimate.units), estimate.shift, plan.missing == "omit")
+
+
+def map_levels(estimate: Estimate, table: Table, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
+    """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
+    return engine_of(table.source).map_means(table.source, _buckets(estimate), columns, work=work, depth=depth)
 
 
 def at(estimate: Estimate, contamination: Any) -> Estimate:
@@ -208,3 +270,141 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> 
 
         out[:, at] = map_levels(estimate, table, columns[at], of_level, level + 1)
     return out if estimate.shift is None else out + estimate.shift[columns]
+
+
+# Arms of an experiment: what a scorecard needs of their rows, kept where the rows are not.
+
+LEFT_OUT = {"nobody": (), "together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE)}
+"""Kinds of suspects that means leave out. Without those whose label is contradicted means lie apart."""
+KEPT = 500_000_000
+"""Values, over all tests, up to which files and pickles keep it: more than experiments have, fewer than atlases."""
+LEVEL = 0.95
+"""Of the intervals of means by their test, which has them at no other one without the rows."""
+OF_CONTROL = 0.1
+"""Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
+error of that mean does to it."""
+
+
+def left_out(estimate: Estimate, leave_out: str) -> IntArray:
+    """Return the suspects that means leave out."""
+    assert estimate.rows is not None
+    kinds = np.array(estimate.rows.kinds, dtype=object)
+    return np.asarray(estimate.rows.suspects[np.flatnonzero(np.isin(kinds, LEFT_OUT[leave_out]))])
+
+
+def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
+    """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
+    usual, out = level == LEVEL or estimate.plan.target != "mean", left_out(estimate, leave_out)
+    for other, known in estimate._arms.items():
+        if usual and np.array_equal(out, left_out(estimate, other)):
+            return known
+    if estimate.source is None and not usual:
+        raise InputError("level", f"be {LEVEL}, for means that do not keep their data", level, "fit again for another")
+    if estimate.source is None:
+        advice = f"fit again: files of earlier versions, or of more than {KEPT:,} values, have none"
+        raise InputError("result", "have kept the arms of its experiment", "none", advice)
+    table, plan = rows_of(estimate), estimate.plan
+    labels = np.array(estimate.labels)
+    labels[out] = ELSEWHERE
+    rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
+    moments = _moments(table.source, rows)
+    moved = _moved(table.source, rows, moments)
+    moments[:, 1] += moved
+    of_test = _of_test(estimate, table, level, moved) if plan.target == "mean" else np.full((8, moved.size), np.nan)
+    arms = Arms(moments, moved, _left(estimate, table, labels), of_test)
+    if usual:
+        estimate._arms[leave_out] = arms
+    return arms
+
+
+def kept_arms(estimate: Estimate) -> dict[str, Arms]:
+    """Return what any scorecard needs, where the data can be read for it and are not too many."""
+    plan = estimate.plan
+    few = plan.n_rows * plan.n_features * plan.n_tests <= KEPT
+    if estimate.labels is not None and estimate.source is not None and few:
+        with suppress(Exception):  # as above
+            for leave_out in LEFT_OUT:
+                arms_of(estimate, leave_out)
+    return estimate._arms
+
+
+def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:
+    """Return (groups, 3, d): how many values are there, their mean and their variance."""
+    out = np.empty((len(rows), 3, source.shape[1]))
+    for columns, values in source.takes_of(np.arange(source.shape[1])):
+        for group, own in enumerate(rows):
+            block = np.asarray(values[own], dtype=np.float64)
+            there = ~np.isnan(block)
+            n = there.sum(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                mean = np.where(there, block, 0.0).sum(axis=0) / n
+                variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
+            out[group][:, columns] = n, mean, variance
+    return out
+
+
+def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> FloatArray:
+    """Return by how much all values must rise for both arms together to have the mean that was measured.
+
+    Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
+    """
+    measured = source.measured
+    if measured is source:
+        return np.zeros(source.shape[1])
+    number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
+    return np.asarray((number * (mean - moments[:, 1])).sum(axis=0) / number.sum(axis=0))
+
+
+def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) -> FloatArray:
+    """Return differences of means and relative ones by the test of means, both covered at once.
+
+    A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
+    Where values were adjusted the bound of deviations is that of the adjusted ones, and relative ends are not known.
+    """
+    test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
+    assert test is not None
+    assert labels is not None
+    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
+    if test.rows is not None:
+        tested = np.isin(np.arange(labels.size), test.rows)
+    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
+    difference = mean_difference.values_of(
+        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
+    )
+    known = np.isfinite(test.unit[1])
+    scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
+    control = one_sample.sparse_mean(
+        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.missing,
+        contamination=plan.bad_by_group[0] / plan.sizes[0],
+    )  # fmt: skip
+    low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
+    mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ends = (
+            np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
+            np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
+        )
+        relative = np.stack((difference[0] / mean, *ends))
+    relative[:, ~(known & (low > 0))] = np.nan
+    relative[1:, moved != 0] = np.nan
+    return np.stack((mean, mean + difference[0], *difference, *relative))
+
+
+def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
+    """Test those who are left, allowing for no bad one; NaN where that is the test that was made.
+
+    Each of several tests gets its part of the level. Means are not tested again: their intervals are those of the test.
+    """
+    plan = estimate.plan
+    unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
+    if unchanged or plan.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
+        return np.full((2, plan.n_features), np.nan)
+    design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
+    request = two_sample.check_request(
+        contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
+        alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
+    )  # fmt: skip
+    decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
+    (member,), (test,) = decided.members, decided.family.evidence.tests
+    shown = np.isin(np.arange(plan.n_features), member.selection.support)
+    return np.stack((member.selection.p_values, np.where(shown, np.sign(strength(test)), 0.0)))

@@ -35,6 +35,8 @@ PRECISIONS = (2.0**-52, 2.0**-23, 2.0**-10, 2.0**-7)
 """Of the types that rows may have had when they were counted."""
 ENOUGH = 16
 """Columns that tell which it was."""
+CLOSE, NOISE = 1e-3, 1e-9
+"""How far a mean may be off that was counted elsewhere: as a share of itself, and of the largest of its column."""
 
 
 class AbsentRows(Source):
@@ -277,22 +279,26 @@ def _as_counted(data: FitData, counts: Counts, columns: IntArray) -> FitData:
     precisions = (data.precision,) if data.null is None else dict.fromkeys((data.precision, *PRECISIONS))
     for precision in precisions:
         told = replace(data, buckets=replace(data.buckets, precision=precision))
-        other = _other_signs(told, counts, columns)
+        other = _unlike(told, counts, columns)
         if not other.size:
             return told
         unlike = other
     where = data.table.label(int(columns[unlike[0]]))
-    raise InputError("X", "be the rows of the sketch, in the same order", f"other signs in {where}")
+    raise InputError("X", "be the rows of the sketch, in the same order", f"other values in {where}")
 
 
-def _other_signs(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
-    """Return which of the columns have other signs than were counted, by their places."""
+def _unlike(data: FitData, counts: Counts, columns: IntArray) -> IntArray:
+    """Return which of the columns have other signs than were counted, or another mean nearest to zero, where known."""
     wanted = data.buckets.partition.wanted
 
-    def signs(levels: list[FloatArray], _: IntArray) -> FloatArray:
-        return np.vstack([np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)])
+    def look(levels: list[FloatArray], _: IntArray) -> FloatArray:
+        size = np.abs(levels[wanted[-1]])
+        signs = [np.sum(side, axis=0) for h in wanted for side in (levels[h] > 0, levels[h] < 0)]
+        return np.vstack((*signs, np.where(size > 0, size, np.inf).min(axis=0), np.fmax.reduce(size)))
 
-    with np.errstate(invalid="ignore"):
-        counted = data.means(columns, signs, data.buckets.partition.depth)
     expected = np.stack([side[k, columns] for k in range(len(wanted)) for side in (counts.positive, counts.negative)])
-    return np.flatnonzero((counted != expected).any(axis=0))
+    known = counts.nearest[columns]
+    with np.errstate(invalid="ignore"):
+        *signs, nearest, largest = data.means(columns, look, data.buckets.partition.depth)
+        far = np.isfinite(known) & ~(np.abs(nearest - known) <= CLOSE * known + NOISE * largest) | np.isinf(largest)
+    return np.flatnonzero((np.stack(signs) != expected).any(axis=0) | far)

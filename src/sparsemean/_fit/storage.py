@@ -1,4 +1,4 @@
-"""An estimate as a file of its own, without the data; read back by `load`."""
+"""Estimates, and comparisons of several groups, as files of their own, without the data; read back by `load`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.numpy_files import check_members
-from sparsemean._data.table import FileContext
-from sparsemean._stats.effects import COLUMNS, GroupEffects
+from sparsemean._data.table import FileContext, as_names
+from sparsemean._fit.afterwards import LEFT_OUT, checksum_of, kept_arms
+from sparsemean._fit.two_sample import REST_NAME
+from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS, TESTS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
@@ -26,12 +28,13 @@ from sparsemean._util.records import (
     Status,
     Uncertified,
 )
+from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
-FORMAT = "sparsemean-estimate-5"
-EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4")
-"""They have skew_safe, which says nothing, in place of skewed."""
+FORMAT, SEVERAL = "sparsemean-estimate-6", "sparsemean-comparison-1"
+EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4", "sparsemean-estimate-5")
+"""They have no checksum of the data and no arms; up to 4, skew_safe, which says nothing, in place of skewed."""
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
@@ -52,18 +55,46 @@ ARRAYS = {
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
     "mean_test.unit": "f d", "mean_test.rows": "iu * n", "difference_test.unit": "f 2d", "difference_test.bias": "f 2d",
     "difference_test.rows": "iu * n",
+    "suspect_names": "U *",
     **{f"effects.{name}": "f s" for name in COLUMNS},
+    **{f"arms.{who}.{name}": spec for who in LEFT_OUT
+       for name, spec in zip(Arms._fields, ("f 23d", "f d", "f 2d", "f 8d"), strict=True)},
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
 
 
-def save(estimate: Estimate, path: str | Path) -> None:
-    """Write ``estimate`` to ``path``: one zip archive of arrays with a header in JSON, nothing pickled."""
+def save(result: Estimate | Comparison, path: str | Path) -> None:
+    """Write a result to ``path``: one zip archive of arrays with a header in JSON, nothing pickled.
+
+    Of a comparison the arrays of each test begin with its number among them.
+    """
     if Path(path).suffix.lower() in OTHERS:
         advice = "table() has to_csv and the like, report() writes a page; .npz is what load reads"
         raise InputError("path", "not end in that of another kind of file", repr(Path(path).name), advice)
+    if isinstance(result, Estimate):
+        header, arrays = _taken_apart(result)
+    else:
+        classes = result.classes if result.classes.dtype.kind != "O" else np.array(result.classes.tolist())
+        if classes.dtype.kind not in "biufU":
+            raise InputError("classes", "be names or numbers to be saved", f"type {classes.dtype}", "label them anew")
+        taken, labels = [_taken_apart(each) for each in result.results.values()], [*result.classes.tolist(), REST_NAME]
+        keys = [[labels.index(label) for label in _key(key)] for key in result.results]
+        header = {"format": SEVERAL, "keys": keys, "results": [each for each, _ in taken]}
+        arrays = {f"{k}.{name}": array for k, (_, own) in enumerate(taken) for name, array in own.items()}
+        arrays["classes"] = classes
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def _key(key: Any) -> tuple[Any, ...]:
+    """Return the label of a test, and its reference where that is part of the key."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is written of an estimate: the header and the arrays."""
     arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
     arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, Any] = {}
@@ -73,6 +104,10 @@ def save(estimate: Estimate, path: str | Path) -> None:
             value = getattr(record, item.name)
             target = arrays if isinstance(value, np.ndarray) else scalars
             target[f"{part}.{item.name}"] = value
+    for who, arms in kept_arms(estimate).items():
+        arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
+    if estimate._suspect_names:
+        arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
     if estimate.feature_names is not None:
         arrays["feature_names"] = estimate.feature_names.astype(str)
     header = {
@@ -80,17 +115,17 @@ def save(estimate: Estimate, path: str | Path) -> None:
         "plan": asdict(estimate.plan),
         "status": asdict(estimate.status),
         "seed": str(estimate.seed),
+        "checksum": checksum_of(estimate),
         "scalars": scalars,
     }
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+    return header, arrays
 
 
-def load(path: str | Path) -> Estimate:
-    """Read an estimate written by `Estimate.save`; damaged files and others are refused in one line."""
+def load(path: str | Path) -> Estimate | Comparison:
+    """Read what `Estimate.save` or `Comparison.save` has written; damaged files and others are refused in one line."""
     refuse_endless(path, "path")
     path = Path(path)
-    context = FileContext(repr(str(path)), "file written by Estimate.save", argument="path")
+    context = FileContext(repr(str(path)), "file written by save", argument="path")
     with context.reading(), path.open("rb") as raw, zipfile.ZipFile(raw) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's about headers that only damage can have made
         check_members(archive, replace(context, size=path.stat().st_size))
@@ -98,15 +133,37 @@ def load(path: str | Path) -> Estimate:
         with np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file}
     with context.parsing(), context.reading():
-        return _estimate(json.loads(str(arrays.pop("header"))), arrays)
+        header = json.loads(str(arrays.pop("header")))
+        return _comparison(header, arrays) if header["format"] == SEVERAL else _estimate(header, arrays)
+
+
+def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+    """Return the tests of several groups, unless they are not of the same rows, features and labels."""
+    classes, results = arrays.pop("classes"), {}
+    if classes.dtype.kind not in "biufU" or classes.ndim != 1 or np.unique(classes).size != classes.size:
+        raise ValueError("its labels cannot be")
+    labels = [*classes.tolist(), REST_NAME]
+    for k, (key, said) in enumerate(zip(header["keys"], header["results"], strict=True)):
+        own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"{k}.")}
+        estimate = _estimate(said, {name.partition(".")[2]: array for name, array in own.items()})
+        named = tuple(labels[place] for place in key)
+        results[named if len(named) == 2 else named[0]] = estimate
+        if list(as_names(named)) != np.array(estimate.class_names).tolist()[::-1][: len(named)]:
+            raise ValueError("its keys are not the labels of its tests")
+        if estimate.rows is None or estimate.plan.n_tests != len(header["keys"]):
+            raise ValueError("its tests are not of one family")
+    shapes = {(each.plan.n_rows, each.plan.n_features) for each in results.values()}
+    if arrays or len(shapes) != 1 or len(results) != len(header["keys"]):
+        raise ValueError("its tests contradict each other")
+    return Comparison(classes, results)
 
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
-    if header["format"] in EARLIER:
-        arrays["skewed"] = np.full(arrays.pop("skew_safe").shape, -1)
-    elif header["format"] != FORMAT:
+    if header["format"] not in (FORMAT, *EARLIER):
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
+    if header["format"] in EARLIER[:2]:
+        arrays["skewed"] = np.full(arrays.pop("skew_safe").shape, -1)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
@@ -128,9 +185,32 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         plan=plan,
         status=status,
         seed=int(header["seed"]),
+        checksum=header.get("checksum"),
     )
-    estimate.__dict__.update({name: arrays[name] for name in LAZY})
+    check_type(Estimate, "checksum", estimate.checksum)
+    arms = {
+        who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
+        for who in LEFT_OUT
+        if header["format"] == FORMAT and any(name.startswith(f"arms.{who}.") for name in arrays)
+    }
+    suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
+    names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
+    estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
+    _check_groups(estimate)
     return estimate
+
+
+def _check_groups(estimate: Estimate) -> None:
+    """Refuse arms without what every comparison has of them, and suspects for reasons that cannot be."""
+    plan, rows = estimate.plan, estimate.rows
+    pair = len(plan.sizes) == len(plan.bad_by_group) == 2
+    if estimate._arms and (rows is None or estimate.class_names is None or not pair):
+        raise ValueError("its groups are not what its plan says")
+    if rows is not None:
+        numbers = [feature for why in rows.reasons for feature in why]
+        lengths = {len(rows.reasons), len(rows.kinds)} - {0, rows.suspects.size}
+        if lengths or not all(0 <= feature < plan.n_features for feature in numbers):
+            raise ValueError("its reasons for suspects cannot be")
 
 
 def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
@@ -170,6 +250,7 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
         "k": len(plan.bucket_sizes),
         "2": 2,
         "3": 3,
+        "8": 8,
         "s": arrays["support"].size,
     }
     for name, array in arrays.items():

@@ -204,8 +204,11 @@ def compare(
     if request.auto:
         decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
     scale_of_data = _scale(design.table.source.measured) if decided.family.selection.support.size else None
+    shared: dict[str, Any] = {
+        "scale": scale_of_data, "seed": seed, "began": began, "checksum": design.table.source.early_checksum(),
+    }  # fmt: skip
     estimates = [
-        _estimate(design, decided, which, rows=rows[which], scale=scale_of_data, seed=seed, began=began, progress=part)
+        _estimate(design, decided, which, rows=rows[which], progress=part, **shared)
         for which, part in enumerate(estimating)
     ]
     return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
@@ -343,6 +346,7 @@ def _estimate(
     scale: str | None,
     seed: int,
     began: float,
+    checksum: int | None,
     progress: Progress | None,
 ) -> Estimate:
     """Return the estimate of one test."""
@@ -370,7 +374,7 @@ def _estimate(
         rows=rows, labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
         units=np.arange(design.codes.size) if design.of_subjects else None,
-        difference_test=test.test if isinstance(test, MeanContrast) else None,
+        difference_test=test.test if isinstance(test, MeanContrast) else None, checksum=checksum,
     )  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
         raise InputError("adata", "be the AnnData of the fit", type(adata).__name__)
     names = as_names(adata.var_names)
     _refuse_other_genes(estimate, adata, set(names))
-    added = _additions(estimate, names, adata.n_obs, key, _Asked("adata", "AnnData"))
+    added = _additions(estimate, names, as_names(adata.obs_names), key, _Asked("adata", "AnnData"))
     adata.var, adata.obs = _with(adata.var, added.var), _with(adata.obs, added.obs)
     adata.uns[key] = dict(added.settings)
 
@@ -258,17 +258,20 @@ def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) 
         for name in {"var", "obs", "uns"}.intersection(file.keys()):
             file.own(name)
         var, obs = _frame(file, "var", opened), _frame(file, "obs", opened)
-        names, n_cells = as_names(var.index()), obs.index().size
-    return _additions(estimate, names, n_cells, key, _Asked("FILE", opened.name))
+        names, cells = as_names(var.index()), as_names(obs.index())
+    return _additions(estimate, names, cells, key, _Asked("FILE", opened.name))
 
 
-def _additions(estimate: Estimate | Comparison, names: Names, n_cells: int, key: str, asked: _Asked) -> _Additions:
+def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key: str, asked: _Asked) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of what was asked about."""
     tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
     one, several = tests[0], len(tests) > 1
     of_cells = one.class_names is None or (one.labels is not None and one.units is None)  # not of subjects or pairs
-    if of_cells and n_cells != one.plan.n_rows:
-        raise asked.refused(f"{n_cells} cells where the fit had {one.plan.n_rows} rows")
+    if of_cells and cells.size != one.plan.n_rows:
+        raise asked.refused(f"{cells.size} cells where the fit had {one.plan.n_rows} rows")
+    known = None if one.source is None else one.source.row_names
+    if of_cells and known is not None and (others := np.flatnonzero(known != cells)).size:
+        raise asked.refused(f"{cells[others[0]]!r} in row {others[0]}, which was {known[others[0]]!r} in the fit")
     places, added = _places(names, one, asked), dict[str, Column]()
     for test in tests:
         called = [] if test.class_names is None or not several else test.class_names[::-1].tolist()

@@ -127,7 +127,7 @@ class PowerAnalysis:
     rows_needed: int | None
     effect: float | None
     power: float
-    table: tuple[dict[str, float], ...]
+    table: tuple[dict[str, float], ...] = field(hash=False)
     theorems: tuple[tuple[str, str, float], ...]
     text: str
 

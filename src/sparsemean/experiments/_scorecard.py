@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import Source
-from sparsemean._data.table import Table
-from sparsemean._fit import mean_difference, two_sample
+from sparsemean._fit.afterwards import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._fit.one_sample import sparse_mean
-from sparsemean._fit.suspects import ELSEWHERE, strength
-from sparsemean._kernels.influence import ERROR
 from sparsemean._report.comparison import shared_notes
 from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
-from sparsemean._report.suspects import kinds_of
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
-from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
@@ -40,12 +32,8 @@ FIRM, NONE_SHOWN, NOT_CHECKABLE = ("up", "down", "differs"), "no difference show
 WITHOUT, IF_NONE = " without suspects", " if nobody is bad"
 SHORT = {WITHOUT: "*", IF_NONE: "*", NONE_SHOWN: "none shown"}
 """Words of verdicts where they must fit into a line."""
-LEFT_OUT = {"together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE), "nobody": ()}
 CALLED = {"together": "those who lie off together", "suspects": "all suspects", "nobody": "nobody"}
-"""Kinds of suspects that means leave out, and in words. Without those whose label is contradicted means lie apart."""
-OF_CONTROL = 0.1
-"""Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
-error of that mean does to it."""
+"""Whom means leave out, in words."""
 AS_SUBJECTS = "if rows are parts of one user, such as sessions, fit(X, arm, groups=user) counts each user once"
 ASSUMED = (
     "Lifts are those of means{}. Their intervals ({:g} %, each for itself) assume that {} and that means of so many "
@@ -140,8 +128,6 @@ def scorecard(
     users: Sequence[Any] | None = None,
     level: float = 0.95,
     leave_out: str = "together",
-    X: Any = None,
-    covariate: Any = None,
 ) -> Scorecard:
     """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
 
@@ -156,8 +142,6 @@ def scorecard(
     leave_out : {"together", "suspects", "nobody"}, default="together"
         Whom means leave out: those who lie off together, many and alike; all suspects, if you are convinced that they
         are no people, but for those whose label is contradicted; or nobody.
-    X, covariate : array or data frame, optional
-        The data of the fit, and what they were adjusted for; needed after loading or unpickling.
 
     Returns
     -------
@@ -188,20 +172,21 @@ def scorecard(
 
     if not isinstance(level, float) or not 0 < level < 1:
         raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-    if not isinstance(result, (Estimate, Comparison)) or any(each.labels is None for each in _tests(result)):
+    known = isinstance(result, (Estimate, Comparison))
+    if not known or any(each.labels is None or each.rows is None for each in _tests(result)):
         paired = isinstance(result, Estimate) and result.paired
         received = "one of pairs" if paired else type(result).__name__
         advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
         raise InputError("result", "be of arms with users of their own", received, advice)
-    kinds = LEFT_OUT[one_of(leave_out, tuple(LEFT_OUT), argument="leave_out")]
+    one_of(leave_out, tuple(CALLED), argument="leave_out")
     tests = _tests(result)
     n = tests[0].plan.n_rows
     if users is not None and len(users) != n:
         raise InputError("users", f"have a name for each of {n:,} rows", f"{len(users):,} names")
     names = None if users is None else list(users)
-    frames, out = [], [_of_kinds(estimate, kinds) for estimate in tests]
-    for estimate, rows in zip(tests, out, strict=True):
-        frame = _frame(estimate, estimate._rows(X, covariate), level, rows)
+    frames, out = [], [left_out(estimate, leave_out) for estimate in tests]
+    for estimate in tests:
+        frame = _frame(estimate, level, leave_out)
         if isinstance(result, Comparison):
             assert estimate.class_names is not None
             for place, arm in enumerate(estimate.class_names.tolist()[::-1]):
@@ -215,21 +200,17 @@ def _tests(result: Estimate | Comparison) -> list[Estimate]:
     return list(result.results.values()) if isinstance(result, Comparison) else [result]
 
 
-def _frame(estimate: Estimate, table: Table, level: float, out: IntArray) -> pd.DataFrame:
-    """Return the lines of one test, rows ``out`` left out."""
+def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
+    """Return the lines of one test."""
     import pandas as pd
 
-    plan, features = estimate.plan, np.arange(estimate.mean.size)
-    labels = _labels_left(estimate, out)
-    rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
-    moments = _moments(table.source, rows)
-    moved = _moved(table.source, rows, moments)
-    moments[:, 1] += moved
-    of_test = plan.target == "mean"
-    means = _of_test(estimate, table, level, moved) if of_test else _welch(moments, level, plan.alternative)
-    left = _left(estimate, table, labels)
-    words = _verdicts(estimate, means.difference[0], left, WITHOUT if out.size else IF_NONE)
-    words[_constant(moments)] = NOT_CHECKABLE
+    plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
+    means = _welch(arms.moments, level, plan.alternative)
+    if plan.target == "mean":
+        means = _Means(arms.of_test[0], arms.of_test[1], arms.of_test[2:5], arms.of_test[5:])
+    left = None if np.isnan(arms.left).all() else arms.left
+    words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
+    words[_constant(arms.moments)] = NOT_CHECKABLE
     columns = {
         "metric": estimate.names(features),
         "control": means.control,
@@ -239,7 +220,7 @@ def _frame(estimate: Estimate, table: Table, level: float, out: IntArray) -> pd.
         **({} if plan.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
         "p_value": estimate.p_values,
         "p_adjusted": estimate.p_adjusted,
-        "p_without_suspects": estimate.p_values if left is None else left.p_values,
+        "p_without_suspects": estimate.p_values if left is None else left[0],
         "survives": estimate.max_contamination,
         "verdict": words,
     }
@@ -249,20 +230,6 @@ def _frame(estimate: Estimate, table: Table, level: float, out: IntArray) -> pd.
 
 
 # Who is counted, and what users who look bad are called.
-
-
-def _of_kinds(estimate: Estimate, kinds: tuple[str, ...]) -> IntArray:
-    """Return the suspects of some kinds."""
-    assert estimate.rows is not None
-    return np.asarray(estimate.rows.suspects[np.isin(np.array(kinds_of(estimate), dtype=object), kinds)])
-
-
-def _labels_left(estimate: Estimate, out: IntArray) -> IntArray:
-    """Return 0 for the control, 1 for the treatment and `ELSEWHERE` for those who are in neither or left out."""
-    assert estimate.labels is not None
-    labels = estimate.labels.copy()
-    labels[out] = ELSEWHERE
-    return labels
 
 
 def _suspects(result: Estimate | Comparison, users: list[Any] | None, out: IntArray) -> pd.DataFrame:
@@ -280,9 +247,11 @@ def _suspects(result: Estimate | Comparison, users: list[Any] | None, out: IntAr
             if label or not estimate.plan.rest:
                 arms[estimate.labels == label] = name
     reasons = rows.reasons or ((),) * rows.suspects.size
+    each = [(of, of.rows.suspects.tolist()) for of in tests if of.rows is not None]
+    known = {row: name for of, own in each for row, name in zip(own, of.row_names(own), strict=True)}
     return pd.DataFrame(
         {
-            "user": first.row_names(rows.suspects) if users is None else [users[row] for row in rows.suspects],
+            "user": [known[row] if users is None else users[row] for row in rows.suspects.tolist()],
             "arm": arms[rows.suspects],
             "kind": kinds,
             "metrics": [", ".join(map(str, first.names(np.array(why, dtype=np.intp)))) for why in reasons],
@@ -301,33 +270,6 @@ class _Means(NamedTuple):
     treatment: FloatArray
     difference: FloatArray
     relative: FloatArray
-
-
-def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:
-    """Return (groups, 3, d): how many values are there, their mean and their variance."""
-    out = np.empty((len(rows), 3, source.shape[1]))
-    for columns, values in source.takes_of(np.arange(source.shape[1])):
-        for group, own in enumerate(rows):
-            block = np.asarray(values[own], dtype=np.float64)
-            there = ~np.isnan(block)
-            n = there.sum(axis=0)
-            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                mean = np.where(there, block, 0.0).sum(axis=0) / n
-                variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
-            out[group][:, columns] = n, mean, variance
-    return out
-
-
-def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> FloatArray:
-    """Return by how much all values must rise for both arms together to have the mean that was measured.
-
-    Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
-    """
-    measured = source.measured
-    if measured is source:
-        return np.zeros(source.shape[1])
-    number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
-    return np.asarray((number * (mean - moments[:, 1])).sum(axis=0) / number.sum(axis=0))
 
 
 def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
@@ -363,72 +305,12 @@ def _ends(
     return np.stack((value, low, np.where(side == "greater", np.inf, value + half)))
 
 
-def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) -> _Means:
-    """Return differences of means and relative ones by the test of means, both covered at once.
-
-    A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
-    Where values were adjusted the bound of deviations is that of the adjusted ones, and relative ends are not known.
-    """
-    test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
-    assert test is not None
-    assert labels is not None
-    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
-    if test.rows is not None:
-        tested = np.isin(np.arange(labels.size), test.rows)
-    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
-    difference = mean_difference.values_of(
-        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
-    )
-    known = np.isfinite(test.unit[1])
-    scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
-    control = sparse_mean(
-        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.missing,
-        contamination=plan.bad_by_group[0] / plan.sizes[0],
-    )  # fmt: skip
-    low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
-    mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = (
-            np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
-            np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
-        )
-        relative = np.stack((difference[0] / mean, *ends))
-    relative[:, ~(known & (low > 0))] = np.nan
-    relative[1:, moved != 0] = np.nan
-    return _Means(mean, mean + difference[0], difference, relative)
-
-
 # Verdicts.
 
 
-class _Left(NamedTuple):
-    """What the users who are left say, had none of them been bad."""
-
-    p_values: FloatArray
-    support: IntArray
-    signs: FloatArray
-
-
-def _left(estimate: Estimate, table: Table, labels: IntArray) -> _Left | None:
-    """Test those who are left, allowing for no bad one; None where that is the test that was made.
-
-    Each of several tests gets its part of the level. Means are not tested again: their intervals are those of the test.
-    """
-    plan = estimate.plan
-    unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
-    if unchanged or plan.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
-        return None
-    design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
-    request = two_sample.check_request(
-        contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
-        alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
-    )  # fmt: skip
-    decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
-    (member,), (test,) = decided.members, decided.family.evidence.tests
-    return _Left(member.selection.p_values, member.selection.support, np.sign(strength(test)))
-
-
-def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None, provided: str) -> npt.NDArray[np.object_]:
+def _verdicts(
+    estimate: Estimate, difference: FloatArray, left: FloatArray | None, provided: str
+) -> npt.NDArray[np.object_]:
     """Return a word for each metric; what only those say who are left holds as ``provided``."""
     d = estimate.mean.size
     words = np.full(d, NONE_SHOWN, dtype=object)
@@ -437,7 +319,7 @@ def _verdicts(estimate: Estimate, difference: FloatArray, left: _Left | None, pr
         words[:] = NOT_CHECKABLE
     shown = [(estimate.support, signs_of(estimate, np.arange(d)), "")]
     if left is not None:
-        shown.insert(0, (left.support, left.signs, provided))
+        shown.insert(0, (np.flatnonzero(left[1]), left[1], provided))
     for support, signs, added in shown:
         for feature in support.tolist():
             agrees = signs[feature] * difference[feature] >= 0

@@ -39,7 +39,8 @@ def plot_path(
     Parameters
     ----------
     estimate
-        The result of a fit; ``X`` is needed where it does not keep its data, with the ``covariate`` of the fit.
+        The result of a fit; ``X`` is needed where it does not keep its data, with the ``covariate`` of the fit: both as
+        they were, in their order, or they are refused.
     ax
         Axes to draw on; new ones by default.
     n_iter
