@@ -27,7 +27,8 @@ from sparsemean._counts.sketch import (
 from sparsemean._counts.sketch_file import MOST_ROWS
 from sparsemean._data.source import Dense
 from sparsemean._data.table import Table
-from sparsemean._kernels.rounding import centred, precision_of
+from sparsemean._kernels.memory_layout import precision_of
+from sparsemean._kernels.rounding import centred
 from sparsemean._stats.buckets import assign_places, block_positions
 from sparsemean._util.records import BLOCK, CountArray, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError

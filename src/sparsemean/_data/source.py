@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels.memory_layout import is_native
-from sparsemean._kernels.rounding import Grid, grid_of, precision_of
+from sparsemean._kernels.memory_layout import is_native, precision_of
+from sparsemean._kernels.rounding import Grid, grid_of
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:

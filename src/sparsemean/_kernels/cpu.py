@@ -10,11 +10,11 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference, rounding
+from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference
 from sparsemean._kernels import columns as column_loops
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
-from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, strided
+from sparsemean._kernels.memory_layout import Array, Strided, count_threads, each, is_native, precision_of, strided
 from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, IntArray, Partition
 
 
@@ -159,7 +159,7 @@ def count_signs(
             progress(1.0)
         return counted
     total = no_counts(partition, d, missing=missing)
-    precision = rounding.precision_of(X.dtype) if precision is None else precision
+    precision = precision_of(X.dtype) if precision is None else precision
     centring = None if null is None else (null, precision * (null != 0))
     for finite, done in _add_up(X, partition, centring, count_threads(n_jobs), total, slice(0, d)):
         if not finite:

@@ -1,4 +1,4 @@
-"""How an array lies in memory, and how many threads may read it at once."""
+"""How an array lies in memory and how precise it is, and how many threads may read it at once."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def strided(X: Array) -> Strided:
     memory = as_strided(lowest, shape=(span,), strides=(X.itemsize,), writeable=False)
     start = (n - 1) * max(0, -rows) + (d - 1) * max(0, -columns)
     return Strided(memory, start, rows, columns, (n, d))
+
+
+def precision_of(dtype: np.dtype[Any]) -> float:
+    """Return eps of a type; of whole numbers that of doubles, in which they are counted."""
+    return max(float(np.finfo(kind).eps) for kind in (dtype if dtype.kind == "f" else np.float64, np.float64))
 
 
 def is_native(X: Array) -> bool:

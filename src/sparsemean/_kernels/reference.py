@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
+from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
@@ -85,7 +86,7 @@ def count_signs(
 
     Raises ``NotFiniteError`` where a sum is not finite.
     """
-    precision = rounding.precision_of(X.dtype) if precision is None else precision
+    precision = precision_of(X.dtype) if precision is None else precision
     gaps = np.isnan(X[partition.order]) if missing and X.dtype.kind == "f" else np.zeros((1, X.shape[1]), dtype=bool)
     away = X if null is None else np.asarray(X, dtype=np.float64) - null
     levels = list(_levels(away, partition, partition.depth, missing=bool(gaps.any())))

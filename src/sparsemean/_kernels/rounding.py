@@ -29,11 +29,6 @@ ROUNDING = 8.0
 """Units in the last place that a value and its null value may be off by."""
 
 
-def precision_of(dtype: np.dtype[Any]) -> float:
-    """Return eps of a type; of whole numbers that of doubles, in which they are counted."""
-    return max(float(np.finfo(kind).eps) for kind in (dtype if dtype.kind == "f" else np.float64, np.float64))
-
-
 def settle(
     sums: Arr, sizes: Arr, null: Arr, *, precision: float, there: Arr = 1.0, rows: Arr = 1.0, xp: Any = np
 ) -> Any:
