@@ -374,7 +374,7 @@ class Numerals:
         besides = self.seen & WHOLE > 0
         nowhere = not np.any(self.seen & POINT)
         if self.dialect.unlikely:
-            return doubtful * int(nowhere and bool(np.any(doubtful & besides)))
+            return np.where(doubtful, int(nowhere and bool(np.any(doubtful & besides))), 0)
         return np.where(doubtful, besides + int(nowhere), 0)
 
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:

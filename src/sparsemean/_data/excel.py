@@ -160,8 +160,8 @@ class Lines:
                 raise self.opened.broken(f"{value[:40]!r} for a number in cell {cell.get('r', '')}")
             style = self._number(cell.get("s", "0"))
             return self._date(value, style) if style in self.sheet.parent._date_formats else value
-        if kind == "e":
-            self.failed, self.first_failed = self.failed + 1, self.first_failed or value
+        if kind == "e" or (not value and cell.find(f"{MAIN}f") is not None and cell.find(f"{MAIN}v") is None):
+            self.failed, self.first_failed = self.failed + 1, self.first_failed or value or "a formula"
             return None
         if kind == "b" and value:
             return str(bool(self._number(value)))
