@@ -440,6 +440,8 @@ def truths(rng: Random, sent: Sent) -> None:
     for row, values in zip(sent.cells, sent.values, strict=True):
         values[k] = float(rng.random() < 0.5)
         row[k] = yes if values[k] else no
+    if not any(row[k] for row in sent.cells):
+        raise UnknowableError
 
 
 def powers(rng: Random, sent: Sent) -> None:

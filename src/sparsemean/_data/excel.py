@@ -140,7 +140,7 @@ class Lines:
         from openpyxl.utils.cell import coordinate_to_tuple
 
         out: list[str | None] = []
-        for cell in row:
+        for cell in row.iterfind(f"{MAIN}c"):
             place = cell.get("r")
             column = coordinate_to_tuple(place)[1] if place else len(out) + 1
             if column > MOST_COLUMNS:

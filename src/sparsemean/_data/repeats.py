@@ -87,7 +87,7 @@ def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
 def _counted(values: npt.NDArray[Any]) -> list[int]:
     """Return the columns that hold 1 … n, or 0 … n − 1, in any order."""
     n, head = len(values), np.sort(values[:SEEN], axis=0)
-    likely = np.flatnonzero((np.diff(head, axis=0) >= 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n))
+    likely = np.flatnonzero((head[1:] >= head[:-1] + 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n))
     return [k for k in likely.tolist() if (np.diff(np.sort(values[:, k])) == 1).all() and values[:, k].min() in (0, 1)]
 
 
@@ -173,7 +173,8 @@ def total_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
     there = np.flatnonzero(~np.isnan(values[-1]))
     above, last = np.nan_to_num(values[:-1, there]), values[-1, there]
     with np.errstate(over="ignore", invalid="ignore"):
-        if not (np.abs(last - above.sum(axis=0)) <= 1e-9 * np.abs(above).sum(axis=0)).all():
+        size = np.abs(above).sum(axis=0)
+        if not ((np.abs(last - above.sum(axis=0)) <= 1e-9 * size) & (size < np.inf)).all():
             return ""
         chances = [_chance_of_sum(column) for column in above.T if np.count_nonzero(column) >= LEAST_SUMMED]
     return "the last row" if chances and np.prod(chances) < MOST_CHANCE else ""
