@@ -155,6 +155,11 @@ def thousands_commas(rng: Random, sent: Sent) -> None:
 
 def thousands_points(rng: Random, sent: Sent) -> None:
     each(sent, list(range(len(sent.names))), lambda cell: whole_again(cell, ".", ","))
+    decimals = any("," in cell for row in sent.cells for cell in row)
+    hundreds = any(any("." in cell for cell in k) and any(len(cell) > 2 > cell.count(".") + 1 for cell in k)
+                   for k in zip(*sent.cells, strict=True))  # fmt: skip
+    if sent.sep == "," and not decimals and not hundreds:
+        raise UnknowableError  # three decimals are what everybody would take them for
 
 
 def thousands_blanks(rng: Random, sent: Sent) -> None:
@@ -270,6 +275,8 @@ def gap_codes(rng: Random, sent: Sent) -> None:
         rows = rng.sample(range(len(sent.cells)), rng.randint(2, max(2, len(sent.cells) // 4)))
         others = [values[k] for i, values in enumerate(sent.values) if i not in rows]
         middle, nearest = float(np.median(others)), min(others) if float(code) < 0 else max(others)
+        if len({*others}) < 2:
+            continue
         if not abs(float(code) - nearest) > 2 * abs(nearest - middle) or (float(code) < nearest) != (float(code) < 0):
             continue
         found = True
@@ -522,6 +529,13 @@ def comments(rng: Random, sent: Sent) -> None:
     sent.content = sent.end.join([*lines[:at], text, *lines[at:]]).encode()
 
 
+def rows_commented_out(rng: Random, sent: Sent) -> None:
+    sent.ids, sent.wanted = sent.ids or [f"s{k}" for k in range(len(sent.cells))], {"id": "who"}
+    at = rng.randrange(len(sent.ids))
+    sent.ids[at] = rng.choice(("#", "# ", "//")) + sent.ids[at]
+    del sent.values[at]
+
+
 def titles(rng: Random, sent: Sent) -> None:
     width = len(sent.names) + bool(sent.ids)
     text = rng.choice(("Report 2024", "Results", "Table 1: doses", "sep=;", "sep=,", "2024", "Group A"))
@@ -722,7 +736,8 @@ FAULTS = {
     "other digits": Fault(other_digits),
     "units in cells": Fault(units_in_cells),
     "marks in cells": Fault(censored),
-    "comment lines": Fault(comments),
+    "comment lines": Fault(comments, "looks like .* a comment"),
+    "rows commented out": Fault(rows_commented_out, "looks like .* a comment"),
     "titles above the names": Fault(titles),
     "two lines of names": Fault(two_headers),
     "names again below": Fault(header_again),

@@ -133,7 +133,7 @@ def test_numbers_for_gaps_and_totals_are_named(tmp_path: Path, capsys: pytest.Ca
     assert "total" not in clean
     pd.concat([frame, frame.sum().to_frame().T]).to_csv(tmp_path / "x.csv", index=False)
     expect("fit", tmp_path / "x.csv", "--seed", "0")
-    assert "the last row looks like a total of other rows and was read as a row" in said(capsys)
+    assert "the last row looks like a total of other rows, or a comment, and was read as a row" in said(capsys)
     frame.loc[:11, "a"], frame.loc[40, "c"] = -9999, -9999
     frame.to_csv(tmp_path / "x.csv", index=False)
     expect("fit", tmp_path / "x.csv", "--seed", "0")

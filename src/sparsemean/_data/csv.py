@@ -27,7 +27,7 @@ from sparsemean._data.dialect import (
     split,
     swapped,
 )
-from sparsemean._data.repeats import gap_codes, likely, repeated, total_row
+from sparsemean._data.repeats import gap_codes, likely, no_row, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -57,7 +57,9 @@ NUMBERED = "the first line was read as names of columns, though it holds values;
 WHOLE_ROW = "the first line, of numbers, was read as a row; --header reads it as names of columns"
 FEWEST_RISING = 6
 """Numbers that seldom rise all along by chance."""
-TOTAL = "{} looks like a total of other rows and was read as a row: delete it from the file if it is one"
+NO_ROW = (
+    "{} looks like a total of other rows, or a comment, and was read as a row: delete it from the file if it is one"
+)
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -331,7 +333,7 @@ class Text:
                 *([left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
                 *_gap_notes(values, [*kept.values()]),
-                *([TOTAL.format(total)] if (total := total_row(values, ids or [])) else []),
+                *([NO_ROW.format(odd)] if (odd := no_row(values, ids or [])) else []),
             ),
             as_names(ids) if ids is not None else None,
             labels.pop("group", None),

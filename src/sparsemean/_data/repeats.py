@@ -117,8 +117,11 @@ GAP_CODES = np.array([
     )), -32768, -2147483648,
 ])  # fmt: skip
 """Numbers that are written where a value is missing."""
-TOTALS = re.compile(r"(grand|sub)?[ -]?totals?|sums?|summe|gesamt|somme|means?|average|avg\.?|mittelwert|moyenne", re.I)
-"""What the last row is called that sums up the others."""
+NO_ROWS = re.compile(
+    r"(grand|sub)?[ -]?totals?|sums?|summe|gesamt|somme|means?|average|avg\.?|mittelwert|moyenne|(#|//).*",
+    re.I | re.DOTALL,
+)
+"""What a row is called that sums up others, or that is a comment."""
 LEAST_SUMMED = 3
 """Values other than zero without which a sum says nothing."""
 MOST_CHANCE, BEYOND_ALL = 0.01, 0.001
@@ -136,7 +139,7 @@ def gap_codes(values: npt.NDArray[Any]) -> dict[float, dict[int, int]]:
 
     Examples
     --------
-    >>> gap_codes(np.array([[3.5, -9999], [4.1, 20], [-9999, 99], [3.9, 35], [-9999, 99]]))
+    >>> gap_codes(np.array([[3.5, -9999], [4.1, 20], [-9999, 45], [3.9, 35], [-9999, 99]]))
     {-9999.0: {0: 2, 1: 1}}
     """
     ends = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
@@ -158,16 +161,17 @@ def _is_far(code: float, column: npt.NDArray[Any]) -> bool:
     return bool(np.abs(code - nearest) > FAR_OUT * np.abs(nearest - np.median(others)))
 
 
-def total_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
-    """Name a row that is called as totals and means are, or a last one that is the sum of the others wherever it is.
+def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
+    """Name a row that is called as totals, means and comments are, or a last one that is the sum of the others.
 
     Examples
     --------
-    >>> total_row(np.array([[1, 2.5], [3, 4], [5, 7.5], [9, 14]]), [])
+    >>> no_row(np.array([[1, 2.5], [3, 4], [5, 7.5], [9, 14]]), [])
     'the last row'
     """
-    if called := next((name for name in names if TOTALS.fullmatch(name.strip(" :"))), None):
-        return f"row {called!r}"
+    called = [name for name in names if NO_ROWS.fullmatch(name.strip(" :"))]
+    if 0 < len(called) < len(values) / 2:
+        return f"row {called[0]!r}"
     if len(values) <= LEAST_SUMMED:
         return ""
     there = np.flatnonzero(~np.isnan(values[-1]))
