@@ -124,6 +124,8 @@ NO_ROWS = re.compile(
 """What a row is called that sums up others, or that is a comment."""
 LEAST_SUMMED = 3
 """Values other than zero without which a sum says nothing."""
+MOST_DIGITS = 8
+"""Digits behind the point that are looked for."""
 MOST_CHANCE, BEYOND_ALL = 0.01, 0.001
 """Chance below which a sum is no accident, and that of a value to lie as far out as the sum of values of one sign."""
 FAR_OUT = 2
@@ -186,5 +188,6 @@ def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
 
 def _chance_of_sum(column: npt.NDArray[Any]) -> float:
     """Return about how likely one more value would be the sum of all, by how finely they are written and by signs."""
-    step = np.diff(np.unique(column)).min(initial=np.inf)
-    return min(1.0, float(step / max(column.std(), 1e-300))) * (BEYOND_ALL if column.min() >= 0 else 1.0)
+    near = 1e-9 * np.abs(column).max()
+    digits = next((k for k in range(MOST_DIGITS) if np.abs(column - np.round(column, k)).max() <= near), MOST_DIGITS)
+    return min(1.0, 10.0**-digits / max(float(column.std()), 1e-300)) * (BEYOND_ALL if column.min() >= 0 else 1.0)
