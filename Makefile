@@ -52,7 +52,7 @@ $(VENV)/federated.done: pyproject.toml
 	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate tails test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate tails messy test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -80,6 +80,9 @@ MINUTES := 2
 SEED := 0
 tails: $(VENV)/dev.done           ## a search for p-values of ranks that are smaller than exact ones; fails if it finds any
 	$(BIN)/python tests/tail_search.py $(MINUTES) $(SEED)
+
+messy: $(VENV)/dev.done           ## 250 tables of each fault that people's files have, against what was meant; fails if one is silently wrong
+	$(BIN)/python tests/messy.py
 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser

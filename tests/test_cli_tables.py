@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sparsemean
+
+import kinds
 from command import expect
 
 rng = np.random.default_rng(0)
@@ -86,3 +89,122 @@ def test_every_feature_is_written(experiment: Path, tmp_path: Path, capsys: pyte
     assert [row["feature"] for row in said["selected"]] == written.loc[written["selected"], "feature"].tolist()
     expect(*fit, "--all", status=2)
     assert "--all must come with --out or --json" in capsys.readouterr().err
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return all that was printed, on one line."""
+    printed = capsys.readouterr()
+    return " ".join((printed.out + printed.err).split())
+
+
+def test_points_of_a_single_column_are_doubted_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("sales\n" + "999\n1.234\n12.345\n850\n" * 5)
+    expect("fit", tmp_path / "x.csv", status=2)
+    assert "'sales' (decimals or thousands: --decimal . or --decimal , says which)" in said(capsys)
+    expect("fit", tmp_path / "x.csv", "--decimal", ",", "--all", "--json")
+    assert json.loads(capsys.readouterr().out)["features"][0]["estimate"] > 900
+
+
+def test_a_price_is_not_cut_at_its_comma(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("price\n" + "$1,299\n$2,400\n$1,850\n" * 5)
+    expect("fit", tmp_path / "x.csv", status=2)
+    assert "row 0 has 2 cell(s) where the first line has 1, which --sep ';' reads as one column" in said(capsys)
+    expect("fit", tmp_path / "x.csv", "--sep", ";", "--decimal", ".", "--all", "--json")
+    assert 1299 < json.loads(capsys.readouterr().out)["features"][0]["estimate"] < 2400
+
+
+@pytest.mark.parametrize("sep", [";", "|", "\t", ","])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_line_breaks_between_quotes(sep: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f'{k % 7 + 5}{sep}"a{end}b, {k}"{sep}{k % 5 - 2}' for k in range(30)]
+    (tmp_path / "x.csv").write_text("\n".join([sep.join(("up", "who", "level")), *rows, ""]), newline="")
+    expect("fit", tmp_path / "x.csv", "--id", "who", "--seed", "0", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["columns"]) == (30, 2)
+    assert [entry["feature"] for entry in found["selected"]] == ["up"]
+
+
+def test_numbers_for_gaps_and_totals_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = rng.lognormal(3, 1, (300, 3)).round(2)
+    frame = pd.DataFrame(values, columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    expect("fit", tmp_path / "x.csv", "--seed", "0")
+    assert "far from" not in (clean := said(capsys))
+    assert "total" not in clean
+    pd.concat([frame, frame.sum().to_frame().T]).to_csv(tmp_path / "x.csv", index=False)
+    expect("fit", tmp_path / "x.csv", "--seed", "0")
+    assert "the last row looks like a total of other rows, or a comment, and was read as a row" in said(capsys)
+    frame.loc[:11, "a"], frame.loc[40, "c"] = -9999, -9999
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    expect("fit", tmp_path / "x.csv", "--seed", "0")
+    assert "-9999 stands far from all other values in 'a' (12 of 300 rows), 'c' (1 of 300 rows): if " in said(capsys)
+
+
+HEAVY = {
+    "Cauchy": lambda n: rng.standard_cauchy((n, 50)),
+    "Pareto": lambda n: rng.pareto(1, (n, 50)),
+    "counts": lambda n: rng.negative_binomial(0.3, 0.02, (n, 50)),
+    "percentiles": lambda n: rng.integers(0, 100, (n, 50)),
+    "prices": lambda n: rng.lognormal(3, 2, (n, 50)).round() - 0.01,
+}
+
+
+@pytest.mark.parametrize("law", HEAVY)
+@pytest.mark.parametrize("digits", [0, 2])
+def test_no_clean_table_with_heavy_tails_is_doubted(
+    law: str, digits: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for n in (30, 300):
+        np.savetxt(tmp_path / "x.csv", HEAVY[law](n).round(digits), delimiter=",", fmt=f"%.{digits}f")
+        expect("sketch", tmp_path / "x.csv", "--out", tmp_path / "x.sketch")
+        assert "far from" not in (notes := said(capsys))
+        assert "total" not in notes
+
+
+def book(path: Path, rows: str) -> Path:
+    """Write a sheet of two columns, its rows as XML."""
+    names = "".join(f'<c t="inlineStr"><is><t>{name}</t></is></c>' for name in "ab")
+    data = f"<sheetData><row>{names}</row>{rows}</sheetData>"
+    kinds.write_book(path, f'<worksheet xmlns="{kinds.OFFICE}/spreadsheetml/2006/main">{data}</worksheet>')
+    return path
+
+
+def row(number: object, a: str, b: str, kind: str = "n") -> str:
+    return f'<row r="{number}"><c t="{kind}"><v>{a}</v></c><c><v>{b}</v></c></row>'
+
+
+PLAIN_ROWS = "".join(row(k, f"{k}.5", str(k % 3)) for k in range(2, 22))
+SHEETS = {
+    "a row above": (PLAIN_ROWS + row(7, "1", "2"), "row 7 stands below row 21"),
+    "a row twice": (PLAIN_ROWS + row(21, "1", "2"), "row 21 stands below row 21"),
+    "cells from the right": (
+        PLAIN_ROWS + '<row r="22"><c r="B22"><v>1</v></c><c r="A22"><v>2</v></c></row>',
+        "cell A22 stands to the right",
+    ),
+    "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
+    "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),
+    "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a whole number"),
+    "an error": (PLAIN_ROWS + row(22, "42", "2", "e"), "NaN in column 0 ('a'), row 20"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SHEETS)
+def test_sheets_lose_no_row_and_make_no_numbers(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openpyxl")
+    rows, line = SHEETS[kind]
+    expect("fit", book(tmp_path / "x.xlsx", rows), status=2)
+    assert line in said(capsys)
+    if kind == "an error":
+        expect("fit", tmp_path / "x.xlsx", "--missing", "omit", "--seed", "0")
+        assert "1 cell(s) without a result, 42 first, were read as missing" in said(capsys)
+
+
+def test_text_is_no_number_in_memory_either(tmp_path: Path) -> None:
+    X = np.array([[k, k % 3] for k in range(20)], dtype=object)
+    assert sparsemean.sparse_mean(X, random_state=0).mean.shape == (2,)
+    X[3, 1] = "1_0"
+    with pytest.raises(sparsemean.InputError, match="text, '1_0', which is to be converted first"):
+        sparsemean.sparse_mean(X)
+    path = tmp_path / "x.mtx"
+    path.write_text("%%MatrixMarket matrix array real general\n1_0 1\n" + "1\n" * 10)
+    expect("fit", path, status=2)

@@ -155,6 +155,22 @@ def test_values_no_client_may_send() -> None:
         aggregate(np.full((3, 2), np.nan))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("bad", [1, 3, 5])
+@pytest.mark.parametrize("width", [1, 40])
+def test_clients_whose_sums_overflow_are_suspects(sparse: bool, kind: type, bad: int, width: int) -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((12, 40)).astype(kind)
+    rows[:bad, :width] = np.finfo(kind).max * rng.choice([-0.9, 0.9], (bad, width))
+    for f in ("auto", 5):
+        found = aggregate(rows, f, sparse=sparse)
+        assert set(range(bad)) <= set(found.suspects.tolist())
+        assert np.abs(found.update).max() < 2
+    with pytest.raises(InputError, match="values beyond"):
+        aggregate(np.full((12, 4), np.finfo(kind).max), sparse=sparse)
+
+
 def test_no_more_are_left_out_than_may_be_bad() -> None:
     rows = np.random.default_rng(6).standard_normal((30, D))
     rows[:4], rows[4:8] = 1e6, -2.0

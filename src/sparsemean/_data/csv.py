@@ -16,8 +16,18 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.dialect import NUMBER, SEPARATORS, Dialect, Numerals, Recoder, dialect_of, split, swapped
-from sparsemean._data.repeats import likely, repeated
+from sparsemean._data.dialect import (
+    MOST_LISTED,
+    NUMBER,
+    SEPARATORS,
+    Dialect,
+    Numerals,
+    Recoder,
+    dialect_of,
+    split,
+    swapped,
+)
+from sparsemean._data.repeats import gap_codes, likely, no_row, repeated
 from sparsemean._data.source import Dense
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -32,6 +42,7 @@ from sparsemean._data.table import (
     not_numeric,
 )
 from sparsemean._kernels import cells
+from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
@@ -43,7 +54,12 @@ BREAKS = re.compile(rb"[\r\n]*")
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
 NUMBERED = "the first line was read as names of columns, though it holds values; --no-header reads it as a row"
-WHOLE_ROW = "the first line, of whole numbers, was read as a row; --header reads it as names of columns"
+WHOLE_ROW = "the first line, of numbers, was read as a row; --header reads it as names of columns"
+FEWEST_RISING = 6
+"""Numbers that seldom rise all along by chance."""
+NO_ROW = (
+    "{} looks like a total of other rows, or a comment, and was read as a row: delete it from the file if it is one"
+)
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -90,7 +106,8 @@ class Heading:
             return "has text after a closing quote"
         end = end_of_line(text, 0)
         count = len(split(text[:end].decode(errors="replace"), self.dialect.separator))
-        return f"has {count} cell(s) where the first line has {len(self.names)}"
+        hint = ", which --sep ';' reads as one column" if len(self.names) == 1 and self.dialect.separator == "," else ""
+        return f"has {count} cell(s) where the first line has {len(self.names)}{hint}"
 
 
 def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileContext) -> Heading:
@@ -107,8 +124,11 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     first, *rest = rows
     named = _is_header(first) if wanted.header is None else wanted.header
     names = written if named else [str(column) for column in range(len(first))]
-    if named and rest and len(rest[0]) == len(names) + 1 and not NUMBER.fullmatch(rest[0][0]):
-        names = ["", *names]  # as R writes tables: nothing above the names of rows
+    if named and rest and len(rest[0]) == len(names) + 1:
+        if not any(row[-1] for row in rest):  # lines end with a separator, but for the first
+            names = [*names, ""]
+        elif _names_rows(lines, rest[0][0], dialect.separator):
+            names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
     names = [name or (f"column {k}" if k else "") for k, name in enumerate(names)]
     notes = _doubts(first, named) if wanted.header is None else ()
@@ -172,11 +192,25 @@ def _is_header(first: list[str]) -> bool:
     return any(counted == [str(start + k) for k in range(len(counted))] for start in (0, 1))
 
 
+def _names_rows(lines: list[str], first: str, separator: str) -> bool:
+    """Whether the cell below nothing is the name of a row: between commas it is quoted, as $1,299 may be one number."""
+    return not NUMBER.fullmatch(first) and (separator != "," or all(line.lstrip()[:1] == '"' for line in lines[:2]))
+
+
 def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
     """Say how a first line with values was read, where it could be meant otherwise."""
     if named:
         return (NUMBERED,) if any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in first) else ()
-    return (WHOLE_ROW,) if all(cell.isdigit() for cell in first) and len(set(first)) == len(first) else ()
+    whole = all(cell.isdigit() for cell in first) and len(set(first)) == len(first)
+    rising = (
+        len(first) >= FEWEST_RISING and all(map(NUMBER.fullmatch, first)) and _rise([float(cell) for cell in first])
+    )
+    return (WHOLE_ROW,) if whole or rising else ()
+
+
+def _rise(numbers: list[float]) -> bool:
+    """Whether numbers rise, or fall, all along, as wavelengths do."""
+    return numbers in (sorted(set(numbers)), sorted(set(numbers), reverse=True))
 
 
 # Text with commas or tabs between columns: one walk over the bytes, numbers exactly as they are written.
@@ -289,11 +323,19 @@ class Text:
         kept = {column: found.names[column] for column in found.features.tolist() if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
+        ids = texts[found.of_rows["id"]] if "id" in found.of_rows else None
         return Table(
             Dense(values),
             names,
-            (*self._dialect_note(found), *notes, *([left_out(dropped)] if dropped else []), *self.numerals.notes(kept)),
-            as_names(texts[found.of_rows["id"]]) if "id" in found.of_rows else None,
+            (
+                *self._dialect_note(found),
+                *notes,
+                *([left_out(dropped)] if dropped else []),
+                *self.numerals.notes(kept),
+                *_gap_notes(values, [*kept.values()]),
+                *([NO_ROW.format(odd)] if (odd := no_row(values, ids or [])) else []),
+            ),
+            as_names(ids) if ids is not None else None,
             labels.pop("group", None),
             columns=labels,
             repeated=next(filter(None, (repeated(found.names[at], texts[at]) for at in found.watched)), None),
@@ -390,6 +432,16 @@ class Text:
         expected = int(1.02 * self.rows / share) if share else self.rows * 3 // 2
         old, self.values = self.values, np.empty((expected + self._most_lines(found), self.values.shape[1]))
         self.values[: self.rows] = old
+
+
+def _gap_notes(values: Floats, names: list[str]) -> list[str]:
+    """Say which numbers may stand for gaps, and in which columns."""
+    out = []
+    for code, columns in gap_codes(values).items():
+        where = [f"{names[k]!r} ({count:,} of {len(values):,} rows)" for k, count in columns.items()]
+        gap = "if it means that a value is missing, empty these cells and pass --missing omit"
+        out.append(f"{code:g} stands far from all other values in {list_names(where, MOST_LISTED)}: {gap}")
+    return out
 
 
 def _labels(texts: list[str]) -> npt.NDArray[Any]:

@@ -29,6 +29,7 @@ WITH_COMMA = re.compile(r"(\d*|[1-9]\d{0,2}(\.\d{3})+),\d+([eE][+-]?\d+)?", re.A
 WITH_POINT = re.compile(r"(\d*|[1-9]\d{0,2}(,\d{3})+)\.\d+([eE][+-]?\d+)?", re.ASCII)
 IN_GROUPS = re.compile(r"[1-9]\d{0,2}(?:(,)\d{3}(,\d{3})*|(\.)\d{3}(\.\d{3})*)", re.ASCII)
 """Digits that may be thousands set apart, or a number and three decimals."""
+PIECES = re.compile(r"[^\r\n]+(?:\r\n|\r|\n)?|\r\n|\r|\n")
 SWAP = bytes.maketrans(b",.", b".,")
 """Makes decimal commas points, and back."""
 UNIT_SEPARATOR = 31
@@ -117,7 +118,8 @@ class Dialect:
     """What stands between columns and before decimals.
 
     ``settled``: whether a comma with three digits after it, as in 1,234, can only part thousands; ``points``: whether a
-    point, as in 1.234, may do so, for nobody said that it is a decimal point and no commas stand between columns.
+    point, as in 1.234, may do so, for nobody said that it is a decimal point; ``unlikely``: whether commas between
+    columns speak against that.
     """
 
     separator: str
@@ -125,6 +127,7 @@ class Dialect:
     settled: bool
     judged: tuple[str, ...] = ()
     points: bool = False
+    unlikely: bool = False
 
     @property
     def byte(self) -> int:
@@ -162,14 +165,16 @@ def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     mark = '"' if separator == "," else ","  # without it no cell has a comma
     cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in split(line, separator)]
     points, commas = _decimals(cells)
+    parts = separator == "," and len(split(lines[0], separator)) > 1  # a single column is parted by nothing
     if wanted.decimal not in (None, ".", ","):
         raise InputError("--decimal", "be a point or a comma", repr(wanted.decimal))
     decimal = wanted.decimal or ("," if commas and not points else ".")
     if wanted.decimal is None and decimal == ",":
         judged.append("decimal commas")
-    settled = wanted.decimal is not None or separator == "," or decimal == "," or points
-    doubted = wanted.decimal is None and separator != "," and decimal == "."
-    return Dialect(separator, decimal, settled, tuple(judged), doubted)
+    settled = wanted.decimal is not None or parts or decimal == "," or points
+    either = any("," in cell and IN_GROUPS.fullmatch(cell.strip(SIGNS)) for cell in cells)
+    doubted = wanted.decimal is None and decimal == "."
+    return Dialect(separator, decimal, settled, tuple(judged), doubted, unlikely=parts and not either)
 
 
 def separator_called(name: str) -> str:
@@ -223,8 +228,9 @@ def _decimals(cells: list[str]) -> tuple[bool, bool]:
 
 def split(line: str, separator: str) -> list[str]:
     """Return the cells of one line."""
-    rows = csv.reader([line.strip("\r\n")], delimiter=separator, skipinitialspace=True)
-    return [cell.strip() for cell in next(rows, [])]
+    pieces = PIECES.findall(line.strip("\r\n"))  # of several lines where a break stands between quotes
+    rows = csv.reader(pieces, delimiter=separator, skipinitialspace=True)
+    return [cell.strip() for row in rows for cell in row]
 
 
 # Numbers written with more than digits: percentages, money, thousands set apart, yes and no; and what is no number.
@@ -290,6 +296,7 @@ class Numerals:
     three digits without a leading zero, before three. Two things speak for thousands: whole numbers of 100 and more in
     the same column, as 999 beside 1.234, and that no number of the file has a point elsewhere, as 0.123 or 1.5. By
     both a doubtful column is refused, by one it is read with a note. By neither it is read: three decimals are usual.
+    Where commas stand between columns both are needed for a note, which is for all doubtful columns then.
     """
 
     def __init__(self, dialect: Dialect, n_columns: int) -> None:
@@ -365,7 +372,10 @@ class Numerals:
         """Return how many things speak for points between thousands in each column, 0 where it is not doubtful."""
         doubtful = self.seen & (THREE | POINT) == THREE
         besides = self.seen & WHOLE > 0
-        return np.where(doubtful, besides + int(not np.any(self.seen & POINT)), 0)
+        nowhere = not np.any(self.seen & POINT)
+        if self.dialect.unlikely:
+            return np.where(doubtful, int(nowhere and bool(np.any(doubtful & besides))), 0)
+        return np.where(doubtful, besides + int(nowhere), 0)
 
     def _disagreement(self, counts: Mapping[Style, int], values: Floats) -> str:
         """Say what cells of a column do not agree about."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sparsemean._data.csv import Text
+from sparsemean._data.dialect import IN_GROUPS, NUMBER
 from sparsemean._data.table import NOT_WORTH_CHECKING, FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
@@ -26,8 +27,8 @@ ROWS_AT_ONCE = 1000
 """Rows after which what has been read is compared with the size of the file."""
 COMPOUND = b"\xd0\xcf\x11\xe0"
 """What files of Excel before 2007 begin with, and newer ones with a password."""
-FAILED = {"#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#GETTING_DATA", "#SPILL!", "#CALC!"}
-"""What stands in a cell whose formula has no result."""
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+"""What the names of all elements of a sheet begin with."""
 
 
 def read_excel(path: Path, wanted: ReadOptions) -> Table:
@@ -40,8 +41,7 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
         _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
-            sheet.reset_dimensions()  # what a file says of its size may make rows as long as it likes
-            lines = Lines(sheet.iter_rows(values_only=True), opened)
+            lines = Lines(sheet, opened)
             as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
@@ -76,15 +76,22 @@ class Lines:
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
     """
 
-    def __init__(self, rows: Iterator[tuple[Any, ...]], opened: FileContext) -> None:
-        self.opened, self.lines = opened, self._lines(rows)
+    def __init__(self, sheet: Any, opened: FileContext) -> None:
+        self.sheet, self.opened, self.lines = sheet, opened, self._lines()
         self.failed, self.first_failed = 0, ""
+        self.names: list[str | None] = []
+        self.doubtful: dict[int, str] = {}
+        """Columns with a number as text whose points may part thousands, and the first of these."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was read as missing."""
-        what = f"{self.failed:,} cell(s) without a result, {self.first_failed} first, were read as missing"
-        return (what,) if self.failed else ()
+        """What was read as missing, and what may have been read amiss."""
+        failed = f"{self.failed:,} cell(s) without a result, {self.first_failed} first, were read as missing"
+        names = dict(enumerate(self.names))
+        where = [f"{names.get(k) or k!r} ({text!r})" for k, text in self.doubtful.items()]
+        points = f"cells of text were read as numbers with decimal points in {list_names(where)}: "
+        points += "if the points part thousands, make them numbers in the sheet"
+        return (*([failed] if self.failed else ()), *([points] if self.doubtful else ()))
 
     def read(self, size: int, /) -> bytes:
         """Return lines of about ``size`` bytes, nothing after the last."""
@@ -95,10 +102,10 @@ class Lines:
                 break
         return out.getvalue()
 
-    def _lines(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[bytes]:
-        kept = self._kept(rows)
-        first = next(kept, None)
-        if first is None:
+    def _lines(self) -> Iterator[bytes]:
+        kept = (row for row in self._rows() if row)
+        first = self.names = next(kept, [])
+        if not first:
             return
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -108,26 +115,89 @@ class Lines:
             text.seek(0)
             text.truncate()
 
-    def _kept(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[list[Any]]:
-        """Yield rows that are not empty, without the gaps at their ends."""
-        widest = 0
-        for number, row in enumerate(rows):
-            values = [self._value(value) for value in row]
-            while values and values[-1] is None:
-                values.pop()
-            widest = max(widest, len(row))
-            if number >= MOST_ROWS or widest > MOST_COLUMNS:
-                raise self.opened.broken("more rows or columns than a sheet can have")
-            if number % ROWS_AT_ONCE == 0:
-                self.opened.check_size((number + 1, widest), 8)
-            if values:
-                yield values
+    def _rows(self) -> Iterator[list[str | None]]:
+        """Yield the cells of each row; openpyxl would pass over rows and cells that do not stand in order."""
+        from openpyxl.xml.functions import iterparse
 
-    def _value(self, value: Any) -> Any:
-        """Return a value, None for an error."""
-        if not isinstance(value, str):
-            return value
-        if value in FAILED:
-            self.failed, self.first_failed = self.failed + 1, self.first_failed or value
+        last = widest = 0
+        with self.sheet._get_source() as source:
+            for read, element in enumerate(element for _, element in iterparse(source) if element.tag == f"{MAIN}row"):
+                number = self._number(element.get("r", str(last + 1)))
+                row = self._cells(element)
+                widest = max(widest, len(row))
+                if number > MOST_ROWS or widest > MOST_COLUMNS:
+                    raise self.opened.broken("more rows or columns than a sheet can have")
+                if number <= last:
+                    raise self.opened.broken(f"row {number} stands below row {last}")
+                if read % ROWS_AT_ONCE == 0:
+                    self.opened.check_size((read + 1, widest), 8)
+                last = number
+                element.clear()
+                yield row
+
+    def _cells(self, row: Any) -> list[str | None]:
+        """Return the cells of a row, without the gaps at its end."""
+        from openpyxl.utils.cell import coordinate_to_tuple
+
+        out: list[str | None] = []
+        for cell in row.iterfind(f"{MAIN}c"):
+            place = cell.get("r")
+            column = coordinate_to_tuple(place)[1] if place else len(out) + 1
+            if column > MOST_COLUMNS:
+                raise self.opened.broken("more rows or columns than a sheet can have")
+            if column <= len(out):
+                raise self.opened.broken(f"cell {place} stands to the right of its column")
+            out += [*[None] * (column - 1 - len(out)), self._value(cell, column - 1)]
+        while out and out[-1] is None:
+            out.pop()
+        return out
+
+    def _value(self, cell: Any, column: int) -> str | None:
+        """Return what a cell holds as text, numbers as they are written, None for an error."""
+        kind, value = cell.get("t", "n"), cell.findtext(f"{MAIN}v") or ""
+        if kind == "n" and value:
+            if not NUMBER.fullmatch(value.strip()):  # float() would take 1_0
+                raise self.opened.broken(f"{value[:40]!r} for a number in cell {cell.get('r', '')}")
+            style = self._number(cell.get("s", "0"))
+            return self._date(value, style) if style in self.sheet.parent._date_formats else value
+        if kind == "e" or (not value and cell.find(f"{MAIN}f") is not None and cell.find(f"{MAIN}v") is None):
+            self.failed, self.first_failed = self.failed + 1, self.first_failed or value or "a formula"
             return None
-        return value if value.strip() else None
+        if kind == "b" and value:
+            return str(bool(self._number(value)))
+        text = self._text(cell, kind, value)
+        if IN_GROUPS.fullmatch(text.strip()) and "." in text:
+            self.doubtful.setdefault(column, text)
+        return text if text.strip() else None
+
+    def _text(self, cell: Any, kind: str, value: str) -> str:
+        """Return what stands in a cell that is no number."""
+        from openpyxl.cell.text import Text as CellText
+        from openpyxl.utils.datetime import from_ISO8601
+
+        if kind == "inlineStr":
+            inside = cell.find(f"{MAIN}is")
+            return "" if inside is None else str(CellText.from_tree(inside).content)
+        if kind == "s" and value:
+            strings, at = self.sheet._shared_strings, self._number(value)
+            if at >= len(strings):
+                raise self.opened.broken(f"text {at} of {len(strings)}")
+            return str(strings[at])
+        return str(from_ISO8601(value)) if kind == "d" and value else value
+
+    def _date(self, value: str, style: int) -> str | None:
+        """Return the day, or the time, that a number is shown as."""
+        from openpyxl.utils.datetime import from_excel
+
+        book = self.sheet.parent
+        try:
+            return str(from_excel(float(value), book.epoch, timedelta=style in book._timedelta_formats))
+        except (OverflowError, ValueError):  # Excel shows nothing but #### either
+            self.failed, self.first_failed = self.failed + 1, self.first_failed or "a day of no calendar"
+            return None
+
+    def _number(self, text: str) -> int:
+        """Return a whole number that a sheet counts something by."""
+        if not text.isascii() or not text.isdigit():
+            raise self.opened.broken(f"{text[:40]!r} for a whole number")
+        return int(text[:20])

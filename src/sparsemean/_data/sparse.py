@@ -291,7 +291,7 @@ def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
     line = file.readline(LONGEST_LINE)
     while line.startswith(b"%") or (line and not line.strip()):
         line = file.readline(LONGEST_LINE)
-    sizes = [int(size) for size in line.decode("ascii").split()]
+    sizes = [int(size.replace(b"_", b"?")) for size in line.split()]  # int() would take 1_0
     known = field in FIELDS and symmetry in SYMMETRIES and not (dense and field == "pattern")
     if not known or len(sizes) != (2 if dense else 3) or min(sizes) < 0:
         raise opened.broken("a heading that makes no sense")

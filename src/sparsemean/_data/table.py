@@ -470,6 +470,8 @@ def from_array(X: Any, feature_names: Any = None) -> Table:
     try:
         values: Array = np.asarray(X)
         if values.dtype.kind == "O":
+            if text := [value for value in values.flat if isinstance(value, (str, bytes))]:
+                raise ValueError(f"text, {text[0][:40]!r}, which is to be converted first")  # float() would take 1_0
             values = values.astype(np.float64)
     except TypeError as error:  # scikit-learn's own wording ("argument must be a string or a number") passes through
         raise TypeError(f"X must be numeric: {error}; convert it to numbers first") from error

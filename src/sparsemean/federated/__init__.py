@@ -125,7 +125,7 @@ def aggregate(
     Parameters
     ----------
     updates : array of shape (n, d), or list of n arrays of length d
-        One row a client. Clients that send NaN or infinity are left out.
+        One row a client. Clients that send NaN, infinity or values whose sum over clients could overflow are left out.
     f : "auto" or int, default="auto"
         How many clients may be bad, fewer than half. "auto" leaves out those that stand apart, up to half of them;
         a number is the most that are left out. With ``sparse=True``, it is what p-values allow for.
@@ -156,9 +156,10 @@ def aggregate(
     n = rows.shape[0]
     rule = f"be 'auto' or fewer than half of {pluralize(n, 'client')}"
     allowed = None if is_auto(f) else integer(f, argument="f", least=0, most=(n - 1) // 2, rule=rule)
-    finite = np.asarray(np.isfinite(rows).all(axis=1))
+    largest = np.finfo(rows.dtype).max / (2 * n)  # differences of such values, and sums of these, do not overflow
+    finite = np.asarray((np.abs(rows) <= largest).all(axis=1))
     if not finite.any():
-        raise InputError("updates", "have a client without NaN or infinity", "none")
+        raise InputError("updates", f"have a client without NaN, infinity and values beyond {largest:.2g}", "none")
     present = rows if finite.all() else rows[finite]
     if allowed is not None:
         allowed = max(0, allowed - int(np.sum(~finite)))
