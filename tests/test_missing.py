@@ -20,8 +20,9 @@ from sparsemean._fit.two_sample import compare
 from sparsemean._kernels import reference
 from sparsemean._stats import intervals, path
 from sparsemean._stats.buckets import assign_block_buckets
+from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import PRESET
-from sparsemean._stats.rank_evidence import LOG_2, log_tails
+from sparsemean._stats.rank_evidence import LOG_2
 from sparsemean.errors import InputError
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.1, random_state=0)

@@ -15,7 +15,8 @@ import pytest
 
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
-from sparsemean._stats.rank_evidence import Contrast, log_tails, most_moved
+from sparsemean._stats.nulls import log_tails
+from sparsemean._stats.rank_evidence import Contrast, most_moved
 
 LOG_2 = np.log(2.0)
 

@@ -17,15 +17,8 @@ from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
-from sparsemean._stats.rank_evidence import (
-    REST,
-    SIDES,
-    BadRows,
-    Contrast,
-    RankTest,
-    critical_rank,
-    most_moved,
-)
+from sparsemean._stats.nulls import critical_rank
+from sparsemean._stats.rank_evidence import REST, SIDES, BadRows, Contrast, RankTest, most_moved
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000

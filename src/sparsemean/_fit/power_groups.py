@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.planning import (
     ALTERNATIVES,
     MIN_ROWS,
@@ -17,7 +18,6 @@ from sparsemean._stats.planning import (
     groups_plan,
     one_of,
 )
-from sparsemean._stats.rank_evidence import critical_rank
 from sparsemean._util.checks import integer, real
 from sparsemean._util.records import Plan, PowerAnalysis
 from sparsemean.errors import InputError

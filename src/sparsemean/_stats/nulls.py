@@ -1,4 +1,4 @@
-"""Null distributions of sign counts, and p-values when some rows were replaced."""
+"""Null distributions of sign counts, with p-values when some rows were replaced, and of the ranks of groups."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
 WINDOW = 20
 """Times √n: a majority that is more above half of n signs has p ≤ 2·exp(−2·20²), less than the smallest double."""
+PLAINLY_AT_ONCE = 32
+"""Tails that are asked for in one go before anything is compiled."""
 FEW_VALUES = 100_000
 """Up to so many are moved to the host rather than looked at in many steps on a device."""
 
@@ -248,3 +250,33 @@ def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
     ends = sorted({last for last in lasts if last >= 0})
     eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
     return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
+
+
+# Groups.
+
+
+def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
+    """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
+    from sparsemean._kernels import rank_tails
+    from sparsemean._kernels.compiling import plainly
+
+    out, at = np.empty(w.size), 0
+    asked = [np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)]
+    while at < w.size:  # few at a time until it is known that they take long
+        part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
+        rank_tails.log_tails(*(x[part] for x in asked), bound, halves, out[part])
+        at = part.stop or w.size
+    return out
+
+
+@lru_cache(maxsize=4096)
+def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
+    """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
+    n1, n2 = np.array([first]), np.array([second])
+    total, goal = int(np.sum(n1 * n2)), np.log(error)
+    low, high = total // 2 + 1, total + 1
+    while low < high:
+        middle = (low + high) // 2
+        tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
+        low, high = (low, middle) if tail <= goal else (middle + 1, high)
+    return low

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
+from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -29,8 +30,6 @@ A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 THREADED = 1_000_000
 """Hypotheses from which on these are shared out to threads: most of the work is small steps, done one at a time."""
-PLAINLY_AT_ONCE = 32
-"""Tails that are asked for in one go before anything is compiled."""
 LOG_2 = float(np.log(2.0))
 ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
@@ -318,20 +317,6 @@ class _Look:
         return np.asarray(out <= goal)
 
 
-def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bool, halves: bool) -> FloatArray:
-    """Return log P(2U ≥ w) of (items, strata) groups, as `rank_tails.log_tails` has it."""
-    from sparsemean._kernels import rank_tails
-    from sparsemean._kernels.compiling import plainly
-
-    out, at = np.empty(w.size), 0
-    asked = [np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)]
-    while at < w.size:  # few at a time until it is known that they take long
-        part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
-        rank_tails.log_tails(*(x[part] for x in asked), bound, halves, out[part])
-        at = part.stop or w.size
-    return out
-
-
 def doubled_statistic(
     counts: npt.NDArray[np.int64], kind: int, first: npt.NDArray[np.bool_], *, halves: bool
 ) -> tuple[npt.NDArray[np.int64], ...]:
@@ -510,16 +495,3 @@ class RankEvidence:
 def probabilities(log_p: FloatArray) -> FloatArray:
     """Return p-values that are never 0."""
     return np.maximum(np.exp(log_p), np.finfo(np.float64).tiny)
-
-
-@lru_cache(maxsize=4096)
-def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float) -> int:
-    """Return the smallest u with P(U ≥ u) ≤ ``error``, U of all rows summed over strata of these sizes, by halving."""
-    n1, n2 = np.array([first]), np.array([second])
-    total, goal = int(np.sum(n1 * n2)), np.log(error)
-    low, high = total // 2 + 1, total + 1
-    while low < high:
-        middle = (low + high) // 2
-        tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
-        low, high = (low, middle) if tail <= goal else (middle + 1, high)
-    return low
