@@ -341,7 +341,7 @@ def test_scales_of_every_form() -> None:
     earlier = problem(n=3000)[1000:] * 2 - 5
     for given in (earlier, pd.DataFrame(earlier)):
         found = sm.sparse_mean(X, scale=given, **options)
-        pairs = earlier[: 2000 // 2 * 2].reshape(-1, 2, 40)
+        pairs = earlier[np.random.default_rng(0).permutation(2000)].reshape(-1, 2, 40)
         variance = ((pairs[:, 1] - pairs[:, 0]) ** 2 / 2).mean(axis=0)
         bound = np.sqrt(variance / (1 - math.sqrt(46 * math.log(40 / 0.005) / 2000)))
         assert found.mean_test is not None
@@ -352,6 +352,17 @@ def test_scales_of_every_form() -> None:
         np.testing.assert_array_equal(found.support, same_support)
         assert found.plan.scale_rows == 2000
         assert "kurtosis of at most 20" in found.summary()
+
+
+def test_a_sorted_file_has_the_scale_of_any_order() -> None:
+    """Neighbours of a sorted file differ by next to nothing: a scale from them would select nearly any column."""
+    for seed in range(5):
+        X = np.random.default_rng(seed).standard_normal((2000, 4))
+        X = X[np.argsort(X[:, 0])]
+        assert sm.sparse_mean(X, target="mean").support.size == 0
+        found = sm.sparse_mean(X, target="mean", contamination=0.01, scale=X).mean_test
+        assert found is not None
+        assert np.ptp(found.unit) < 0.2 * found.unit.mean()
 
 
 def test_without_a_scale_half_of_the_rows_give_it() -> None:
