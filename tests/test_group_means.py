@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse, stats
+from scipy import optimize, sparse, stats
 
 import sparsemean as sm
 from sparsemean import SparseMeanDifference, certify
@@ -18,12 +20,13 @@ from sparsemean._kernels import influence, reference
 from sparsemean._stats import mean_differences, means
 from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
 from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._util.records import MeanDifferenceTest
+from sparsemean._util.records import FloatArray, MeanDifferenceTest
 from sparsemean.errors import InputError
 
 from command import expect
 
 SIDES = ("two-sided", "greater", "less")
+GroupSums = Callable[[int, FloatArray], FloatArray]
 LEVELS = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}
 
 
@@ -118,6 +121,104 @@ def test_p_is_the_largest_of_all_centres(alternative: str, bad: tuple[int, int],
         seen += 1
         assert math.log(expected) - 1e-6 <= log_p <= math.log(expected) + 0.02 * abs(math.log(expected))
     assert seen >= 2
+
+
+def two_groups(seed: int, apart: float = 1.0) -> tuple[MeanDifferenceTest, list[FloatArray], GroupSums]:
+    """One feature of two skewed groups: its test, its values, and Σψ of either group about centres."""
+    rng = np.random.default_rng(seed)
+    sizes = int(rng.integers(20, 80)), int(rng.integers(20, 80))
+    values = [rng.exponential(size=n) * rng.choice([-1.0, 1.0]) + m for n, m in zip(sizes, (apart, 0.0), strict=True)]
+    test = mean_differences.difference_test(
+        np.ones((2, 1)), sizes=sizes, bad=(int(rng.integers(0, 2)), 0), sides=2.0, error=0.05
+    )
+
+    def sums(group: int, centres: FloatArray) -> FloatArray:
+        away = (values[group] - centres[..., np.newaxis]) / test.unit[group, 0]
+        return np.asarray(reference.influence(away, test.kappa).sum(axis=-1))
+
+    return test, values, sums
+
+
+def said_at(test: MeanDifferenceTest, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return what sums say at the centres where they were taken, from the definition: D, S₁, −S₂ at their prices."""
+    (b1, b2), (w1, w2) = test.bias[:, 0], test.weights
+    joint = w1 * first - w2 * second - w1 * b1 - w2 * b2 + LOG_JOINT
+    return np.maximum(joint, np.maximum(first - b1 + LOG_ALONE, -second - b2 + LOG_ALONE))
+
+
+def test_what_sums_say_between_centres_is_never_overstated() -> None:
+    """However wide cells are: D bends between them. Left out, it would be overstated in most of these."""
+    none = mean_differences.Slack(0.0, (0.0, 0.0))
+    for seed in range(40):
+        test, values, sums = two_groups(seed)
+        low, high = sorted((float(values[0].mean()), float(values[1].mean())))
+        for cells in (1, 2, 4):
+            centres = np.linspace(low - 0.5, high + 0.5, cells + 1)
+            fine = np.linspace(low - 0.5, high + 0.5, 801)
+            sign = 1.0 if values[0].mean() >= values[1].mean() else -1.0
+            coarse = [sign * sums(group, centres)[np.newaxis, :: int(sign)] for group in (0, 1)]
+            step = np.array([centres[1] - centres[0]])
+            found = mean_differences.least_evidence(*coarse, step, test=test, slack=none)[0]
+            said = said_at(test, sign * sums(0, fine), sign * sums(1, fine))
+            assert found <= said.min() + 1e-9
+
+
+def test_ends_of_intervals_are_never_too_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an end lies the label, moved by it, is told from the reference at every centre, however few are looked at.
+
+    Sums of the moved label are read off between centres, where S₁ bends.
+    """
+    monkeypatch.setattr(mean_differences, "NODES", 9)
+    none, goal = mean_differences.Slack(0.0, (0.0, 0.0)), math.log(2 / 0.05)
+    ends = 0
+    for seed in range(60):
+        test, values, sums = two_groups(seed)
+        roots = [
+            optimize.brentq(partial(lambda of, g, c: float(of(g, np.array(c))), sums, g), v.min() - 1, v.max() + 1)
+            for g, v in enumerate(values)
+        ]
+        for reach in (1.5, 2.5, 4.0):
+            grid = np.linspace(-reach, reach, 9)
+            step = np.array([grid[1] - grid[0]])
+            first, second = (sums(g, roots[g] + grid)[np.newaxis] for g in (0, 1))
+            moved = (
+                mean_differences._cells_to_reject(
+                    first, second, step, test=test, slack=none, features=np.array([0]), goal=goal
+                )[0]
+                * step[0]
+            )
+            if not np.isfinite(moved):
+                continue
+            ends += 1
+            fine = np.linspace(-reach, reach, 1601)
+            said = said_at(test, sums(0, roots[0] + fine - moved), sums(1, roots[1] + fine))
+            assert said.min() >= goal - 1e-9
+    assert ends > 60
+
+
+@pytest.mark.parametrize("bad", [(0, 0), (2, 0), (5, 20)])
+def test_groups_are_tuned_for_the_smallest_p_that_is_asked_for(bad: tuple[int, int]) -> None:
+    """κ, the unit and weights make intervals at level/d about as short as any would, d = 1000."""
+    sizes, d, level = (400, 900), 1000, 0.05
+    X, labels = np.random.default_rng(0).standard_normal((1300, d)), np.repeat([1, 0], sizes)
+    shares = tuple(m / n for m, n in zip(reversed(bad), reversed(sizes), strict=True))
+    found = SparseMeanDifference(shares, target="mean", scale=1.0, level=level).fit(X, labels)
+    test = found.result_.evidence.test.test  # type: ignore[union-attr]
+
+    def half_width(kappa: float, weights: tuple[float, float], slope: float) -> float:
+        """(κs²V + L + 2M·Σλm)/s, V = Σσ²/(λn)."""
+        moved = 2 * means.most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+        V = sum(1 / (w * n) for w, n in zip(weights, sizes, strict=True))
+        return (kappa * slope**2 * V + math.log(2 * d / level) - LOG_JOINT + moved) / slope
+
+    own = half_width(test.kappa, test.weights, test.weights[0] * sizes[0] / test.unit[0, 0])
+    best = min(
+        half_width(kappa, weights, slope)
+        for kappa in np.geomspace(0.5, 3, 12)
+        for weights in [(1.0, w) for w in (0.1, 0.3, 0.6, 1.0)] + [(w, 1.0) for w in (0.1, 0.3, 0.6)]
+        for slope in np.geomspace(10, 400, 60)
+    )
+    assert own <= 1.005 * best
 
 
 def test_the_difference_finds_less_than_two_intervals_would() -> None:

@@ -328,6 +328,24 @@ def test_sides_and_min_effect(alternative: str, delta: float) -> None:
     assert ((low > 0.1 + delta) | (high < 0.1 - delta)).all()
 
 
+@pytest.mark.parametrize("bad", [0, 20, 100])
+def test_sums_are_tuned_for_the_smallest_p_that_is_asked_for(bad: int) -> None:
+    """κ and the unit make intervals at level/d as short as any would: 2σ√(κ(L + 2mM)/n), L = log(2d/level)."""
+    n, d, level = 2000, 1000, 0.05
+    X = np.random.default_rng(0).standard_normal((n, d))
+    options: dict[str, Any] = {"target": "mean", "scale": 1.0, "refine": None, "screen_rows": False}
+    test = sm.sparse_mean(X, contamination=bad / n, level=level, **options).mean_test
+    assert test is not None
+
+    def half_width(kappa: float, unit: float) -> float:
+        log_odds = math.log(2 * d / level)
+        return (n * kappa / unit**2 + log_odds + 2 * bad * means.most(kappa)) * unit / n
+
+    units = np.geomspace(3, 60, 200)
+    best = min(half_width(kappa, unit) for kappa in np.geomspace(0.5, 3, 40) for unit in units)
+    assert half_width(test.kappa, float(test.unit[0])) <= 1.001 * best
+
+
 # Scales.
 
 
