@@ -319,7 +319,7 @@ MUTATIONS = [
              "at_ends[:, :-1]) - bend[:, np.newaxis]", "at_ends[:, :-1])",
              "tests/test_group_means.py"),
     Mutation("intervals between means of groups: sums do not bend", "_stats/mean_differences.py",
-             "share * far - 0.5 * share * (1 - share) * bend[:, np.newaxis]", "share * far",
+             "share * far - 0.5 * share * (1 - share) * bend", "share * far",
              "tests/test_group_means.py"),
     Mutation("means of groups: the bias of a group is left out", "_stats/mean_differences.py",
              "bias = kappa * n * (sigma / unit) ** 2 + n * ERROR", "bias = 0 * kappa * n * (sigma / unit) ** 2",
