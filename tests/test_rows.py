@@ -4,7 +4,8 @@ Every seed is fixed, so a test that passes once passes again; the rates below sa
 clean data some row is rejected in at most 2 % of the tables of 200 rows and more with independent or strongly
 correlated symmetric columns, in at most 15 % of those with a few skewed ones, and in at most 10 % of those of 20 rows,
 where robust deviations are themselves poorly known (half of those in which one strong factor moves all columns of a row
-together, and 2 % of those with four columns); the numbers allowed are the 99.9 % points of these, or beyond.
+together, and 2 % of those with four columns); the numbers allowed are the 99.9 % points of these, or beyond. A table of
+20 rows loses four at most, and with such a factor fewer than half of them, less than one in the mean.
 """
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ def rejected(draw: Draw, n: int, p: int, seeds: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", [*SYMMETRIC, *SKEWED])
-def test_clean_tables_of_20_rows_lose_a_row_at_the_stated_rate_and_five_at_most(
-    name: str, long_version: bool, claims: Claims
-) -> None:
+def test_clean_tables_of_20_rows_lose_a_row_at_the_stated_rate(name: str, long_version: bool, claims: Claims) -> None:
     draw, times = {**SYMMETRIC, **SKEWED}[name], 8 if long_version else 1
     few = rejected(draw, 20, 4, 50 * times)
     lost = [k for p, tables in ((30, 60), (300, 30), (2000, 4)) for k in rejected(draw, 20, p, tables * times)]
@@ -70,7 +69,8 @@ def test_clean_tables_of_20_rows_lose_a_row_at_the_stated_rate_and_five_at_most(
         f"clean tables of 20 rows, 30–2000 columns, that lose a row, {name}",
         f"{np.count_nonzero(lost)} of {len(lost)}", f"≤ {rate:g}", f"0–{60 * times - 1}",
     )  # fmt: skip
-    assert max(lost) <= 5
+    assert np.mean(lost) <= (1.0 if name == "one factor" else 0.2)
+    assert max(lost) <= (9 if name == "one factor" else 4)
     assert np.count_nonzero(lost) <= stats.binom.ppf(0.999, len(lost), rate) < len(lost)
     assert np.count_nonzero(few) <= stats.binom.ppf(0.999, len(few), 0.02)
 
