@@ -278,3 +278,24 @@ def test_nothing_can_be_certified_is_said() -> None:
     assert "nothing can be certified: with 8 and 4 bad rows among 20 and 10" in result.summary()
     few = fit(X[17:24], LABELS[17:24], contamination=0.0, level=0.2)
     assert "nothing can be certified: the smallest possible p-value" in few.summary()
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("sizes", [(12, 300), (40, 900)])
+@pytest.mark.parametrize("strata", [False, True])
+def test_radius_of_groups_of_unlike_size_is_no_more_than_an_attack_needs(
+    label: int, sizes: tuple[int, int], strata: bool
+) -> None:
+    """One row of the smaller group is in as many pairs as the larger one has rows: few of them undo a selection."""
+    rng = np.random.default_rng(label)
+    labels = np.repeat([label, 1 - label], sizes)
+    X = rng.standard_normal((labels.size, 2))
+    X[: sizes[0], 0] += 2.0
+    within = np.arange(labels.size) % 2 if strata else None
+    radius = int(fit(X, labels, contamination=0.0, strata=within).radius[0])
+    assert radius > 1
+    for replaced in range(1, radius + 6):
+        X[replaced - 1, 0] = -50.0  # rows of the smaller group
+        if not fit(X, labels, contamination=0.0, strata=within).support.size:
+            break
+    assert radius <= replaced < radius + 5

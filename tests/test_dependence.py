@@ -14,9 +14,12 @@ from sparsemean._stats.dependence import (
     ALARM,
     MOST_ROWS,
     STRETCH,
+    SortKeys,
     neighbour_z,
     neighbours_alike,
     some_neighbours,
+    sort_keys,
+    z_given,
 )
 
 from command import expect as run
@@ -185,3 +188,204 @@ def test_an_id_that_repeats_is_told_with_the_option(donors: Path, capsys: pytest
     shown = " ".join(capsys.readouterr().out.split())
     assert "Note: rows LOOK DEPENDENT: neighbours are alike (z = " in shown
     assert "column 'donor' has 60 values for 300 rows; give it as groups= (--subject donor)" in shown
+
+
+# Sorted files: rows that were independent still are, given what they were sorted by.
+
+
+def along(rho: float) -> Draw:
+    """All columns have a correlation with the first one."""
+
+    def draw(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        rows = rng.standard_normal((n, d))
+        rows[:, 1:] = rho * rows[:, :1] + np.sqrt(1 - rho**2) * rows[:, 1:]
+        return rows
+
+    return draw
+
+
+def by_category(number: int) -> Draw:
+    """Every category of the first column has means of its own."""
+
+    def draw(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        label = rng.integers(0, number, n)
+        return np.column_stack((label, rng.standard_normal((number, d - 1))[label] + rng.standard_normal((n, d - 1))))
+
+    return draw
+
+
+def curved(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    rows = rng.standard_normal((n, d))
+    rows[:, 1:] += rows[:, :1] ** 2
+    return rows
+
+
+def by_day(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return np.column_stack((day := rng.integers(0, 60, n), day[:, np.newaxis] / 30 + rng.standard_normal((n, d - 1))))
+
+
+SORTED: dict[str, Draw] = {
+    "Gaussian": INDEPENDENT["Gaussian"],
+    "correlated by .3": along(0.3),
+    "correlated by .9": along(0.9),
+    "nearly copies": along(0.999),
+    "curved": curved,
+    "elliptical": lambda rng, n, d: along(0.5)(rng, n, d) / np.sqrt(rng.chisquare(2, (n, 1))),
+    "skewed": lambda rng, n, d: np.exp(along(0.7)(rng, n, d)) - 1,
+    "80 % zeros": INDEPENDENT["80 % zeros"],
+    "gaps": lambda rng, n, d: np.where((rng.random((n, d)) < 0.3) & (np.arange(d) > 0), np.nan, along(0.6)(rng, n, d)),
+    "two categories": by_category(2),
+    "five categories": by_category(5),
+    "day number": by_day,
+}
+
+
+def in_order(rows: np.ndarray, how: str) -> np.ndarray:
+    """Sort rows by the first column up or down, or by its whole part and then by the second."""
+    if how == "two keys":
+        rows = np.column_stack((np.floor(rows[:, 0]), rows[:, 1:]))
+        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    return rows[np.argsort(rows[:, 0] if how == "up" else -rows[:, 0], kind="stable")]
+
+
+def keys_of(rows: np.ndarray) -> SortKeys:
+    return sort_keys(len(rows), lambda: [(np.arange(rows.shape[1]), rows)])
+
+
+def z_of_sorted(rows: np.ndarray) -> float:
+    """Return z of a file: as it is, or given what it is sorted by if that would be an alarm."""
+    if (z := neighbours_alike(rows, known=True)) <= ALARM or not (keys := keys_of(rows)).columns.size:
+        return z
+    return z_given(keys, np.delete(rows, keys.columns, axis=1))
+
+
+@pytest.mark.parametrize("how", ["up", "down", "two keys"])
+@pytest.mark.parametrize("kind", SORTED)
+def test_sorted_independent_rows_raise_no_alarm(kind: str, how: str, long_version: bool) -> None:
+    before = 0
+    for shape in ((100, 4), (300, 60), (1000, 10)):
+        for seed in range(100 if long_version else 6):
+            rows = in_order(SORTED[kind](np.random.default_rng(seed), *shape), how)
+            before += neighbours_alike(rows, known=True) > ALARM
+            assert z_of_sorted(rows) <= ALARM
+    assert before  # it would have been raised
+
+
+def test_z_given_sort_keys_is_standard(long_version: bool, claims: Claims) -> None:
+    """Of files sorted by a column that goes with all others, whether they would raise an alarm at first or not."""
+    number = 2000 if long_version else 100
+    rows = [in_order(along(0.5)(np.random.default_rng(seed), 200, 8), "up") for seed in range(number)]
+    z = np.array([z_given(keys_of(each), each[:, 1:]) for each in rows])
+    claims.add(
+        "independent rows sorted by a column, judged given it: P(z > 2), n = 200, d = 8",
+        f"{np.mean(z > 2):.3f}", "≤ .023 + 3 s.e.", f"0–{number - 1}",
+    )  # fmt: skip
+    assert np.mean(z > 2) <= 0.023 + 3 * np.sqrt(0.023 / number)
+    assert abs(z.mean()) < 0.3
+    assert z.std() < 1.1
+
+
+def repeated(number: int, share: float = 1.0) -> Draw:
+    """So many rows of every subject."""
+
+    def draw(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        return share * np.repeat(rng.standard_normal((n // number, d)), number, axis=0) + rng.standard_normal((n, d))
+
+    return draw
+
+
+def random_walk(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return np.cumsum(rng.standard_normal((n, d)), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("draw", "rows_a_value"),
+    [
+        (series, 1),
+        (lambda rng, n, d: series(rng, n, d, 0.5), 1),
+        (random_walk, 1),
+        (lambda rng, n, d: np.repeat(rng.standard_normal((n // 5, d)), 5, axis=0), 5),
+        (repeated(3), 3),
+        (repeated(5), 5),
+        (repeated(5), 1),
+        (repeated(10), 10),
+        (repeated(20), 20),
+    ],
+)
+@pytest.mark.parametrize("shape", [(600, 40), (1980, 15)])
+def test_dependent_rows_beside_a_time_or_a_number_of_the_subject_still_raise_it(
+    draw: Draw, rows_a_value: int, shape: tuple[int, int]
+) -> None:
+    """The column that stands in order explains nothing of it: a running number, a time, the number of a subject."""
+    for seed in range(6):
+        rows = np.column_stack((np.arange(shape[0]) // rows_a_value, draw(np.random.default_rng(seed), *shape)))
+        assert keys_of(rows).columns.tolist() == [0]
+        assert z_of_sorted(rows) > ALARM
+
+
+def test_what_stands_in_order_by_chance_is_no_sort_key() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 30))
+    rows[:, 3] = np.arange(400) >= 398  # two ones, at the end
+    rows[:, 4] = 7.0
+    rows[:, 5] = np.nan
+    assert not keys_of(rows).columns.size
+    pairs = np.column_stack((np.arange(400) // 2, rows))  # half of all pairs rise
+    assert keys_of(pairs).columns.tolist() == [0]
+    rows[:, 3] = np.arange(400) >= 390
+    assert keys_of(rows).columns.tolist() == [3]
+
+
+def notes_of(X: np.ndarray | pd.DataFrame, **options: object) -> tuple[list[str], list[str]]:
+    notes = sparse_mean(X, **options).status.messages  # type: ignore[arg-type]
+    return [note for note in notes if DEPENDENT in note], [note for note in notes if "sorted by" in note]
+
+
+@pytest.mark.parametrize("at", [0, 7, 1500])
+@pytest.mark.parametrize("mean", [0.0, 3.0])
+def test_a_fit_says_by_which_column_its_rows_are_sorted(at: int, mean: float) -> None:
+    """Whether that column is selected or not, and wherever it stands."""
+    X = along(0.8)(np.random.default_rng(at), 300, 1600 if at > 1000 else 12)
+    X[:, [0, at]] = X[:, [at, 0]]
+    X[:, at] += mean
+    alarmed, said = notes_of(pd.DataFrame(X[np.argsort(X[:, at])]).add_prefix("c"))
+    assert not alarmed
+    wanted = (
+        f"rows are sorted by column c{at} and look independent otherwise: the order by itself touches no error rate"
+    )
+    assert said == [wanted]
+    assert not any(notes_of(X))
+
+
+def test_a_fit_of_sorted_rows_names_all_keys_and_asks_for_subjects() -> None:
+    rows = in_order(by_category(3)(np.random.default_rng(0), 400, 10), "two keys")
+    alarmed, (said,) = notes_of(rows)
+    assert not alarmed
+    assert said.startswith("rows are sorted by columns 0, 1 and look independent otherwise")
+    alarmed, (said,) = notes_of(in_order(by_category(3)(np.random.default_rng(0), 400, 10), "down"))
+    assert not alarmed
+    assert said.endswith("; if those that are equal in it are of one subject, name it with groups= (--subject)")
+    subjects = np.repeat(rows, 2, axis=0) + np.random.default_rng(1).standard_normal((800, 10)) * (np.arange(10) > 1)
+    alarmed, (said,) = notes_of(subjects, groups=np.arange(800) // 2)
+    assert not alarmed
+    assert said.startswith("subjects are sorted by")
+    assert "--subject" not in said
+    numbered = np.column_stack((np.arange(400) // 5, of_subjects(np.random.default_rng(0), 400, 10)))
+    assert notes_of(numbered)[0]
+    assert not notes_of(numbered)[1]
+
+
+def test_one_column_in_order_is_sorted_and_many_are_not() -> None:
+    one = np.sort(np.random.default_rng(0).standard_normal((200, 1)), axis=0)
+    assert [len(notes) for notes in notes_of(one)] == [0, 1]
+    many = np.cumsum(np.random.default_rng(0).exponential(size=(200, 6)), axis=0) - 100
+    assert [len(notes) for notes in notes_of(many)] == [1, 0]
+
+
+def test_a_sorted_file_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame(along(0.8)(np.random.default_rng(0), 300, 5), columns=["age", *"bcde"]).sort_values("age")
+    frame.to_csv(tmp_path / "sorted.csv", index=False)
+    run("fit", tmp_path / "sorted.csv")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Note: rows are sorted by column age and look independent otherwise" in shown
+    assert "DEPENDENT" not in shown

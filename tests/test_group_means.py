@@ -18,7 +18,7 @@ from sparsemean._kernels import influence, reference
 from sparsemean._stats import mean_differences, means
 from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
 from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._util.records import MeanDifferenceTest
+from sparsemean._util.records import FloatArray, MeanDifferenceTest
 from sparsemean.errors import InputError
 
 from command import expect
@@ -118,6 +118,81 @@ def test_p_is_the_largest_of_all_centres(alternative: str, bad: tuple[int, int],
         seen += 1
         assert math.log(expected) - 1e-6 <= log_p <= math.log(expected) + 0.02 * abs(math.log(expected))
     assert seen >= 2
+
+
+def said_at(test: MeanDifferenceTest, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return what sums say at the centres where they were taken, from the definition: D, S₁, −S₂ at their prices."""
+    (b1, b2), (w1, w2) = test.bias[:, 0], test.weights
+    joint = w1 * first - w2 * second - w1 * b1 - w2 * b2 + LOG_JOINT
+    return np.maximum(joint, np.maximum(first - b1 + LOG_ALONE, -second - b2 + LOG_ALONE))
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 5])
+def test_what_sums_say_between_centres_is_never_overstated(cells: int) -> None:
+    """However wide cells are: where most of the label lies below and a few rows far above, D sags between centres."""
+    sizes, none = (70, 70), mean_differences.Slack(0.0, (0.0, 0.0))
+    test = mean_differences.difference_test(np.ones((2, 1)), sizes=sizes, bad=(0, 0), sides=2.0, error=0.05)
+    sags = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        values = [  # in units: a third far off on the side where the mean is, the others on the other side
+            sign * np.where(rng.random(n) < 0.35, 3.0, -rng.uniform(0.1, 0.6)) + 0.1 * rng.standard_normal(n)
+            for n, sign in zip(sizes, (1.0, -1.0), strict=True)
+        ]
+
+        def sums(centres: FloatArray, values: list[FloatArray] = values) -> list[FloatArray]:
+            each = [(v[:, np.newaxis] - centres) for v in values]
+            return [reference.influence(away, test.kappa).sum(axis=0) for away in each]
+
+        ends, fine = np.linspace(-2, 2, cells + 1), np.linspace(-2, 2, 2001)
+        first, second = (each[np.newaxis] for each in sums(ends))
+        step = test.unit[0] * 4 / cells  # both groups have one unit
+        found = float(mean_differences.least_evidence(first, second, step, test=test, slack=none)[0])
+        least = float(said_at(test, *sums(fine)).min())
+        assert found <= least + 1e-9
+        sags += bool(least < said_at(test, *sums(ends)).min() - 0.1)
+    assert sags  # or nothing would have been shown
+
+
+def test_what_a_sum_is_between_centres_is_never_overstated() -> None:
+    """By its values at two centres and its largest bend, of all rows where ψ becomes constant among others."""
+    for kappa, seed in product((0.5, 0.7, 1.5), range(20)):
+        rng = np.random.default_rng(seed)
+        x = rng.choice([-1.0, 1.0]) / (2 * kappa) * rng.uniform(0.5, 1.2) + 0.02 * rng.standard_normal(50)
+        bend = 50 * 8 * kappa**2 / (4 * kappa - 1)
+        for step, share in product((0.05, 0.3, 1.0), (0.0, 0.25, 0.5, 0.9, 1.0)):
+            near, far, between = (
+                float(reference.influence(x - centre * step, kappa).sum()) for centre in (0.0, 1.0, share)
+            )
+            given = (np.array([value]) for value in (near, far, share, bend * step**2))
+            found = float(mean_differences.least_between(*given)[0])
+            assert found <= between + 1e-9
+            assert found >= far
+
+
+@pytest.mark.parametrize("bad", [(0, 0), (2, 0), (5, 20)])
+def test_groups_are_tuned_for_the_smallest_p_that_is_asked_for(bad: tuple[int, int]) -> None:
+    """κ, the unit and weights make intervals at level/d about as short as any would, d = 1000."""
+    sizes, d, level = (400, 900), 1000, 0.05
+    X, labels = np.random.default_rng(0).standard_normal((1300, d)), np.repeat([1, 0], sizes)
+    shares = tuple(m / n for m, n in zip(reversed(bad), reversed(sizes), strict=True))
+    found = SparseMeanDifference(shares, target="mean", scale=1.0, level=level).fit(X, labels)
+    test = found.result_.evidence.test.test  # type: ignore[union-attr]
+
+    def half_width(kappa: float, weights: tuple[float, float], slope: float) -> float:
+        """(κs²V + L + 2M·Σλm)/s, V = Σσ²/(λn)."""
+        moved = 2 * means.most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+        V = sum(1 / (w * n) for w, n in zip(weights, sizes, strict=True))
+        return (kappa * slope**2 * V + math.log(2 * d / level) - LOG_JOINT + moved) / slope
+
+    own = half_width(test.kappa, test.weights, test.weights[0] * sizes[0] / test.unit[0, 0])
+    best = min(
+        half_width(kappa, weights, slope)
+        for kappa in np.geomspace(0.5, 3, 12)
+        for weights in [(1.0, w) for w in (0.1, 0.3, 0.6, 1.0)] + [(w, 1.0) for w in (0.1, 0.3, 0.6)]
+        for slope in np.geomspace(10, 400, 60)
+    )
+    assert own <= 1.005 * best
 
 
 def test_the_difference_finds_less_than_two_intervals_would() -> None:

@@ -12,8 +12,11 @@ import pandas as pd
 import pytest
 
 from sparsemean import Estimate, SparseMean, _cli, baselines, load, simulate, sparse_mean
+from sparsemean._fit.screening import DOUBT, ScreeningResult
 from sparsemean._fit.write import as_json
-from sparsemean._stats.planning import PRESET
+from sparsemean._stats.planning import PRESET, plan_fit
+from sparsemean._stats.row_scores import trust_all
+from sparsemean._util.records import Plan
 
 from improved import DATA, MEAN, NEITHER, fit
 
@@ -42,6 +45,37 @@ def test_uncertified_features_are_listed_apart(strong: Estimate) -> None:
     assert "gene3" not in set(strong.table()["feature"])
     assert "Only without those rows, and so not certified: gene3." in strong.summary()
     assert [row["feature"] for row in json.loads(as_json(strong))["not_certified"]] == ["gene3"]
+
+
+@pytest.mark.parametrize("contamination", [0.28, 0.3, 0.34])
+def test_uncertified_features_allow_for_the_bad_rows_that_are_left(contamination: float) -> None:
+    """Rows that lie off together took their share with them: as many of the others may be bad as are still allowed."""
+    X = simulate.make_contaminated(600, 100, MEAN, contamination=0.27, random_state=0).X
+    found = fit(X, contamination=contamination, test="ranks")
+    assert found.rows is not None
+    assert found.uncertified is not None
+    kept = np.setdiff1d(np.arange(600), found.rows.suspects)
+    left = found.plan.bad_rows - found.rows.aligned
+    assert 0 < left < 0.5 * found.plan.bad_rows
+    again = sparse_mean(X[kept], contamination=left / kept.size, test="ranks", **NEITHER)
+    np.testing.assert_array_equal(found.uncertified.p_adjusted, again.p_adjusted[found.uncertified.features])
+
+
+def test_the_share_of_bad_rows_that_are_left() -> None:
+    rows = trust_all(200)
+    named, auto = plan_fit(200, 50, contamination=0.1), plan_fit(200, 50)
+
+    def share(kept: int, left: int, plan: Plan) -> float:
+        return ScreeningResult(rows, np.arange(kept), left).share(plan)
+
+    assert share(200, 20, named) == 0.1
+    assert share(190, 20, named) == 0.1  # large rows are no bad rows that are gone
+    assert share(188, 8, named) == 8 / 188
+    assert share(100, 15, named) == 0.1  # of fewer rows no larger share
+    assert share(180, 0, named) == 0.0
+    assert share(200, 0, auto) == DOUBT
+    assert share(190, 0, auto) == (DOUBT * 200 - 10) / 190
+    assert share(150, 0, auto) == 0.0
 
 
 def test_the_uncertified_table_is_empty_otherwise(default: Estimate) -> None:

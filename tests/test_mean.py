@@ -328,6 +328,24 @@ def test_sides_and_min_effect(alternative: str, delta: float) -> None:
     assert ((low > 0.1 + delta) | (high < 0.1 - delta)).all()
 
 
+@pytest.mark.parametrize("bad", [0, 20, 100])
+def test_sums_are_tuned_for_the_smallest_p_that_is_asked_for(bad: int) -> None:
+    """κ and the unit make intervals at level/d as short as any would: 2σ√(κ(L + 2mM)/n), L = log(2d/level)."""
+    n, d, level = 2000, 1000, 0.05
+    X = np.random.default_rng(0).standard_normal((n, d))
+    options: dict[str, Any] = {"target": "mean", "scale": 1.0, "refine": None, "screen_rows": False}
+    test = sm.sparse_mean(X, contamination=bad / n, level=level, **options).mean_test
+    assert test is not None
+
+    def half_width(kappa: float, unit: float) -> float:
+        log_odds = math.log(2 * d / level)
+        return (n * kappa / unit**2 + log_odds + 2 * bad * means.most(kappa)) * unit / n
+
+    units = np.geomspace(3, 60, 200)
+    best = min(half_width(kappa, unit) for kappa in np.geomspace(0.5, 3, 40) for unit in units)
+    assert half_width(test.kappa, float(test.unit[0])) <= 1.001 * best
+
+
 # Scales.
 
 
@@ -341,7 +359,7 @@ def test_scales_of_every_form() -> None:
     earlier = problem(n=3000)[1000:] * 2 - 5
     for given in (earlier, pd.DataFrame(earlier)):
         found = sm.sparse_mean(X, scale=given, **options)
-        pairs = earlier[: 2000 // 2 * 2].reshape(-1, 2, 40)
+        pairs = earlier[np.random.default_rng(0).permutation(2000)].reshape(-1, 2, 40)
         variance = ((pairs[:, 1] - pairs[:, 0]) ** 2 / 2).mean(axis=0)
         bound = np.sqrt(variance / (1 - math.sqrt(46 * math.log(40 / 0.005) / 2000)))
         assert found.mean_test is not None
@@ -352,6 +370,17 @@ def test_scales_of_every_form() -> None:
         np.testing.assert_array_equal(found.support, same_support)
         assert found.plan.scale_rows == 2000
         assert "kurtosis of at most 20" in found.summary()
+
+
+def test_a_sorted_file_has_the_scale_of_any_order() -> None:
+    """Neighbours of a sorted file differ by next to nothing: a scale from them would select nearly any column."""
+    for seed in range(5):
+        X = np.random.default_rng(seed).standard_normal((2000, 4))
+        X = X[np.argsort(X[:, 0])]
+        assert sm.sparse_mean(X, target="mean").support.size == 0
+        found = sm.sparse_mean(X, target="mean", contamination=0.01, scale=X).mean_test
+        assert found is not None
+        assert np.ptp(found.unit) < 0.2 * found.unit.mean()
 
 
 def test_without_a_scale_half_of_the_rows_give_it() -> None:

@@ -195,3 +195,16 @@ def test_buckets_made_anew(data: Any, chunks: str, monkeypatch: pytest.MonkeyPat
     found, _ = engine_of(table.source).count(table, spec)
     for name in ("positive", "negative", "nearest", "present", "missing", "n_buckets"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_sorted_table_is_told_as_in_one_process(gaps: bool) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 12))
+    X[:, 1:] += 2 * X[:, :1]
+    X = X[np.argsort(X[:, 0])]
+    if gaps:
+        X[::7, 3] = np.nan
+    options: dict[str, Any] = {"missing": "omit" if gaps else "raise"}
+    notes = [sparse_mean(each, **options).status.messages for each in (X, da.from_array(X, chunks=(90, 12)))]
+    for some in notes:
+        assert "rows are sorted by column 0 and look independent otherwise" in some[0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsemean import sparse_mean
 from sparsemean._kernels import gpu_blocks
 from sparsemean._stats import dependence, directions, row_scores
 from sparsemean._stats.judged import Judged
@@ -110,3 +111,12 @@ def test_rows_are_judged_as_on_the_host(cupy: Any) -> None:
     np.testing.assert_array_equal(found.suspects, expected.suspects)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-3)
     assert (found.kinds, found.reasons) == (expected.kinds, expected.reasons)
+
+
+def test_a_sorted_table_is_told_as_on_the_host(cupy: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 12)).astype(np.float32)
+    X[:, 1:] += 2 * X[:, :1]
+    X = X[np.argsort(X[:, 0])]
+    notes = [sparse_mean(each).status.messages for each in (X, cupy.asarray(X))]
+    assert notes[0][0].startswith("rows are sorted by column 0 and look independent otherwise")
+    assert notes[1][0] == notes[0][0]

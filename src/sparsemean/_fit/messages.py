@@ -14,7 +14,7 @@ from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.dependence import ALARM
+from sparsemean._stats.dependence import ALARM, SortKeys
 from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
@@ -157,17 +157,24 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
     return messages
 
 
-def of_dependence(z: float, units: IntArray | None, table: Table) -> list[str]:
-    """Say so, before all else, where rows look dependent, by their order or by their names."""
-    named = [] if units is not None else _repeated_rows(table)
-    if z <= ALARM:
-        return named
-    advice = "" if named or units is not None else "; if some are of one subject, name it with groups= (--subject)"
-    alarm = (
-        f"{unit_name(units)}s {DEPENDENT}: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
-        f"error rate, p-value or interval holds{advice}"
-    )
-    return [alarm, *named]
+def of_dependence(z: float, keys: SortKeys | None, units: IntArray | None, table: Table) -> list[str]:
+    """Say so, before all else, where rows look dependent, by their order or by their names; or how they are sorted."""
+    names, unit = [] if units is not None else _repeated_rows(table), unit_name(units)
+    if z <= ALARM and keys is None:
+        return names
+    advice = "" if names or units is not None else "; if some are of one subject, name it with groups= (--subject)"
+    if z > ALARM or keys is None:
+        alarm = (
+            f"{unit}s {DEPENDENT}: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
+            f"error rate, p-value or interval holds{advice}"
+        )
+        return [alarm, *names]
+    repeat, column = keys.runs[-1] + 1 < keys.runs.size, "column" if keys.columns.size == 1 else "columns"
+    return [
+        f"{unit}s are sorted by {column} {named(table, keys.columns)} and look independent otherwise: the order by "
+        f"itself touches no error rate{advice.replace('some', 'those that are equal in it') if repeat else ''}",
+        *names,
+    ]
 
 
 def _repeated_rows(table: Table) -> list[str]:

@@ -205,7 +205,7 @@ def estimate_from_counts(
         _uncertified(data, rows, selection, counts=counts, request=request, progress=recounting) if recount else None
     )
     notes = (
-        *messages.of_dependence(alike, data.units, table),
+        *messages.of_dependence(*alike, data.units, table),
         *messages.of_fit(plan, counts, selection, values.constant, table, unit=unit_name(data.units)),
         *messages.of_symmetry(skewed, support, data),
         *messages.of_values(values, table),

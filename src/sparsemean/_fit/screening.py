@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
+from sparsemean._stats.dependence import SortKeys
 from sparsemean._stats.judged import CLIP, Judged, Selected
 from sparsemean._stats.selection import by_holm
 from sparsemean._stats.symmetry import skew_flags
@@ -184,14 +186,17 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
     return flags
 
 
-def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArray) -> float:
-    """Return how far neighbours among the units that are left agree, off the support if it leaves columns."""
+def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArray) -> tuple[float, SortKeys | None]:
+    """Return how far neighbours among the units that are left agree, off the support if it leaves columns.
+
+    Where they do they are judged again given the columns by which they are sorted, which are returned as well.
+    """
     sampled = screening_columns(data)
     off = without(sampled, support)
     known = off.size >= TOO_FEW
     columns = off if known else sampled
     if not columns.size:
-        return 0.0
+        return 0.0, None
     rows = dependence.some_neighbours(screening.kept)
     columns, table = spread_over(columns, dependence.MOST_COLUMNS), screening.judged
     if not data.spread:
@@ -201,7 +206,21 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values
         values = table.ratios.take(rows, _places(screening, columns)).astype(np.float64)
-    return dependence.neighbours_alike(values, known=known)
+    z = dependence.neighbours_alike(values, known=known)
+    if z <= dependence.ALARM:
+        return z, None
+    keys = dependence.sort_keys(rows.size, lambda: _all_columns(data, np.union1d(sampled, support), rows))
+    others = np.flatnonzero(~np.isin(columns, keys.columns))
+    if not keys.columns.size or (not others.size and keys.columns.size > 1):  # which no file is sorted by
+        return z, None
+    return dependence.z_given(keys, on_host(values[:, near(values, others)])), keys
+
+
+def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield some rows of all columns, a good many at a time; of ``sampled`` ones where not all lie in memory."""
+    columns = np.arange(data.plan.n_features) if data.table.source.in_memory else sampled
+    for part in data.pieces(columns):
+        yield part, data.columns(part).take(rows) if data.spread else data.values(part)[rows]
 
 
 def _of_rows(data: FitData, judged: RowScores, *, units: IntArray, features: IntArray) -> RowScores:

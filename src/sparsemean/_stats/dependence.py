@@ -1,12 +1,14 @@
 """An alarm for rows that depend on their neighbours: several of one subject, or a series in time.
 
 It is a warning, no test of the fit. It sees rows that agree with the next one only: neither those of a subject that
-are scattered over a file, nor seasons.
+are scattered over a file, nor seasons. Rows of a file that was sorted by a column agree as well, in that column and in
+all that goes with it: given that column they are still independent, and are judged so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +21,19 @@ MOST_COLUMNS = 256
 """Columns that are looked at, evenly spread: more tell little more."""
 MOST_ROWS, STRETCH = 20_000, 500
 """Rows that are looked at, where there are more, in stretches of so many neighbours."""
+HEAD = 64
+"""Rows that tell of most columns that no file was sorted by them."""
+NO_CHANCE = 9.0
+"""ρ²·(n − 1) of a column and the rows' numbers from which it does not stand in order by chance: three ones below all
+zeros have less."""
+STRETCHES, SHORTEST = 8, 20
+"""Stretches within which what goes with the order is a curve of second degree, and their rows at least."""
+FEW_VALUES = 30
+"""Values of a sort key below which its rows are taken for those of categories: stretches are then the shortest ones."""
+MOST_KEYS = 4
+"""Sort keys that are allowed for; others go with these."""
+COPY = 0.95
+"""Correlation of ranks with the rows' numbers beyond which a column is a copy of the key, and says nothing more."""
 
 
 def some_neighbours(rows: IntArray) -> IntArray:
@@ -59,8 +74,12 @@ def neighbour_z(x: Any) -> float:
     if n < 3 or not d:
         return 0.0
     products, of_next, squares = _sums_about_means(x)
-    S = of_next + squares.sum() / (n * (n - 1))
-    of_all_pairs = (np.sum(products**2) - np.sum(squares**2)) / n
+    return _ratio(of_next + squares.sum() / (n * (n - 1)), products, squares)
+
+
+def _ratio(S: FloatArray, products: FloatArray, squares: FloatArray) -> float:
+    """Return ΣSᵢ in standard deviations."""
+    of_all_pairs = (np.sum(products**2) - np.sum(squares**2)) / squares.size
     length = float(np.sqrt(max(np.sum(S**2), of_all_pairs)))
     return float(S.sum()) / length if length else 0.0
 
@@ -82,3 +101,103 @@ def _sums_about_means(x: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     length = float(mean @ mean)
     of_next = of_next - along[:-1] - along[1:] + length
     return np.asarray(products - x.shape[0] * np.outer(mean, mean)), of_next, squares - 2 * along + length
+
+
+# Sorted files: independent rows stay independent given the columns they were sorted by.
+
+
+class SortKeys(NamedTuple):
+    """The columns by which rows are sorted, the first key first; ``runs`` numbers the rows that are equal in them."""
+
+    columns: IntArray
+    values: FloatArray
+    runs: IntArray
+
+
+def sort_keys(n: int, read: Callable[[], Iterable[tuple[IntArray, FloatArray]]]) -> SortKeys:
+    """Return by which columns ``n`` rows are sorted, up or down; ``read`` yields numbers of columns and their values.
+
+    Where rows are equal in all keys found so far, others may follow.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).integers(0, 5, (200, 4))
+    >>> rows = rows[np.lexsort((-rows[:, 0], rows[:, 2]))]
+    >>> sort_keys(200, lambda: [(np.arange(4), rows)]).columns
+    array([2, 0])
+    """
+    keys = SortKeys(np.empty(0, dtype=np.intp), np.empty((n, 0)), np.zeros(n, dtype=np.intp))
+    while keys.columns.size < MOST_KEYS and keys.runs[-1] < n - 1:
+        found = [(columns[at], part[:, at]) for columns, part in read() if (at := _in_order(part, keys.runs)).size]
+        if not found:
+            break
+        columns, values = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
+        new = np.any((np.diff(values, axis=0) != 0) & ~np.isnan(values[1:]), axis=1) | (np.diff(keys.runs) > 0)
+        keys = SortKeys(
+            np.append(keys.columns, columns), np.hstack((keys.values, values)), np.append(0, np.cumsum(new))
+        )
+    return keys
+
+
+def _in_order(x: FloatArray, runs: IntArray) -> IntArray:
+    """Return which columns rise, or fall, through every run of rows, not by chance; what is missing stands anywhere."""
+    at = np.arange(x.shape[1])
+    for rows in (slice(0, HEAD), slice(None)):
+        steps = np.diff(x[rows][:, at], axis=0)[np.diff(runs[rows]) == 0]
+        at = at[~(steps < 0).any(axis=0) | ~(steps > 0).any(axis=0)]
+    if not at.size:
+        return at
+    place = _about_means(np.arange(float(runs.size))[:, np.newaxis], runs)
+    ranked = _about_means(_ranked(x[:, at]), runs)
+    shared, own = (place.T @ ranked)[0] ** 2, np.sum(place**2) * np.sum(ranked**2, axis=0)
+    return np.asarray(at[shared * (runs.size - 1 - runs[-1]) > NO_CHANCE * own])
+
+
+def _about_means(x: FloatArray, runs: IntArray) -> FloatArray:
+    """Return rows less the means of their runs."""
+    first = np.flatnonzero(np.diff(runs, prepend=-1))
+    return np.asarray(x - (np.add.reduceat(x, first) / np.diff(first, append=runs.size)[:, np.newaxis])[runs])
+
+
+def _ranked(x: FloatArray) -> FloatArray:
+    """Return the ranks of every column, with mean 0 and variance 1; 0 for what is missing."""
+    from scipy.stats import rankdata
+
+    ranks = np.where(np.isnan(x), np.nan, rankdata(x, axis=0, nan_policy="omit"))
+    there = np.maximum(np.sum(~np.isnan(x), axis=0), 1)
+    ranks = np.nan_to_num(ranks - np.nansum(ranks, axis=0) / there)
+    return np.asarray(ranks / np.sqrt(np.maximum(np.mean(ranks**2, axis=0), 1e-12)))
+
+
+def z_given(keys: SortKeys, x: FloatArray) -> float:
+    """Return how far rows agree with the next ones beyond what goes with their order, in standard deviations.
+
+    Given the keys, independent rows of a sorted file are independent with laws that change slowly, and in ranks what
+    goes with a key goes with it along a line. So within each stretch of rows a curve of second degree in their numbers
+    and in the ranks of the keys is taken from the ranks of every column: r = Px. Of independent rows Erᵢrᵢ₊₁ = σ²Pᵢᵢ₊₁,
+    σ² being Σrᵢ²/tr P. Steps between categories are curves of their key; those between many subjects are not.
+    """
+    n, many = x.shape[0], keys.runs[-1] + 1 >= FEW_VALUES
+    stretches = max(1, min(n // SHORTEST, STRETCHES) if many else n // SHORTEST)
+    length = n // stretches
+
+    def cut(rows: FloatArray) -> FloatArray:
+        return rows[: stretches * length].reshape(stretches, length, rows.shape[1])
+
+    place, ranked = _ranked(np.arange(float(n))[:, np.newaxis]), _ranked(x)
+    r = cut(ranked[:, np.abs(place.T @ ranked)[0] <= COPY * n])
+    by = cut(np.hstack((place, _ranked(keys.values[:, :MOST_KEYS]))))
+    by = by - by.mean(axis=1, keepdims=True)
+    by = by / np.maximum(np.abs(by).max(axis=1, keepdims=True), 1e-12)
+    curves, sizes, _ = np.linalg.svd(
+        np.concatenate((np.ones((stretches, length, 1)), by, by**2), axis=2), full_matrices=False
+    )
+    curves = curves * (sizes > 1e-6 * sizes[:, :1])[:, np.newaxis]
+    r = r - curves @ (curves.transpose(0, 2, 1) @ r)
+    squares = np.sum(r**2, axis=2)
+    left = length - np.sum(curves**2, axis=(1, 2))
+    variance = squares.sum(axis=1) / np.maximum(left, 1.0)
+    shared = np.sum(curves[:, :-1] * curves[:, 1:], axis=2)
+    S = np.sum(r[:, :-1] * r[:, 1:], axis=2) + variance[:, np.newaxis] * shared
+    flat = r.reshape(squares.size, r.shape[2])
+    return _ratio(S, flat.T @ flat, squares)

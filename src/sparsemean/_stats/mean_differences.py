@@ -333,18 +333,17 @@ def _cells_to_reject(
 ) -> FloatArray:
     """Return by how many steps the label must be moved up, at most, before it is larger; infinite where none suffices.
 
-    Both sums are given at steps about their roots. Between them S₁ is no smaller than at the right one, and than on the
-    straight line, less what it can bend.
+    Both sums are given at steps about their roots.
     """
-    bend, numbers = _bends(test, features)[0] * step**2, np.arange(NODES)
+    bend, numbers = (_bends(test, features)[0] * step**2)[:, np.newaxis], np.arange(NODES)
 
     def rejected(moved: FloatArray) -> npt.NDArray[np.bool_]:
         whole = np.ceil(moved)
         share = (whole - moved)[:, np.newaxis]
         at = numbers - whole[:, np.newaxis].astype(np.intp)
         near, far = (np.take_along_axis(first, np.maximum(at + k, 0), axis=1) for k in (0, 1))
-        straight = (1 - share) * near + share * far - 0.5 * share * (1 - share) * bend[:, np.newaxis]
-        said = least_evidence(np.maximum(far, straight), second, step, test=test, slack=slack, features=features)
+        moved_up = least_between(near, far, share, bend)
+        said = least_evidence(moved_up, second, step, test=test, slack=slack, features=features)
         return np.asarray(said >= goal)
 
     low, high = np.zeros(step.size), np.full(step.size, NODES - 1.0)
@@ -354,3 +353,12 @@ def _cells_to_reject(
         enough = rejected(middle)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.where(possible, high, np.inf)
+
+
+def least_between(near: FloatArray, far: FloatArray, share: FloatArray, bend: FloatArray) -> FloatArray:
+    """Return what S₁ is at least at a share of the way from one centre to the next: it falls, and bends by ``bend``.
+
+    So it is no smaller than at the next one, and than on the straight line less what it can bend.
+    """
+    straight = (1 - share) * near + share * far - 0.5 * share * (1 - share) * bend
+    return np.asarray(np.maximum(far, straight))
