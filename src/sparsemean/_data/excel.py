@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from sparsemean._data.csv import Text
-from sparsemean._data.table import NOT_WORTH_CHECKING, FileContext, ReadOptions, Table
+from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
-MOST_PACKED = 200
-"""Bytes of XML that a byte of a large file may stand for: tables of one number reach about 100."""
+MOST_PACKED, NOT_WORTH_CHECKING = 50, 4_000_000
+"""Bytes of XML that a byte of a file may stand for, where a second is not enough to read them: tables of one number, as
+programs write them, reach 20."""
+MOST_SHEETS = 1000
+FEW_CELLS = 2_000_000
+"""Cells, gaps counted, that a sheet may have in fewer bytes."""
 ROWS_AT_ONCE = 1000
 """Rows after which what has been read is compared with the size of the file."""
 COMPOUND = b"\xd0\xcf\x11\xe0"
@@ -37,24 +41,31 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
     opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
     with opened.reading(), path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
-        _check_packed(file, opened)
+        unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
             sheet.reset_dimensions()  # what a file says of its size may make rows as long as it likes
-            lines = Lines(sheet.iter_rows(values_only=True), opened)
+            lines = Lines(sheet.iter_rows(values_only=True), opened, max(FEW_CELLS, unpacked))
             as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 
-def _check_packed(file: IO[bytes], opened: FileContext) -> None:
-    """Refuse a file that unpacks to far more than its size, before anything is unpacked."""
+def _check_packed(file: IO[bytes], opened: FileContext) -> int:
+    """Return the bytes that a file unpacks to, unless they are far more than its own, or of very many sheets."""
     if file.read(4) == COMPOUND:
         raise opened.broken("one of Excel before 2007, or with a password; save it as .xlsx without")
     with zipfile.ZipFile(file) as archive:
-        unpacked = sum(part.file_size for part in archive.infolist())
-    if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
-        raise opened.broken(f"{unpacked:,} bytes in {opened.size:,.0f}")
+        parts = archive.infolist()
+        unpacked = sum(part.file_size for part in parts)
+        advice = "if it is sound, save the sheet as .csv"
+        if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
+            got = f"{opened.name} ({unpacked:,} bytes out of {opened.size:,.0f})"
+            raise InputError("FILE", f"unpack to at most {MOST_PACKED} times its size", got, advice)
+        small = (archive.read(part) for part in parts if part.file_size < NOT_WORTH_CHECKING)  # of any name
+        if (count := max((part.count(b"sheetId") for part in small), default=0)) > MOST_SHEETS:
+            raise InputError("FILE", f"have at most {MOST_SHEETS:,} sheets", f"{opened.name} ({count:,})", advice)
+    return unpacked
 
 
 def _sheet(sheets: list[Any], name: str | None, opened: FileContext) -> tuple[Any, tuple[str, ...]]:
@@ -76,8 +87,8 @@ class Lines:
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
     """
 
-    def __init__(self, rows: Iterator[tuple[Any, ...]], opened: FileContext) -> None:
-        self.opened, self.lines = opened, self._lines(rows)
+    def __init__(self, rows: Iterator[tuple[Any, ...]], opened: FileContext, most_cells: int) -> None:
+        self.opened, self.lines, self.most_cells = opened, self._lines(rows), most_cells
         self.failed, self.first_failed = 0, ""
 
     @property
@@ -110,8 +121,11 @@ class Lines:
 
     def _kept(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[list[Any]]:
         """Yield rows that are not empty, without the gaps at their ends."""
-        widest = 0
+        widest = cells = 0
         for number, row in enumerate(rows):
+            cells += len(row)
+            if cells > self.most_cells:
+                raise self.opened.broken(f"{cells:,} cells, nearly all of them gaps")
             values = [self._value(value) for value in row]
             while values and values[-1] is None:
                 values.pop()
