@@ -52,7 +52,7 @@ $(VENV)/federated.done: pyproject.toml
 	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate tails test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate tails hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -80,6 +80,10 @@ MINUTES := 2
 SEED := 0
 tails: $(VENV)/dev.done           ## a search for p-values of ranks that are smaller than exact ones; fails if it finds any
 	$(BIN)/python tests/tail_search.py $(MINUTES) $(SEED)
+
+# make hostile ENDINGS=".xlsx .csv.gz" tries those alone.
+hostile: $(VENV)/dev.done         ## small files that stand for far more than they are: one line each, at most 2 s and 500 MB
+	PYTHONPATH=tests $(BIN)/python -m hostile bombs $(ENDINGS)
 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser

@@ -7,12 +7,15 @@ own, and fails where one ends otherwise. `make hostile` does the same.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +27,10 @@ import kinds
 
 MOST_SECONDS, MOST_MB = 2.0, 500
 """Time of the processor and memory at the peak, of the whole process."""
-SHOWN = 80
 MEASURE = """
 import json, os, resource, sys
-resource.setrlimit(resource.RLIMIT_CPU, (12, 12))
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, used = os.wait4(child, 0)
 code = os.waitstatus_to_exitcode(status)
@@ -39,22 +41,24 @@ print("\\n" + json.dumps([code, used.ru_utime + used.ru_stime, used.ru_maxrss / 
 
 @dataclass(frozen=True, slots=True)
 class Bomb:
-    """A file to be made, and what is asked of it."""
+    """A file to be made, what is asked of it, and whether that is an answer: of what is left out none is a danger."""
 
     name: str
     ending: str
     make: Callable[[Path], object]
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...]
+    answered: bool
 
 
+Make = Callable[[Path], object]
 BOMBS: list[Bomb] = []
 
 
-def bomb(name: str, ending: str, *options: str) -> Callable[[Callable[[Path], object]], Callable[[Path], object]]:
+def bomb(name: str, ending: str, *options: str, answered: bool = False) -> Callable[[Make], Make]:
     """Add what makes a file to the list."""
 
-    def add(make: Callable[[Path], object]) -> Callable[[Path], object]:
-        BOMBS.append(Bomb(name, ending, make, options))
+    def add(make: Make) -> Make:
+        BOMBS.append(Bomb(name, ending, make, options, answered))
         return make
 
     return add
@@ -150,6 +154,11 @@ def _text(path: Path) -> None:
     packed(path, b"a,b\n", b"xx,1\n", 260_000_000)
 
 
+@bomb("a long label", ".csv", "--group", "a")
+def _label(path: Path) -> None:
+    path.write_bytes(b"a,b\n" + b"x,1\ny,2\n" * 100_000 + b"z" * 100_000 + b",3\n")
+
+
 @bomb("UTF-16", ".csv.gz")
 def _utf16(path: Path) -> None:
     packed(path, "a,b\n".encode("utf-16"), "0,0\n".encode("utf-16-le"), 260_000_000)
@@ -190,22 +199,42 @@ def _columns(path: Path) -> None:
 
 def array(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
     """Return the head of a .npy file."""
-    import io
-
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": kind, "fortran_order": False, "shape": shape})
     return out.getvalue()
 
 
 def zipped(path: Path, members: dict[str, tuple[bytes, bytes, int]]) -> None:
-    """Write a zip archive: each member begins with some bytes and goes on with others, up to a size."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    """Write a zip archive: each member begins with some bytes and goes on with others, packed once, up to a size."""
+    with zipfile.ZipFile(path, "w") as archive:
         for name, (first, again, size) in members.items():
-            part = again * max(1, 8_000_000 // len(again))
-            with archive.open(name, "w", force_zip64=True) as member:
-                member.write(first)
-                for at in range(0, size, len(part)):
-                    member.write(part[: size - at])
+            part = again * (4_000_000 // len(again))
+            times, left = divmod(size, len(part))
+            packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+            begin, middle, end = (
+                packer.compress(content) + packer.flush(how)  # nothing before a full flush is referred to after it
+                for content, how in ((first, F), (part if times else b"", F), ((part * 2)[:left], zlib.Z_FINISH))
+            )
+            info = zipfile.ZipInfo(name)
+            info.compress_type, info.header_offset = zipfile.ZIP_DEFLATED, archive.fp.tell()  # type: ignore[union-attr]
+            content = begin + middle * times + end
+            info.CRC = zlib.crc32((part * 2)[:left], _summed(first, part, times))
+            info.file_size, info.compress_size = len(first) + size, len(content)
+            archive.fp.write(info.FileHeader() + content)  # type: ignore[union-attr]
+            archive.filelist.append(info)
+            archive.NameToInfo[name], archive.start_dir = info, archive.fp.tell()  # type: ignore[union-attr]
+        archive._didModify = True  # type: ignore[attr-defined]
+
+
+F = zlib.Z_FULL_FLUSH
+
+
+def _summed(first: bytes, part: bytes, times: int) -> int:
+    """Return the checksum of some bytes and others that follow again and again."""
+    out = zlib.crc32(first)
+    for _ in range(times):
+        out = zlib.crc32(part, out)
+    return out
 
 
 @bomb("zeros", ".npz")
@@ -230,12 +259,9 @@ def _members(path: Path) -> None:
     zipped(path, {f"{k}.npy": (array((2, 2)), b"\0", 32) for k in range(5000)})
 
 
-LOAD = "import sys; from sparsemean import InputError, load\ntry: load(sys.argv[1])\nexcept InputError as e: sys.exit(print('Error:', e, file=sys.stderr) or 2)"
-
-
 @bomb("saved estimate", ".estimate")
 def _estimate(path: Path) -> None:
-    zipped(path, {f"{k}.npy": (array((25_000_000,)), b"\0", 200_000_000) for k in "ab"} | {"header.npy": (array((), "<U2"), "{}".encode("utf-32-le"), 8)})
+    zipped(path, {f"{k}.npy": (array((10_000_000,)), b"\0", 80_000_000) for k in "abcde"})
 
 
 @bomb("names of a sketch", ".sketch")
@@ -246,20 +272,20 @@ def _sketch(path: Path) -> None:
 # Arrow: Parquet and Feather.
 
 
-def table(n: int, *, text: int = 0, d: int = 2) -> Any:
-    """Return rows of one value each, and text of a length."""
+def same(n: int, value: Any) -> Any:
+    """Return a column of one value."""
     import pyarrow as pa
 
-    columns = {f"x{k}": pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, "i4")), [1.5]) for k in range(d)}
-    if text:
-        columns["name"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, "i4")), ["t" * text])
-    return pa.table(columns)
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, "i4")), [value])
 
 
-def parquet(path: Path, times: int, **what: Any) -> None:
+def parquet(path: Path, times: int, *, n: int = 1_000_000, text: int = 0, d: int = 2) -> None:
+    """Write rows of one value each, and text of a length."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    part = table(1_000_000, **what)
+    columns = {f"x{k}": same(n, 1.5) for k in range(d)} | ({"name": same(n, "t" * text)} if text else {})
+    part = pa.table(columns)
     with pq.ParquetWriter(path, part.schema, compression="zstd", store_schema=False) as file:
         for _ in range(times):
             file.write_table(part)
@@ -280,9 +306,9 @@ def _parquet_text(path: Path) -> None:
     parquet(path, 1, text=4000)
 
 
-@bomb("text that is left out", ".parquet", "--drop", "name")
+@bomb("text that is left out", ".parquet", "--drop", "name", answered=True)
 def _parquet_dropped(path: Path) -> None:
-    parquet(path, 1, text=4000)
+    parquet(path, 1, n=100_000, text=100_000)
 
 
 @bomb("text as a group", ".parquet", "--group", "name")
@@ -290,14 +316,14 @@ def _parquet_group(path: Path) -> None:
     parquet(path, 4, text=2000)
 
 
-def feather(path: Path, columns: dict[str, Any], **options: Any) -> None:
+def feather(path: Path, columns: dict[str, Any], times: int = 1) -> None:
+    """Write a table, or the same one again and again."""
     import pyarrow as pa
 
     made = pa.table(columns)
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(
-        file, made.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
-    ) as writer:
-        for _ in range(options.get("times", 1)):
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, made.schema, options=options) as writer:
+        for _ in range(times):
             writer.write_table(made)
 
 
@@ -315,17 +341,19 @@ def _nothing(path: Path) -> None:
 
 @bomb("text", ".feather", "--id", "name")
 def _feather_text(path: Path) -> None:
-    import pyarrow as pa
+    feather(path, {"a": np.zeros(1_000_000), "name": same(1_000_000, "t" * 4000)})
 
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_000_000, "i4")), ["t" * 4000])
-    feather(path, {"a": np.zeros(1_000_000), "name": names})
+
+@bomb("a long word of a dictionary", ".feather", "--id", "name")
+def _feather_word(path: Path) -> None:
+    feather(path, {"a": np.zeros(1000), "name": same(1000, "t" * 300_000_000)})
 
 
 @bomb("text that is left out", ".feather", "--drop", "name")
 def _feather_dropped(path: Path) -> None:
     import pyarrow as pa
 
-    feather(path, {"a": np.zeros(1_000_000), "name": pa.array(["t" * 1000] * 400_000 + [""] * 600_000)})
+    feather(path, {"a": np.zeros(1_000_000), "name": pa.array(["t" * 10_000] * 60_000 + [""] * 940_000)})
 
 
 # Databases.
@@ -346,7 +374,7 @@ def _duckdb(path: Path) -> None:
 
 @bomb("text", ".duckdb", "--id", "name")
 def _duckdb_text(path: Path) -> None:
-    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 4000) AS name FROM range(1000000)")
+    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 4000) AS name FROM range(200000)")
 
 
 @bomb("text that is left out", ".duckdb", "--drop", "name")
@@ -359,7 +387,7 @@ def _generated(path: Path) -> None:
     database(
         path,
         "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 1000000000))))",
-        "INSERT INTO t SELECT 1 FROM range(1000)",
+        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
     )
 
 
@@ -368,8 +396,23 @@ def _generated_text(path: Path) -> None:
     database(
         path,
         "CREATE TABLE t (a DOUBLE, name VARCHAR GENERATED ALWAYS AS (repeat('x', 100000000)))",
-        "INSERT INTO t SELECT 1 FROM range(1000)",
+        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
     )
+
+
+@bomb("a macro in the place of a function", ".duckdb")
+def _macro(path: Path) -> None:
+    database(
+        path,
+        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 1000000000))))",
+        "INSERT INTO t VALUES (1)",
+        "CREATE MACRO duckdb_tables() AS TABLE SELECT 'main' schema_name, 't' table_name, '' AS sql",
+    )
+
+
+@bomb("long text", ".duckdb", "--id", "name")
+def _duckdb_long(path: Path) -> None:
+    database(path, "CREATE TABLE t AS SELECT 0.0::DOUBLE a, repeat('t', 100000) AS name FROM range(4000)")
 
 
 @bomb("view", ".duckdb", "--dataset", "v")
@@ -455,13 +498,15 @@ def _sheets(path: Path) -> None:
 @bomb("defined names", ".xlsx")
 def _defined(path: Path) -> None:
     begin = kinds.BOOK["xl/workbook.xml"].replace("</workbook>", "<definedNames>")
-    book(path, SMALL_SHEET, {"xl/workbook.xml": (begin.encode(), b'<definedName name="a">a!$A$1</definedName>', 20_000_000)})
+    again = b'<definedName name="a">a!$A$1</definedName>'
+    book(path, SMALL_SHEET, {"xl/workbook.xml": (begin.encode(), again, 20_000_000)})
 
 
 @bomb("content types", ".xlsx")
 def _types(path: Path) -> None:
     begin = kinds.BOOK["[Content_Types].xml"].replace("</Types>", "")
-    book(path, SMALL_SHEET, {"[Content_Types].xml": (begin.encode(), b'<Default Extension="a" ContentType="b"/>', 20_000_000)})
+    again = b'<Default Extension="a" ContentType="b"/>'
+    book(path, SMALL_SHEET, {"[Content_Types].xml": (begin.encode(), again, 20_000_000)})
 
 
 @bomb("relations", ".xlsx")
@@ -509,7 +554,7 @@ def _h5(path: Path) -> None:
 
     with h5py.File(path, "w") as file:
         x = file.create_dataset("x", (4_000_000, 100), "f8", chunks=(20_000, 100), compression="gzip")
-        chunk = gzip.zlib.compress(bytes(16_000_000), 9)
+        chunk = zlib.compress(bytes(16_000_000), 9)
         for at in range(0, 800_000, 20_000):
             x.id.write_direct_chunk((at, 0), chunk)
 
@@ -527,8 +572,18 @@ def _chunk(path: Path) -> None:
     import h5py
 
     with h5py.File(path, "w") as file:
-        x = file.create_dataset("x", (100, 10), "f8", maxshape=(None, None), chunks=(40_000, 10_000), compression="gzip")
-        x[:5] = 1
+        shape = {"maxshape": (None, None), "chunks": (40_000, 10_000)}
+        x = file.create_dataset("x", (100, 10), "f8", compression="gzip", **shape)
+        x.id.write_direct_chunk((0, 0), b"nothing")  # what is in it does not matter
+
+
+@bomb("more in a chunk than it says", ".h5", answered=True)
+def _more(path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        x = file.create_dataset("x", (100, 10), "f8", chunks=(100, 10), compression="gzip")
+        x.id.write_direct_chunk((0, 0), zlib.compress(bytes(300_000_000), 9))
 
 
 @bomb("one of itself", ".h5")
@@ -550,7 +605,7 @@ def annotated(path: Path, n: int, *, length: int = 0) -> Any:
     with h5py.File(path, "w") as file:
         file.attrs["encoding-type"] = "anndata"
         file.create_dataset("X", (n, 2), "f8")
-        for name, size in (("obs", n), ("var", 2)):
+        for name in ("obs", "var"):
             group = file.create_group(name)
             group.attrs["_index"] = "i"
             group.attrs["column-order"] = np.array([], dtype="O").astype("S1")
@@ -562,12 +617,15 @@ def annotated(path: Path, n: int, *, length: int = 0) -> Any:
             file.flush()
             record = one.id.read_direct_chunk((0,))[1]
             names = group.create_dataset("i", (n,), h5py.string_dtype(), chunks=(n,), compression="gzip")
-            names.id.write_direct_chunk((0,), gzip.zlib.compress(record * n))
+            names.id.write_direct_chunk((0,), zlib.compress(record * n))
 
 
 @bomb("names of one heap", ".h5ad")
 def _heap(path: Path) -> None:
     annotated(path, 10_000, length=300_000)
+
+
+WRITTEN = {"write_empty_chunks": True}
 
 
 @bomb("absent chunks", ".zarr")
@@ -581,7 +639,7 @@ def _zarr(path: Path) -> None:
 def _zarr_zeros(path: Path) -> None:
     import zarr
 
-    made = zarr.create_array(store=path, shape=(50_000_000, 2), chunks=(5_000_000, 2), dtype="f8", config={"write_empty_chunks": True})
+    made = zarr.create_array(store=path, shape=(50_000_000, 2), chunks=(5_000_000, 2), dtype="f8", config=WRITTEN)
     made[:5_000_000] = 0.0
     for k in range(1, 10):
         (path / f"c/{k}").mkdir()
@@ -592,7 +650,8 @@ def _zarr_zeros(path: Path) -> None:
 def _zarr_chunk(path: Path) -> None:
     import zarr
 
-    zarr.create_array(store=path, shape=(10, 2), chunks=(100_000, 1000), dtype="f8", config={"write_empty_chunks": True})[:] = 1.0
+    made = zarr.create_array(store=path, shape=(10, 2), chunks=(100_000, 1000), dtype="f8", config=WRITTEN)
+    made[:] = 1.0
 
 
 @bomb("packed again and again", ".zarr")
@@ -600,73 +659,87 @@ def _zarr_nested(path: Path) -> None:
     import zarr
     from zarr.codecs import GzipCodec
 
-    made = zarr.create_array(store=path, shape=(10_000_000, 20), chunks=(10_000_000, 20), dtype="f8", compressors=[GzipCodec()] * 3)
+    zarr.create_array(store=path, shape=(1000, 20), chunks=(1000, 20), dtype="f8", compressors=[GzipCodec()] * 2)
     (path / "c/0").mkdir(parents=True)
-    (path / "c/0/0").write_bytes(gzip.compress(gzip.compress(gzip.compress(bytes(1_600_000_000), 1))))
-    del made
+    many = gzip.compress(bytes(4_000_000), mtime=0) * 1000
+    (path / "c/0/0").write_bytes(gzip.compress(many, mtime=0))
 
 
 # Running them.
 
+LOAD = """
+import sys
+from sparsemean import InputError, load
+try:
+    load(sys.argv[1])
+except InputError as error:
+    print(error)
+    sys.exit(2)
+"""
+"""Estimates are read in Python only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a process ended: its status, processor time, memory at its peak and what it said."""
+    """How a process ended: its status, time of the processor, memory at its peak, what it said, and its fault."""
 
     status: int
     seconds: float
     megabytes: float
     said: str
+    fault: str
 
-    @property
-    def fault(self) -> str:
-        """What is wrong with it, nothing where all is as it should be."""
-        lines = self.said.splitlines()
-        if self.status != 2:
-            return f"exit status {self.status}"
-        if len(lines) != 1:
-            return f"{len(lines)} lines"
-        if self.seconds > MOST_SECONDS or self.megabytes > MOST_MB:
-            return "too much time or memory"
-        return ""
+    def __str__(self) -> str:
+        return f"{self.status:>4} {self.seconds:>6.2f} {self.megabytes:>6.0f}"
 
 
 def explode(made: Bomb, path: Path) -> Outcome:
     """Read a file by the command line in a process of its own."""
-    command = [sys.executable, "-m", "sparsemean", "fit", str(path), *made.options]
+    command = ["-m", "sparsemean", "fit", str(path), *made.options]
     if made.ending == ".sketch":
-        command = [sys.executable, "-m", "sparsemean", "merge", str(path), str(path)]
+        command = ["-m", "sparsemean", "merge", str(path), str(path)]
     if made.ending == ".estimate":
-        command = [sys.executable, "-c", LOAD, str(path)]
+        command = ["-c", LOAD, str(path)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True, env=environment, check=True,
-        errors="replace",
-    )
-    said, _, measured = done.stdout.rstrip().rpartition("\n")
-    return Outcome(*json.loads(measured), (said + done.stderr).strip())
+        [sys.executable, "-S", "-c", MEASURE, sys.executable, *command],
+        capture_output=True, text=True, errors="replace", env=environment, check=True,
+    )  # fmt: skip
+    before, _, measured = done.stdout.rstrip().rpartition("\n")
+    status, seconds, megabytes = json.loads(measured)
+    said = (before + done.stderr).strip()
+    if status != (0 if made.answered else 2):
+        fault = f"exit status {status}"
+    elif not made.answered and (len(said.splitlines()) != 1 or "fit into memory" in said):
+        fault = "not one line that says why"
+    else:
+        fault = "too long" if seconds > MOST_SECONDS else "too much memory" if megabytes > MOST_MB else ""
+    return Outcome(status, seconds, megabytes, said, fault)
 
 
-def main(names: Sequence[str] = ()) -> int:
-    """Try all, or those whose ending or name is given, and print a table; return how many were not as they should be."""
+def run(made: Bomb, folder: Path) -> tuple[int, Outcome]:
+    """Make a bomb and read it; return its size and what came of it."""
+    path = folder / f"bomb{made.ending}"
+    made.make(path)
+    size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
+    return size, explode(made, path)
+
+
+def main(wanted: Sequence[str] = ()) -> int:
+    """Try all, or those of some endings, and print a table; return how many were not as they should be."""
     faults = 0
-    print(f"{'bomb':34}{'bytes':>11}  {'exit':>4} {'seconds':>8} {'peak MB':>8}")
+    sys.stdout.write(f"{'bomb':46}{'bytes':>12} {'exit':>4} {'CPU s':>6} {'MB':>6}\n")
     for made in BOMBS:
-        if names and made.name not in names and made.ending not in names:
+        if wanted and made.ending not in wanted:
             continue
         with tempfile.TemporaryDirectory(prefix="bomb") as folder:
-            path = Path(folder) / f"bomb{made.ending}"
-            made.make(path)
-            size = sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")))
-            outcome = explode(made, path)
-        label = f"{made.ending} {made.name}"
-        print(f"{label:34}{size:>11,}  {outcome.status:>4} {outcome.seconds:>8.2f} {outcome.megabytes:>8.0f}", flush=True)
-        said = outcome.said.splitlines()[-1:] or ["(nothing)"]
-        print(f"  {said[0][: SHOWN * 3]}" + (f"\n  FAULT: {outcome.fault}" if outcome.fault else ""), flush=True)
+            size, outcome = run(made, Path(folder))
+        line = "an answer" if made.answered and not outcome.fault else outcome.said or "(nothing)"
+        shown = textwrap.fill(textwrap.shorten(line, 300), 80, initial_indent="  ", subsequent_indent="  ")
+        fault = f"  FAULT: {outcome.fault}\n" if outcome.fault else ""
+        sys.stdout.write(f"{made.ending + ' ' + made.name:46}{size:>12,} {outcome}\n{shown}\n{fault}")
+        sys.stdout.flush()
         faults += bool(outcome.fault)
-    print(f"{faults} faults")
+    bar = f"one line, at most {MOST_SECONDS:.0f} s and {MOST_MB} MB"
+    sys.stdout.write(f"{faults} of {len(BOMBS)} were not as they should be: {bar}\n")
     return faults
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]) > 0)

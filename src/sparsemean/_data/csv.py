@@ -241,12 +241,11 @@ class Text:
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
-        bad = self._begin(found, first)
         dropped: dict[str, str] = {}
-        if bad and wanted.drop_text:  # before room is made for what will not be used
-            dropped = self._remarks(found, bad)
+        if wanted.drop_text:  # by some lines, before room is made for what will not be used
+            dropped = self._remarks(found, self._begin(found, first[: first.rfind(b"\n", 0, LONGEST_CELL) + 1]))
             found = understand(lines, usual, replace(wanted, drop=(*wanted.drop, *dropped)), self.opened)
-            bad = self._begin(found, first)
+        bad = self._begin(found, first)
         while not (self.ended or (bad and not wanted.drop_text and self.n_read >= READ_AT_ONCE)):
             self._read_more()
             bad = self._read_lines(found)

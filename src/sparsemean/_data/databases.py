@@ -19,7 +19,7 @@ SHUT = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
-    "memory_limit": "1GB",
+    "memory_limit": "200MB",
     "temp_directory": "",
 }
 """What keeps a database from reading other files, from loading code and from taking memory or disk as it likes."""
