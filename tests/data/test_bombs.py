@@ -20,8 +20,8 @@ from hostile.bombs import BOMBS, MOST_MB, MOST_SECONDS, main, run
 
 KNOWN = {f"{made.name} {made.ending}": made for made in BOMBS}
 QUICK = (
-    "cells of a header .csv.gz", "zeros .csv.gz", "open quote .csv.gz", "a long label .csv", "remarks .mtx.gz",
-    "saved estimate .estimate", "text .parquet", "zeros .feather", "text .duckdb", "styles .xlsx",
+    "cells of a header .csv.gz", "zeros .csv.gz", "open quote .csv.gz", "remarks .mtx.gz",
+    "saved estimate .estimate", "text .parquet", "zeros .feather", "styles .xlsx",
     "a macro in the place of a function .duckdb", "names of one heap .h5ad", "packed again and again .zarr",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_every_bomb_ends_in_one_line(long_version: bool) -> None:
 
 
 def test_counts_with_many_zeros_are_read_however_well_they_compress(tmp_path: Path) -> None:
-    rng, shape = np.random.default_rng(0), (3000, 5000)
+    rng, shape = np.random.default_rng(0), (2600, 5000)
     text = np.full((shape[0], 2 * shape[1]), ord(","), dtype=np.uint8)
     text[:, ::2] = ord("0") + (rng.random(shape) < 0.01) * rng.integers(1, 9, size=shape)
     text[:, -1] = ord("\n")
@@ -59,6 +59,12 @@ def test_a_table_that_is_refused_packed_is_read_unpacked(tmp_path: Path) -> None
         open_file(tmp_path / "x.csv.gz")
     (tmp_path / "x.csv").write_bytes(text)
     assert open_file(tmp_path / "x.csv").shape == (3_500_000, 4)
+
+
+def test_labels_as_wide_as_the_longest_are_not_made(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"a,b\n" + b"x,1\ny,2\n" * 5000 + b"z" * 100_000 + b",3\n")
+    with pytest.raises(InputError, match=r"unpack to at most 400 times its size: got x\.csv \(4,000,400,000 bytes out"):
+        open_file(tmp_path / "x.csv", ReadOptions(group="a"))
 
 
 def test_a_database_larger_than_what_it_may_use_of_memory_is_read(

@@ -386,7 +386,7 @@ def _duckdb_dropped(path: Path) -> None:
 def _generated(path: Path) -> None:
     database(
         path,
-        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 1000000000))))",
+        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 10000000 * a::INT))))",
         "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
     )
 
@@ -395,7 +395,7 @@ def _generated(path: Path) -> None:
 def _generated_text(path: Path) -> None:
     database(
         path,
-        "CREATE TABLE t (a DOUBLE, name VARCHAR GENERATED ALWAYS AS (repeat('x', 100000000)))",
+        "CREATE TABLE t (a DOUBLE, name VARCHAR GENERATED ALWAYS AS (repeat('x', 10000000 * a::INT)))",
         "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
     )
 
@@ -404,8 +404,8 @@ def _generated_text(path: Path) -> None:
 def _macro(path: Path) -> None:
     database(
         path,
-        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 1000000000))))",
-        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE t (a DOUBLE, b DOUBLE GENERATED ALWAYS AS (len(repeat('x', 10000000 * a::INT))))",
+        "INSERT INTO t VALUES (1), (2), (3), (4), (5)",
         "CREATE MACRO duckdb_tables() AS TABLE SELECT 'main' schema_name, 't' table_name, '' AS sql",
     )
 
