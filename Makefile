@@ -135,7 +135,7 @@ $(VENV)/validate.done: $(VENV)/dev.done
 	@touch $@
 
 CLAIMS := tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/baselines/test_published_baselines.py \
-	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py \
+	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/data/test_bombs.py tests/counts/test_dask.py \
 	tests/test_path.py tests/test_dependence.py tests/test_signed_ranks.py tests/test_examples.py \
 	tests/test_tl.py tests/test_experiments.py tests/test_covariate.py tests/test_federated.py \
 	tests/baselines/test_filters.py tests/baselines/test_sparse_sdp.py tests/baselines/test_sparse_directions.py tests/baselines/test_sparse_sos.py
