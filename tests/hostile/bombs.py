@@ -586,7 +586,7 @@ def _more(path: Path) -> None:
         x.id.write_direct_chunk((0, 0), zlib.compress(bytes(300_000_000), 9))
 
 
-@bomb("one of itself", ".h5")
+@bomb("sources of a virtual dataset", ".h5", "--dataset", "v")
 def _virtual(path: Path) -> None:
     import h5py
 
@@ -741,5 +741,5 @@ def main(wanted: Sequence[str] = ()) -> int:
         sys.stdout.flush()
         faults += bool(outcome.fault)
     bar = f"one line, at most {MOST_SECONDS:.0f} s and {MOST_MB} MB"
-    sys.stdout.write(f"{faults} of {len(BOMBS)} were not as they should be: {bar}\n")
+    sys.stdout.write(f"{faults} were not as they should be: {bar}\n")
     return faults
