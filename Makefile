@@ -52,7 +52,7 @@ $(VENV)/federated.done: pyproject.toml
 	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate tails messy test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate tails messy hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -83,6 +83,10 @@ tails: $(VENV)/dev.done           ## a search for p-values of ranks that are sma
 
 messy: $(VENV)/dev.done           ## 250 tables of each fault that people's files have, against what was meant; fails if one is silently wrong
 	$(BIN)/python tests/messy.py
+
+# make hostile ENDINGS=".xlsx .csv.gz" tries those alone.
+hostile: $(VENV)/dev.done         ## small files that stand for far more than they are: one line each, at most 2 s and 500 MB
+	PYTHONPATH=tests $(BIN)/python -m hostile bombs $(ENDINGS)
 
 test-browser: $(VENV)/browser.done  ## the report in Chromium, network off: works, fast and small enough, accessible
 	$(BIN)/python -m pytest -rs tests/browser
@@ -134,7 +138,7 @@ $(VENV)/validate.done: $(VENV)/dev.done
 	@touch $@
 
 CLAIMS := tests/test_fitting.py tests/test_published.py tests/test_comparing.py tests/baselines/test_published_baselines.py \
-	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/counts/test_dask.py \
+	tests/validity tests/data/test_every_kind.py tests/data/test_hostile.py tests/data/test_bombs.py tests/counts/test_dask.py \
 	tests/test_path.py tests/test_dependence.py tests/test_signed_ranks.py tests/test_examples.py \
 	tests/test_tl.py tests/test_experiments.py tests/test_covariate.py tests/test_federated.py \
 	tests/baselines/test_filters.py tests/baselines/test_sparse_sdp.py tests/baselines/test_sparse_directions.py tests/baselines/test_sparse_sos.py

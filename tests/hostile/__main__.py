@@ -1,4 +1,6 @@
-"""Make and read a case, many, or all: ``python -m hostile KIND SEED [FOLDER]``, ``KIND FIRST-LAST``, ``all COUNT``."""
+"""Make and read a case, many, or all: ``python -m hostile KIND SEED [FOLDER]``, ``KIND FIRST-LAST``, ``all COUNT``.
+
+``python -m hostile bombs [ENDING ...]`` tries small files that stand for far more than they are."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from hostile import bombs
 from hostile.kinds_of import KINDS, make
 from hostile.running import TOO_LONG, Reader, run
 
@@ -32,4 +35,4 @@ def main(kind: str, seeds: str, folder: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(bombs.main(sys.argv[2:]) > 0 if sys.argv[1:2] == ["bombs"] else main(*sys.argv[1:]))

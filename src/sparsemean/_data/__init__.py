@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
-from sparsemean._data.table import NOTHING, ReadOptions, Table, fingerprint_of
+from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
@@ -49,7 +49,7 @@ OBJECTS = (
     ("frames.matches_pandas", "frames.read_pandas"),
     ("frames.matches_polars", "frames.read_polars"),
     ("frames.matches_arrow", "frames.read_arrow"),
-    ("frames.matches_relation", "frames.refuse_relation"),
+    ("databases.matches_relation", "databases.refuse_relation"),
     ("sparse.matches_sparse", "sparse.read_sparse"),
 )
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
@@ -96,7 +96,15 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         table: Table = read(path, wanted)
     except OSError as error:
         raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
+    _check_labels(table, FileContext(path.name, ending, before.size))
     return replace(_looked_at(table, wanted), file=before)
+
+
+def _check_labels(table: Table, opened: FileContext) -> None:
+    """Refuse labels that are too long to be compared: all take as much room as the longest."""
+    for labels in (table.groups, *table.columns.values()):
+        if labels is not None and labels.dtype.kind == "O":
+            opened.check_held(4 * labels.size * max(len(label) for label in (*labels, "") if isinstance(label, str)))
 
 
 def _looked_at(table: Table, wanted: ReadOptions) -> Table:

@@ -15,7 +15,7 @@ from sparsemean._data import chunked, hdf5, table
 from sparsemean._data.chunked import is_group, text
 from sparsemean._data.hdf5 import hdf5_source, open_hdf5
 from sparsemean._data.repeats import likely, repeated
-from sparsemean._data.source import ColumnSubset, Source
+from sparsemean._data.source import ColumnSubset, Source, cut
 from sparsemean._data.sparse import Compressed, check_compressed
 from sparsemean._data.table import LABELS, FileContext, Names, ReadOptions, Table, as_names, check_names, chosen
 from sparsemean._util.checks import list_names
@@ -83,7 +83,7 @@ class Frame:
         if len(categories.shape) > 1:
             raise self.opened.broken(f"{len(categories.shape)}-D categories")
         self.opened.check_size(categories.shape, 8)
-        names = decoded(np.atleast_1d(categories[()]))
+        names = decoded(np.atleast_1d(self._read(categories)))
         if codes.dtype.kind not in "iu" or (codes.size and (codes.min() < -1 or codes.max() >= names.size)):
             raise self.opened.broken(f"codes of {self.name} beyond its {names.size} categories")
         if names.size == 0:
@@ -94,7 +94,18 @@ class Frame:
         if len(stored.shape) != 1 or (self.n is not None and stored.shape[0] != self.n):
             raise self.opened.broken(f"{self.name} of shape {stored.shape} where X has {self.n or 'rows'}")
         self.opened.check_size(stored.shape, stored.dtype.itemsize)
-        return np.asarray(stored[()])
+        return self._read(stored)
+
+    def _read(self, stored: Any) -> Labels:
+        """Read values; strings that may all be one, a few at a time."""
+        if stored.dtype.kind != "O" or self.opened.longest == 0 or not stored.shape:
+            return np.asarray(stored[()])
+        parts, held = [], 0
+        for rows in cut(stored.shape[0], table.NOT_WORTH_CHECKING // self.opened.longest, 1):
+            parts.append(np.asarray(stored[rows]))
+            held += sum(map(len, parts[-1]))
+            self.opened.check_held(held)
+        return np.concatenate(parts) if parts else np.empty(0, dtype=object)
 
 
 def decoded(values: Labels) -> Labels:

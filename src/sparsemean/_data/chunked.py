@@ -144,6 +144,8 @@ CODECS = {
     "sharding_indexed", "shuffle", "transpose", "vlen-bytes", "vlen-utf8", "zlib", "zstd",
 }  # fmt: skip
 """What may stand between bytes on disk and values: nothing that runs what it finds there, as pickle does."""
+PACKERS = {"blosc", "bz2", "gzip", "lz4", "lzma", "pcodec", "zlib", "zstd"}
+"""Those that make bytes fewer: one inside another would make a few of them stand for any number."""
 MANY_CHUNKS = 5000
 """Chunks that may all be absent: zarr takes as long for each as for one that is there."""
 MOST_ABSENT = 100
@@ -168,15 +170,18 @@ class _Array:
         self._array = array
         if 0 in _files(array):
             raise opened.broken("chunks with nothing in them")
+        opened.check_size(array.shape, array.dtype.itemsize)
+        opened.check_held(math.prod(array.chunks) * array.dtype.itemsize)
         if math.prod(_grid(array)) > MANY_CHUNKS:
-            opened.check_size(array.shape, array.dtype.itemsize)
             absent, total = _counted(array)
             if absent > MOST_ABSENT * (total - absent):
                 raise opened.broken(f"{absent:,} of {total:,} chunks are not in the folder")
-        for name in _codecs(array):
-            if name.removeprefix("numcodecs.") not in CODECS:
+        names = [name.removeprefix("numcodecs.") for name in _codecs(array)]
+        unknown, packers = [name for name in names if name not in CODECS], [name for name in names if name in PACKERS]
+        for rule, wrong in (("use codecs that are known", unknown), ("be packed once", packers[1:])):
+            if wrong:
                 advice = "write it again with zstd, blosc or gzip"
-                raise InputError(opened.argument, "use codecs that are known", f"{opened.name} with {name!r}", advice)
+                raise InputError(opened.argument, rule, f"{opened.name} with {wrong[0]!r}", advice)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked for where there is no array yet: in a copy that is being made

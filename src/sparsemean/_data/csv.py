@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
 import sys
 from dataclasses import dataclass, replace
@@ -28,7 +26,7 @@ from sparsemean._data.dialect import (
     swapped,
 )
 from sparsemean._data.repeats import gap_codes, likely, no_row, repeated
-from sparsemean._data.source import Dense
+from sparsemean._data.source import Dense, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
     FileContext,
@@ -41,8 +39,9 @@ from sparsemean._data.table import (
     left_out,
     not_numeric,
 )
-from sparsemean._kernels import cells
+from sparsemean._kernels import cells, compiling
 from sparsemean._util.checks import list_names
+from sparsemean._util.files import Unpacked
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
@@ -104,10 +103,11 @@ class Heading:
         """Say what is wrong with the line that ``text`` begins with."""
         if how == cells.AFTER_QUOTE:
             return "has text after a closing quote"
-        end = end_of_line(text, 0)
-        count = len(split(text[:end].decode(errors="replace"), self.dialect.separator))
+        line = text[: end_of_line(text, 0)]
+        count = len(split(line[:LONGEST_CELL].decode(errors="replace"), self.dialect.separator))
+        more = " or more" if len(line) > LONGEST_CELL else ""
         hint = ", which --sep ';' reads as one column" if len(self.names) == 1 and self.dialect.separator == "," else ""
-        return f"has {count} cell(s) where the first line has {len(self.names)}{hint}"
+        return f"has {count}{more} cell(s) where the first line has {len(self.names)}{hint}"
 
 
 def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileContext) -> Heading:
@@ -220,6 +220,15 @@ JUDGED_BY, MOST_BYTES = 100, 64_000
 """Lines by which a text is judged, and bytes of them: two are always looked at."""
 ODD_AT_ONCE = 32_768
 """Cells that are not plain numbers and are put off until that many are there."""
+LONGEST_CELL = 1_000_000
+"""Bytes that a cell has at most: a quote that is open longer was never meant to be closed."""
+FEW_CELLS = 10_000
+"""Cells that a line may have in a file of fewer bytes."""
+A_LINE = 6
+"""Cells in the time of which a line is begun and ended without compiled kernels."""
+TEXTS_AT_ONCE = 100_000
+A_TEXT = 64
+"""Bytes that a text takes besides its own."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -227,13 +236,12 @@ WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 def read_csv(path: Path, wanted: ReadOptions) -> Table:
     """Read a .csv, .tsv or .txt file, or one of them in .gz."""
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    opened = FileContext(path.name, f"{ending} file")
+    opened = FileContext(path.name, f"{ending} file", path.stat().st_size)
+    if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
+        raise opened.broken("nothing in it")
     with opened.reading(), path.open("rb") as raw:
-        file: Any = gzip.GzipFile(fileobj=raw) if path.name.lower().endswith(".gz") else raw
-        size = os.fstat(raw.fileno()).st_size
-        if size == 0:  # files that the kernel makes up have no size, and some of them no end
-            raise opened.broken("nothing in it")
-        return Text(file, opened, raw, size).table(wanted, "," if ending == ".csv" else "\t")
+        file: Any = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
+        return Text(file, opened, raw).table(wanted, "," if ending == ".csv" else "\t")
 
 
 def read_standard_input(wanted: ReadOptions) -> Table:
@@ -253,9 +261,9 @@ class Readable(Protocol):
 class Text:
     """What has been read of a file and waits to be used, and what has been made of the rest."""
 
-    def __init__(self, file: Readable, opened: FileContext, raw: IO[bytes] | None = None, size: int = 0) -> None:
-        self.file, self.opened, self.raw, self.size = file, opened, raw, size
-        self.text, self.n_read, self.ended, self.rows = b"", 0, False, 0
+    def __init__(self, file: Readable, opened: FileContext, raw: IO[bytes] | None = None) -> None:
+        self.file, self.opened, self.raw, self.signs = file, opened, raw, [sign.encode() for sign in SEPARATORS]
+        self.text, self.n_read, self.ended, self.rows, self.held = b"", 0, False, 0, 0
         self.values: npt.NDArray[np.float64] = np.empty((0, 0))
         self.texts: list[list[str]] = []
 
@@ -265,13 +273,13 @@ class Text:
         self.recode = Recoder(wanted.encoding, self.opened.name)
         lines, end = self._first_lines()
         found = understand(lines, usual, wanted, self.opened)
+        self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
-        bad = self._begin(found, first)
         dropped: dict[str, str] = {}
-        if bad and wanted.drop_text:  # before room is made for what will not be used
-            dropped = self._remarks(found, bad)
+        if wanted.drop_text:  # by some lines, before room is made for what will not be used
+            dropped = self._remarks(found, self._begin(found, first[: first.rfind(b"\n", 0, LONGEST_CELL) + 1]))
             found = understand(lines, usual, replace(wanted, drop=(*wanted.drop, *dropped)), self.opened)
-            bad = self._begin(found, first)
+        bad = self._begin(found, first)
         while not (self.ended or (bad and not wanted.drop_text and self.n_read >= READ_AT_ONCE)):
             self._read_more()
             bad = self._read_lines(found)
@@ -288,7 +296,7 @@ class Text:
         """Read the first lines below a heading, and return columns that hold no numbers."""
         self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.names))
         self.values = np.empty((self._most_lines(found), found.features.size))
-        self.texts = [[] for _ in found.texts]
+        self.texts, self.held = [[] for _ in found.texts], 0
         return self._read_lines(found)
 
     def _column(self, found: Heading, column: int) -> Floats:
@@ -358,6 +366,7 @@ class Text:
         while len(lines) < JUDGED_BY and (len(lines) < 2 or at < MOST_BYTES):
             at = BREAKS.match(self.text, at).end()  # type: ignore[union-attr]  # one by one millions take long
             end = end_of_line(self.text, at)
+            self._check_line(self.text[at:end], whole=end is not None)
             if end is None and (self.ended or len(lines) > 1):
                 break
             if end is None:
@@ -378,13 +387,31 @@ class Text:
 
     def _read_more(self) -> None:
         """Read as much again as is waiting, so that a line that does not end is not walked over too often."""
-        if len(self.text) >= READ_AT_ONCE and b"\0" in self.text:  # a hole in a file: it would be held whole
-            raise self.opened.broken("NUL bytes; save it as UTF-8")
+        if len(self.text) >= READ_AT_ONCE:  # a hole in a file would be held whole
+            self._refuse_nul()
         read = self.file.read(max(READ_AT_ONCE, len(self.text)))
         more = self.recode(read)
         self.n_read += len(more)
         self.ended = not read
         self.text += more if more or self.text.endswith((b"\n", b"\r")) else b"\n"
+
+    def _refuse_nul(self) -> None:
+        if b"\0" in self.text:
+            raise self.opened.broken("NUL bytes; save it as UTF-8")
+
+    def _check_line(self, line: bytes, *, whole: bool) -> None:
+        """Refuse a line of more cells than the file has bytes, and a cell that does not come to its end."""
+        quoted = line.count(b'"') % 2
+        last = 1 + max(map(line.rfind, [b'"'] if quoted else [b'"', *self.signs]))
+        if not whole and len(line) - last > LONGEST_CELL:
+            self._refuse_nul()
+            what = "a quote that is never closed, or not" if quoted else "a cell that does not end"
+            begins = line[last : last + 20].decode(errors="replace")
+            raise self.opened.broken(f"{what} within {LONGEST_CELL:,} bytes, from {begins!r} on")
+        count = 1 + max(line.count(sign) for sign in self.signs)
+        if count > max(FEW_CELLS, self.opened.size):
+            got = f"{self.opened.name} ({count:,} cells in a line, {self.opened.size:,.0f} bytes)"
+            raise InputError("FILE", "have no more columns than bytes", got, "if it is sound, unpack it first")
 
     def _read_lines(self, found: Heading) -> Refused:
         """Use up the complete lines of the text, and return columns that hold no numbers so far."""
@@ -393,6 +420,8 @@ class Text:
         canonical = found.dialect.canonical(self.text)
         text: npt.NDArray[np.uint8] = np.frombuffer(canonical, dtype=np.uint8, count=end)
         roles, used, how = found.roles, 0, cells.NO_ROOM
+        if not compiling.plainly((A_LINE + roles.size) * (self.text.count(b"\n") + self.text.count(b"\r"))):
+            compiling.end_plainness()
         odd = np.empty((ODD_AT_ONCE + 2 * roles.size, 4), dtype=np.int64)
         spans = np.empty((self._most_lines(found), len(found.texts), 2), dtype=np.int64)
         while how == cells.NO_ROOM:
@@ -411,15 +440,24 @@ class Text:
         self.text = self.text[used:]
         if how != cells.ALL:
             raise self.opened.broken(f"row {self.rows} {found.complaint(self.text, how)}")
+        self._check_line(self.text, whole=self.ended)
+        self._check_held()
         return self.numerals.texts()
+
+    def _check_held(self) -> None:
+        """Refuse to hold more than so few bytes stand for."""
+        self.opened.check_held(self.held + 8 * self.rows * self.values.shape[1])
 
     def _keep_texts(self, found: Heading, text: bytes, spans: npt.NDArray[np.int64]) -> None:
         """Keep the columns that are read as text."""
-        ends = spans.transpose(1, 2, 0).tolist()
         asked_for = set(found.of_rows.values())
-        for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
-            errors = "strict" if column in asked_for else "replace"  # what nobody asked for is never refused
-            texts += [text_of(text, a, b, errors) for a, b in zip(first, last, strict=True)]
+        for lines in cut(spans.shape[0], TEXTS_AT_ONCE, 1):
+            ends = spans[lines].transpose(1, 2, 0).tolist()
+            for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
+                errors = "strict" if column in asked_for else "replace"  # what nobody asked for is never refused
+                texts += [text_of(text, a, b, errors) for a, b in zip(first, last, strict=True)]
+                self.held += sum(last) - sum(first) + A_TEXT * len(first)
+            self._check_held()
 
     def _most_lines(self, found: Heading) -> int:
         """Return how many lines can be among the bytes that wait: a line has a byte for each column at least."""
@@ -428,7 +466,7 @@ class Text:
     def _make_room(self, found: Heading, waiting: int) -> None:
         """Make room for the rows to be expected, judging by the share of the file that has been used."""
         used = 1 - waiting / self.n_read
-        share = used * self.raw.tell() / self.size if self.raw is not None and self.size else 0.0
+        share = used * self.raw.tell() / self.opened.size if self.raw is not None else 0.0
         expected = int(1.02 * self.rows / share) if share else self.rows * 3 // 2
         old, self.values = self.values, np.empty((expected + self._most_lines(found), self.values.shape[1]))
         self.values[: self.rows] = old

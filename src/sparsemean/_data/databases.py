@@ -19,10 +19,16 @@ SHUT = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
+    "memory_limit": "200MB",
+    "temp_directory": "",
 }
-"""What keeps a database from reading other files and from loading code."""
-TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' ORDER BY ALL"
-"""Views are left out: what they compute may be anything."""
+"""What keeps a database from reading other files, from loading code and from taking memory or disk as it likes."""
+TABLES = "SELECT schema_name, table_name, sql FROM system.main.duckdb_tables() ORDER BY ALL"
+"""Views are left out: what they compute may be anything. Without its place the name may be that of a macro in the file,
+and so may every other function: none is called."""
+COMPUTED = "GENERATED ALWAYS AS"
+ROWS_AT_ONCE = 2048
+"""Rows that are fetched before their bytes are counted."""
 
 
 def located(address: str | Path, wanted: ReadOptions) -> tuple[Path, ReadOptions]:
@@ -64,27 +70,35 @@ def read_duckdb(path: Path, wanted: ReadOptions) -> Table:
     """Read the columns that are wanted of a table into memory; one that is not named must be the only one."""
     wanted.refuse("layer", kind="DuckDB databases")
     duckdb = require("duckdb", extra="duckdb", purpose="reading DuckDB databases")
-    require("pyarrow", extra="duckdb", purpose="reading DuckDB databases")
+    pa = require("pyarrow", extra="duckdb", purpose="reading DuckDB databases")
     opened = FileContext(path.name, "DuckDB database", path.stat().st_size)
     with opened.reading(), closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
         table = _table(database, wanted.dataset, opened)
         schema = database.sql(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
         found = layout(schema, wanted)
-        (n,) = database.sql(f"SELECT count(*) FROM {table}").fetchall()[0]
         names: list[str] = schema.names
         used = {*found.features.tolist(), *found.of_rows.values(), *found.watched.values(), *found.halves.values()}
-        opened.check_size((n, len(used)), 8)
         columns = ", ".join(_quoted(names[column]) for column in sorted(used))
-        fetched = database.sql(f"SELECT {columns} FROM {table}").to_arrow_table()
-        return table_of(Fetched(opened, fetched, found, names))
+        rows = database.sql(f"SELECT {columns} FROM {table}")
+        read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"  # as it was once called
+        reader = getattr(rows, read)(ROWS_AT_ONCE)
+        batches, held = [], 0
+        for batch in reader:
+            batches.append(batch)
+            held += batch.nbytes
+            opened.check_held(held)
+        return table_of(Fetched(opened, pa.Table.from_batches(batches, reader.schema), found, names))
 
 
 def _table(database: Any, name: str | None, opened: FileContext) -> str:
     """Return the table that is meant, as SQL writes it."""
-    rows = database.sql(TABLES).fetchall()
+    found = database.sql(TABLES).fetchall()
+    rows = [row[:2] for row in found]
     tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
-    if name is None and len(rows) == 1:
-        return next(iter(tables.values()))
+    name = next(iter(tables)) if name is None and len(rows) == 1 else name
+    if any(_called(*row) == name and COMPUTED in sql for *row, sql in found):
+        advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
+        raise InputError("--dataset", "name a table without computed columns", repr(name), advice)
     has = f"{opened.name} has {list_names(sorted(tables)) or 'none'}"
     if name is None:
         raise InputError("--dataset", "name one of several tables", "none", has)
@@ -102,3 +116,16 @@ def _called(schema: str, name: str) -> str:
 def _quoted(name: str) -> str:
     """Return a name as SQL writes it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+# Relations, which are not data yet.
+
+
+def matches_relation(X: Any) -> bool:
+    """Whether ``X`` is a relation of DuckDB's, a statement that was not executed yet."""
+    return hasattr(X, "to_arrow_table")
+
+
+def refuse_relation(*_: Any) -> Table:
+    """Say how a relation becomes a table."""
+    raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")

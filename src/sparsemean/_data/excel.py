@@ -15,14 +15,18 @@ from typing import IO, Any
 
 from sparsemean._data.csv import Text
 from sparsemean._data.dialect import IN_GROUPS, NUMBER
-from sparsemean._data.table import NOT_WORTH_CHECKING, FileContext, ReadOptions, Table
+from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
-MOST_PACKED = 200
-"""Bytes of XML that a byte of a large file may stand for: tables of one number reach about 100."""
+MOST_PACKED, NOT_WORTH_CHECKING = 50, 4_000_000
+"""Bytes of XML that a byte of a file may stand for, where a second is not enough to read them: tables of one number, as
+programs write them, reach 20."""
+MOST_SHEETS = 1000
+FEW_CELLS = 2_000_000
+"""Cells, gaps counted, that a sheet may have in fewer bytes."""
 ROWS_AT_ONCE = 1000
 """Rows after which what has been read is compared with the size of the file."""
 COMPOUND = b"\xd0\xcf\x11\xe0"
@@ -38,23 +42,30 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
     opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
     with opened.reading(), path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
-        _check_packed(file, opened)
+        unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
-            lines = Lines(sheet, opened)
+            lines = Lines(sheet, opened, max(FEW_CELLS, unpacked))
             as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
 
 
-def _check_packed(file: IO[bytes], opened: FileContext) -> None:
-    """Refuse a file that unpacks to far more than its size, before anything is unpacked."""
+def _check_packed(file: IO[bytes], opened: FileContext) -> int:
+    """Return the bytes that a file unpacks to, unless they are far more than its own, or of very many sheets."""
     if file.read(4) == COMPOUND:
         raise opened.broken("one of Excel before 2007, or with a password; save it as .xlsx without")
     with zipfile.ZipFile(file) as archive:
-        unpacked = sum(part.file_size for part in archive.infolist())
-    if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
-        raise opened.broken(f"{unpacked:,} bytes in {opened.size:,.0f}")
+        parts = archive.infolist()
+        unpacked = sum(part.file_size for part in parts)
+        advice = "if it is sound, save the sheet as .csv"
+        if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
+            got = f"{opened.name} ({unpacked:,} bytes out of {opened.size:,.0f})"
+            raise InputError("FILE", f"unpack to at most {MOST_PACKED} times its size", got, advice)
+        small = (archive.read(part) for part in parts if part.file_size < NOT_WORTH_CHECKING)  # of any name
+        if (count := max((part.count(b"sheetId") for part in small), default=0)) > MOST_SHEETS:
+            raise InputError("FILE", f"have at most {MOST_SHEETS:,} sheets", f"{opened.name} ({count:,})", advice)
+    return unpacked
 
 
 def _sheet(sheets: list[Any], name: str | None, opened: FileContext) -> tuple[Any, tuple[str, ...]]:
@@ -76,8 +87,8 @@ class Lines:
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
     """
 
-    def __init__(self, sheet: Any, opened: FileContext) -> None:
-        self.sheet, self.opened, self.lines = sheet, opened, self._lines()
+    def __init__(self, sheet: Any, opened: FileContext, most_cells: int) -> None:
+        self.sheet, self.opened, self.most_cells, self.lines = sheet, opened, most_cells, self._lines()
         self.failed, self.first_failed = 0, ""
         self.names: list[str | None] = []
         self.doubtful: dict[int, str] = {}
@@ -119,12 +130,14 @@ class Lines:
         """Yield the cells of each row; openpyxl would pass over rows and cells that do not stand in order."""
         from openpyxl.xml.functions import iterparse
 
-        last = widest = 0
+        last = widest = cells = 0
         with self.sheet._get_source() as source:
             for read, element in enumerate(element for _, element in iterparse(source) if element.tag == f"{MAIN}row"):
                 number = self._number(element.get("r", str(last + 1)))
                 row = self._cells(element)
-                widest = max(widest, len(row))
+                widest, cells = max(widest, len(row)), cells + len(row)
+                if cells > self.most_cells:
+                    raise self.opened.broken(f"{cells:,} cells, nearly all of them gaps")
                 if number > MOST_ROWS or widest > MOST_COLUMNS:
                     raise self.opened.broken("more rows or columns than a sheet can have")
                 if number <= last:

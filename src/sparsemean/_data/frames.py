@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +134,8 @@ class Batches(Source):
         self.opened, self.found, self.dtype = opened, found, found.dtype
         self.shape = (n, found.features.size)
         check_matrix(self.shape, self.dtype)
+        opened.check_size(self.shape, self.dtype.itemsize)
+        opened.check_held(8 * n)
 
     @abstractmethod
     def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
@@ -159,10 +163,15 @@ class Batches(Source):
     def texts(self, column: int) -> list[Any]:
         """Return a column, of any type, as Python objects."""
         out: list[Any] = []
+        held = 0
         with self.opened.reading():
             for _, batch in self._complete(np.array([column])):
                 batch.validate(full=True)
-                out += batch.column(0).to_pylist()
+                for chunk in getattr(batch.column(0), "chunks", [batch.column(0)]):
+                    objects = _objects(chunk)
+                    held += sum(len(value) for value in objects if isinstance(value, str | bytes))
+                    self.opened.check_held(held)
+                    out += objects
         return out
 
     def has_two_values(self, column: int) -> bool:
@@ -224,6 +233,14 @@ def _fill(out: Array, column: Any) -> None:
         at += len(chunk)
 
 
+def _objects(column: Any) -> list[Any]:
+    """Return Python objects, each of a dictionary once however often it stands there."""
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    values = [*column.dictionary.to_pylist(), None]
+    return [values[index] for index in column.indices.fill_null(len(values) - 1).to_pylist()]
+
+
 def _labels(values: list[Any]) -> npt.NDArray[Any]:
     """Return labels as an array, those not there as NaN."""
     if all(isinstance(value, int) for value in values):
@@ -278,7 +295,7 @@ class Parquet(Batches):
 
         names = [self.names[column] for column in columns]
         refuse_endless(self.path)
-        with pq.ParquetFile(self.path, metadata=self.metadata) as file:
+        with pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=names) as file:
             for at, rows, groups in self._runs_of_groups():
                 for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
                     wanted = names[some]
@@ -307,7 +324,6 @@ def read_parquet(path: Path, wanted: ReadOptions) -> Table:
         n = metadata.num_rows
         if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
             raise opened.broken(f"other than the {n} rows it promises")
-        opened.check_size((n,), 1)
         found = layout(schema, wanted, has_gaps=lambda: _has_gaps(metadata))
         return table_of(Parquet(path, opened, metadata, schema.names, found))
 
@@ -326,6 +342,57 @@ def _has_gaps(metadata: Any) -> bool:
 # one cut short while it is read would end the process.
 
 FIRST_VERSION = b"FEA1"
+BLOCK, BUFFER = struct.Struct("<qi4xq"), struct.Struct("<qq")
+DICTIONARY = 2
+"""The number of messages that hold a dictionary."""
+
+
+class Record:
+    """A record of FlatBuffers, in which Arrow's files say what they hold: entries have numbers, and may be absent."""
+
+    def __init__(self, content: bytes, at: int) -> None:
+        self.content = content
+        self.at = at + self.number(at)
+
+    def number(self, at: int, form: str = "<I") -> int:
+        """Return the number that stands at a place."""
+        return int(struct.unpack_from(form, self.content, at)[0])
+
+    def place(self, k: int) -> int:
+        """Return where an entry stands, 0 if nowhere."""
+        entries = self.at - self.number(self.at, "<i")
+        offset = self.number(entries + 4 + 2 * k, "<H") if 4 + 2 * k < self.number(entries, "<H") else 0
+        return self.at + offset if offset else 0
+
+    def many(self, k: int, form: struct.Struct) -> list[tuple[int, ...]]:
+        """Return an entry that is a list."""
+        if not (at := self.place(k)):
+            return []
+        at += self.number(at)
+        return list(form.iter_unpack(self.content[at + 4 : at + 4 + form.size * self.number(at)]))
+
+
+def _check_batches(file: IO[bytes], opened: FileContext) -> int:
+    """Return the number of rows, unless what batches say they unpack to is too much: they are unpacked whole."""
+    end = file.seek(-10, os.SEEK_END)
+    file.seek(end - struct.unpack("<i", file.read(4))[0])
+    footer, n, total = Record(file.read(), 0), 0, 0
+    for blocks in (2, 3):
+        for at, head, _ in footer.many(blocks, BLOCK):
+            file.seek(at)
+            message = Record(file.read(head), 8)
+            batch = Record(message.content, message.place(2))
+            if message.content[message.place(1)] == DICTIONARY:
+                batch = Record(message.content, batch.place(1))
+            held = 0
+            for offset, length in batch.many(2, BUFFER):
+                file.seek(at + head + offset)
+                held += max(length, struct.unpack("<q", file.read(8))[0] if length >= 8 and batch.place(3) else 0)
+            opened.check_held(held)
+            total += held
+            n += batch.number(batch.place(0), "<q") if blocks == 3 else 0
+    opened.check_size((total,), 1)
+    return n
 
 
 class Feather(Batches):
@@ -366,9 +433,9 @@ def read_feather(path: Path, wanted: ReadOptions) -> Table:
                 raise opened.broken("version 1 of the format")
         with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
             schema = reader.schema
-        found = layout(schema, wanted)
-        n = sum(batch.num_rows for _, batch in _batches(path, found.features[:1].tolist()))
-        return table_of(Feather(path, opened, n, found))
+        with opened.parsing(), path.open("rb") as start:
+            n = _check_batches(start, opened)
+        return table_of(Feather(path, opened, n, layout(schema, wanted)))
 
 
 # pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.
@@ -416,16 +483,6 @@ def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # Data frames of polars': numeric columns with their names, each where it lies.
-
-
-def matches_relation(X: Any) -> bool:
-    """Whether ``X`` is a relation of DuckDB's, a statement that was not executed yet."""
-    return hasattr(X, "to_arrow_table")
-
-
-def refuse_relation(*_: Any) -> Table:
-    """Say how a relation becomes a table."""
-    raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
 
 
 def matches_polars(X: Any) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +34,29 @@ SEED = 0xDEADBEEF
 WORD = 0xFFFFFFFF
 
 
-def check_heaps(path: Path, opened: FileContext) -> None:
-    """Refuse a file with a heap that HDF5 would walk for ever, or with sources that are not what was written."""
+def check_heaps(path: Path, opened: FileContext) -> int:
+    """Refuse a file with a heap that HDF5 would walk for ever, or with sources that are not what was written.
+
+    Return the bytes of the longest string, which may be that of any number of rows.
+    """
     with path.open("rb") as file:
         head = file.read(SCANNED)
         last = file.seek(max(SCANNED, path.stat().st_size - SCANNED))
         tail = file.read(SCANNED)
-    base, heaps = max(0, head.find(SUPERBLOCK)), dict[int, tuple[bytes, int]]()
+    base, heaps, longest = max(0, head.find(SUPERBLOCK)), dict[int, tuple[bytes, int]](), 0
     for content, first in ((head, -base), (tail, last - base)):
         for start in re.finditer(re.escape(START), content):
             heaps[start.start() + first] = content, start.start()
-            if any(size is None for _, _, size in _objects(content, start.start())):
+            sizes = [size for _, _, size in _objects(content, start.start())]
+            if None in sizes:
                 raise opened.broken("a heap of strings that is damaged")
+            longest = max(longest, *filter(None, sizes), 0)
     for content in (head, tail) if heaps else ():
         for layout in VIRTUAL.finditer(content):
             address, index = struct.unpack("<QI", layout[1])
             if address in heaps and not _is_whole(_stored(*heaps[address], index)):
                 raise opened.broken("sources of a virtual dataset that are damaged")
+    return longest
 
 
 def _objects(content: bytes, start: int) -> Iterator[tuple[int, int, int | None]]:
@@ -138,9 +145,10 @@ def check_filters(dataset: Any, opened: FileContext) -> None:
 
 
 def _check_chunks(dataset: Any, opened: FileContext) -> None:
-    """Refuse more chunks than so few bytes can list: each costs time and memory, even if it was never written."""
+    """Refuse chunks larger or more than so few bytes can tell of: they cost time and memory, written or not."""
     if getattr(dataset, "chunks", None) is None:
         return
+    opened.check_held(math.prod(dataset.chunks) * dataset.dtype.itemsize)
     total = math.prod(-(-size // step) for size, step in zip(dataset.shape, dataset.chunks, strict=True))
     if total > max(MANY_CHUNKS, opened.size):
         opened.check_size(dataset.shape, dataset.dtype.itemsize)
@@ -363,7 +371,7 @@ def open_hdf5(path: Path, kind: str) -> tuple[Hdf5Group, FileContext]:
     """Open a file for reading only."""
     h5py = require("h5py", extra="hdf5", purpose=f"reading {kind}s")
     opened = FileContext(path.name, kind, path.stat().st_size)
-    check_heaps(path, opened)
+    opened = replace(opened, longest=check_heaps(path, opened))
     with opened.reading():
         return Hdf5Group(h5py.File(path, "r", locking="best-effort"), opened), opened
 

@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -160,6 +161,7 @@ def check_members(archive: zipfile.ZipFile, opened: FileContext) -> None:
     """Refuse an archive whose arrays are larger than it can hold, or not what their headers say."""
     if sum(info.compress_size for info in archive.infolist()) > opened.size:
         raise opened.broken("arrays that share bytes, or cut short")
+    opened.check_held(sum(info.file_size for info in archive.infolist()))
     for info in archive.infolist():
         _check_size(info, opened)
         with archive.open(info) as member:
@@ -192,7 +194,7 @@ def _check_size(info: zipfile.ZipInfo, opened: FileContext) -> None:
     """Refuse a member that so few bytes cannot hold."""
     if info.compress_size > opened.size:
         raise opened.broken("cut short")
-    FileContext(opened.name, opened.kind, info.compress_size).check_size((info.file_size,), 1)
+    replace(opened, size=info.compress_size).check_held(info.file_size)
 
 
 def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: FileContext) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from sparsemean._data.chunked import sparse_format
 from sparsemean._data.source import AT_ONCE, Array, Run, Source, runs
 from sparsemean._data.table import (
-    MOST_COMPRESSED,
+    MOST_HELD,
     OF_ROWS,
     FileContext,
     ReadOptions,
@@ -24,6 +23,7 @@ from sparsemean._data.table import (
     dense_table,
 )
 from sparsemean._kernels.memory_layout import is_native
+from sparsemean._util.files import Unpacked
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
@@ -249,6 +249,8 @@ def _in_order(matrix: csr_array | csc_array) -> csr_array | csc_array:
 Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = 8_000_000
 LONGEST_LINE = 10_000
+MOST_REMARKS = 10_000
+"""Lines of a heading."""
 FIELDS = ("real", "double", "integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
@@ -270,14 +272,11 @@ def read_mtx(path: Path, wanted: ReadOptions) -> Table:
     wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
     opened = FileContext(path.name, ".mtx file", path.stat().st_size)
-    with opened.reading(), _open(path, packed) as file:
-        head = _head(file, opened, MOST_COMPRESSED if packed else 1)
+    with opened.reading(), path.open("rb") as raw:
+        file: Any = Unpacked(raw, opened.check_held) if packed else raw
+        head = _head(file, opened, MOST_HELD if packed else 1)
         numbers = _rows(_numbers(file, opened), head, opened)
         return _dense(numbers, head) if head.dense else _sparse(numbers, head, opened)
-
-
-def _open(path: Path, packed: bool) -> Any:
-    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
@@ -288,9 +287,12 @@ def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
     if banner[3] == "complex":
         raise InputError("FILE", "be real", f"{opened.name} with complex values", "take real parts or magnitudes first")
     dense, field, symmetry = banner[2] == "array", banner[3], banner[4]
-    line = file.readline(LONGEST_LINE)
-    while line.startswith(b"%") or (line and not line.strip()):
+    for _ in range(MOST_REMARKS):
         line = file.readline(LONGEST_LINE)
+        if not line.startswith(b"%") and (line.strip() or not line):
+            break
+    else:
+        raise opened.broken(f"more than {MOST_REMARKS:,} lines before its size")
     sizes = [int(size.replace(b"_", b"?")) for size in line.split()]  # int() would take 1_0
     known = field in FIELDS and symmetry in SYMMETRIES and not (dense and field == "pattern")
     if not known or len(sizes) != (2 if dense else 3) or min(sizes) < 0:
@@ -303,6 +305,7 @@ def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
     entries, width = (stored, 1) if dense else (sizes[2], 2 + (field != "pattern"))
     if 2 * width * entries > packed * opened.size:
         raise opened.broken(f"shape ({n}, {d}) with {entries} entries in so few bytes")
+    opened.check_held(16 * entries)
     opened.check_lines((n, d))
     return Head(dense, symmetry, n, d, entries, width)
 
@@ -317,6 +320,8 @@ def _numbers(file: IO[bytes], opened: FileContext) -> Iterator[Floats]:
         text = left + (more or b"\n")
         end = max(text.rfind(blank) for blank in (b"\n", b" ", b"\t", b"\r")) + 1
         text, left = text[:end], text[end:]
+        if len(left) > READ_AT_ONCE:
+            raise opened.broken(f"a number of more than {READ_AT_ONCE:,} digits")
         while text:
             out = np.empty(len(text) // 2 + 1)
             count, used = cells.read_numbers(np.frombuffer(text, dtype=np.uint8), out.view(np.uint64))

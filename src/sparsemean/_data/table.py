@@ -21,10 +21,13 @@ from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
-MOST_COMPRESSED = 2000
-"""Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
-NOT_WORTH_CHECKING = 256_000_000
-UNWRITTEN = 4
+MOST_COMPRESSED = 1000
+"""Bytes of values that a byte on disk may stand for: zeros alone reach 1030 by deflate, 0.1 % other values 700."""
+MOST_HELD = 400
+"""The same of what is unpacked and held at once: counts of which 1 % are not zero reach 360 as .csv.gz."""
+NOT_WORTH_CHECKING = 100_000_000
+SOUND = "if it is sound, write it uncompressed or as a sparse matrix"
+UNWRITTEN = 10
 """Times as much as a file that a folder may claim to hold: what is not there is read and counted all the same."""
 A_ROW, A_COLUMN = 16, 64
 """Bytes, at least, that a row or a column takes while it is looked at."""
@@ -40,6 +43,8 @@ class FileContext:
     kind: str
     size: float = math.inf
     argument: str = "FILE"
+    longest: int = 0
+    """Bytes of a string that lies in the file once and may stand for any number of rows."""
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -69,9 +74,9 @@ class FileContext:
         except MISTAKES as error:
             raise self.broken(_first_line(error)) from error
 
-    def broken(self, why: str) -> InputError:
+    def broken(self, why: str, advice: str = "write it again") -> InputError:
         """Say that the file is not what its ending promises."""
-        return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", "write it again")
+        return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", advice)
 
     def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
         """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory.
@@ -82,7 +87,13 @@ class FileContext:
         values = math.prod(shape)
         claimed = (max((values // UNWRITTEN, *shape)) if self.kind.endswith("folder") else values) * itemsize
         if claimed > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
-            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+            raise self.broken(f"shape {shape} in {self.size:,.0f} bytes", f"write it again; {SOUND}")
+
+    def check_held(self, size: float) -> None:
+        """Refuse to hold, or to unpack, more than a file of honest values comes to: see SECURITY.md."""
+        if size > max(NOT_WORTH_CHECKING, MOST_HELD * self.size):
+            got = f"{self.name} ({size:,.0f} bytes out of {self.size:,.0f})"
+            raise InputError(self.argument, f"unpack to at most {MOST_HELD} times its size", got, SOUND)
 
     def check_lines(self, shape: tuple[int, ...]) -> None:
         """Refuse more rows or columns than so few bytes can tell of: each costs memory, even if nothing is in it."""

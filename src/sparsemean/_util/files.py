@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import IO, Any, get_args, get_origin, get_type_hints
 
 import numpy.typing as npt
 
@@ -60,6 +61,20 @@ def refuse_endless(path: str | Path, argument: str = "FILE") -> None:
         raise InputError(
             argument, "be a file on a disk", f"{str(path)!r}, {what}", "write what it gives to a file first"
         )
+
+
+class Unpacked(gzip.GzipFile):
+    """A .gz file; ``check`` is told how many bytes came out of it, and raises where they are too many."""
+
+    def __init__(self, file: IO[bytes], check: Callable[[int], None]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self.check = check
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return some bytes."""
+        out = super().read(size)
+        self.check(self.tell())
+        return out
 
 
 @contextmanager
