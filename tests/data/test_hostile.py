@@ -13,7 +13,7 @@ import pytest
 
 from sparsemean import InputError, load, load_sketch
 from sparsemean._data import READERS, open_file
-from sparsemean._data.frames import Feather
+from sparsemean._data.record_batches import Feather
 from sparsemean._data.table import ReadOptions
 
 import kinds

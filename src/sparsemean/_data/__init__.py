@@ -25,14 +25,14 @@ READERS = {
     ".xlsx": "excel.read_excel",
     ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
-    ".feather": "frames.read_feather",
+    ".feather": "record_batches.read_feather",
     ".mtx": "sparse.read_mtx",
     ".mtx.gz": "sparse.read_mtx",
     ".h5ad": "anndata.read_h5ad",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
-    ".duckdb": "databases.read_duckdb",
+    ".duckdb": "record_batches.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
@@ -49,7 +49,7 @@ OBJECTS = (
     ("frames.matches_pandas", "frames.read_pandas"),
     ("frames.matches_polars", "frames.read_polars"),
     ("frames.matches_arrow", "frames.read_arrow"),
-    ("databases.matches_relation", "databases.refuse_relation"),
+    ("record_batches.matches_relation", "record_batches.refuse_relation"),
     ("sparse.matches_sparse", "sparse.read_sparse"),
 )
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
@@ -83,9 +83,9 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
 
     ending = ending_of(path)
     if str(path).startswith(DATABASE):
-        from sparsemean._data import databases
+        from sparsemean._data import record_batches
 
-        path, wanted = databases.located(address, wanted)
+        path, wanted = record_batches.located(address, wanted)
     refuse_endless(path)
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")

@@ -1,18 +1,23 @@
-"""Tables of a DuckDB database: ``file.duckdb`` with ``--dataset TABLE``, or ``duckdb:///file.db?TABLE``."""
+"""What comes in record batches of Arrow: .feather files and tables of DuckDB databases."""
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sparsemean._data import DATABASE
 from sparsemean._data.frames import Batches, Layout, layout, table_of
 from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
+from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError, require
+
+# Tables of a database: ``file.duckdb`` with ``--dataset TABLE``, or ``duckdb:///file.db?TABLE``.
 
 SHUT = {
     "enable_external_access": "false",
@@ -129,3 +134,103 @@ def matches_relation(X: Any) -> bool:
 def refuse_relation(*_: Any) -> Table:
     """Say how a relation becomes a table."""
     raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
+
+
+# Feather files, which are Arrow's memory on disk, a few columns at a time. They are not mapped: that is no faster, and
+# one cut short while it is read would end the process.
+
+FIRST_VERSION = b"FEA1"
+BLOCK, BUFFER = struct.Struct("<qi4xq"), struct.Struct("<qq")
+DICTIONARY = 2
+"""The number of messages that hold a dictionary."""
+
+
+class Record:
+    """A record of FlatBuffers, in which Arrow's files say what they hold: entries have numbers, and may be absent."""
+
+    def __init__(self, content: bytes, at: int) -> None:
+        self.content = content
+        self.at = at + self.number(at)
+
+    def number(self, at: int, form: str = "<I") -> int:
+        """Return the number that stands at a place."""
+        return int(struct.unpack_from(form, self.content, at)[0])
+
+    def place(self, k: int) -> int:
+        """Return where an entry stands, 0 if nowhere."""
+        entries = self.at - self.number(self.at, "<i")
+        offset = self.number(entries + 4 + 2 * k, "<H") if 4 + 2 * k < self.number(entries, "<H") else 0
+        return self.at + offset if offset else 0
+
+    def many(self, k: int, form: struct.Struct) -> list[tuple[int, ...]]:
+        """Return an entry that is a list."""
+        if not (at := self.place(k)):
+            return []
+        at += self.number(at)
+        return list(form.iter_unpack(self.content[at + 4 : at + 4 + form.size * self.number(at)]))
+
+
+def _check_batches(file: IO[bytes], opened: FileContext) -> int:
+    """Return the number of rows, unless what batches say they unpack to is too much: they are unpacked whole."""
+    end = file.seek(-10, os.SEEK_END)
+    file.seek(end - struct.unpack("<i", file.read(4))[0])
+    footer, n, total = Record(file.read(), 0), 0, 0
+    for blocks in (2, 3):
+        for at, head, _ in footer.many(blocks, BLOCK):
+            file.seek(at)
+            message = Record(file.read(head), 8)
+            batch = Record(message.content, message.place(2))
+            if message.content[message.place(1)] == DICTIONARY:
+                batch = Record(message.content, batch.place(1))
+            held = 0
+            for offset, length in batch.many(2, BUFFER):
+                file.seek(at + head + offset)
+                held += max(length, struct.unpack("<q", file.read(8))[0] if length >= 8 and batch.place(3) else 0)
+            opened.check_held(held)
+            total += held
+            n += batch.number(batch.place(0), "<q") if blocks == 3 else 0
+    opened.check_size((total,), 1)
+    return n
+
+
+class Feather(Batches):
+    """A .feather file, opened anew for each block, so that no two threads share a reader."""
+
+    def __init__(self, path: Path, opened: FileContext, n: int, found: Layout) -> None:
+        super().__init__(opened, n, found)
+        self.path = path
+
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+        """Yield some columns, one batch of rows at a time."""
+        yield from _batches(self.path, columns)
+
+
+def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
+    """Yield batches of rows with the number of the first row."""
+    import pyarrow as pa
+
+    refuse_endless(path)
+    options = pa.ipc.IpcReadOptions(included_fields=columns)
+    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file, options=options) as reader:
+        at = 0
+        for k in range(reader.num_record_batches):
+            batch = reader.get_batch(k)
+            batch.validate()  # lengths that a damaged file promises would be read past the end of what is there
+            yield at, batch
+            at += batch.num_rows
+
+
+def read_feather(path: Path, wanted: ReadOptions) -> Table:
+    """Open a .feather file; columns that hold no numbers are refused before any is read."""
+    wanted.refuse("layer", "dataset", kind=".feather files")
+    pa = require("pyarrow", extra="parquet", purpose="reading .feather files")
+    opened = FileContext(path.name, ".feather file", path.stat().st_size)
+    with opened.reading():
+        with path.open("rb") as start:
+            if start.read(4) == FIRST_VERSION:
+                raise opened.broken("version 1 of the format")
+        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+            schema = reader.schema
+        with opened.parsing(), path.open("rb") as start:
+            n = _check_batches(start, opened)
+        return table_of(Feather(path, opened, n, layout(schema, wanted)))
