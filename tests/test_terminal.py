@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +95,81 @@ def test_json_stays_json_in_any_encoding(file: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="ascii"))
     run("fit", file, "--seed", "0", "--json")
     assert {row["feature"] for row in json.loads(printed.getvalue())["selected"]} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "fit --help", "bench --list", "reproduce --list", "plan 200 20", "fit {file}"]
+)
+def test_nobody_need_read_to_the_end(arguments: str, file: Path) -> None:
+    command = [sys.executable, "-m", "sparsemean", *arguments.format(file=file).split()]
+    line = ["bash", "-o", "pipefail", "-c", '"$@" | true', "bash", *command]
+    done = subprocess.run(line, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+UP = """
+import signal, sparsemean.__main__
+plain = signal.signal
+def told(*handler):
+    signal.signal = plain
+    plain(*handler)
+    print(flush=True)
+signal.signal = told
+sparsemean.__main__.main()
+"""
+"""The command, which writes an empty line once Ctrl-C is its own: before that nobody but Python can do anything."""
+LINE = "sparsemean: interrupted; no file was changed\n"
+
+
+@pytest.mark.parametrize("what", ["fit", "help"])
+def test_an_interrupt_is_one_line_from_the_first_moment_on(what: str, file: Path, long_version: bool) -> None:
+    arguments, longest = (["fit", str(file)], 1.0) if what == "fit" else (["--help"], 0.15)
+    command = [sys.executable, "-c", UP, *arguments]
+    for wait in np.linspace(0, longest, 100 if long_version else 5):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(wait)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        whole = "for the fit." in out if what == "fit" else "sketch " in out
+        assert (process.returncode, err) in ([(0, "")] if whole else []) + [(130, LINE)], wait
+
+
+def swallowed() -> None:
+    """As modules written in C swallow what is raised while they are imported."""
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def in_a_destructor() -> None:
+    class Old:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    Old()
+
+
+def as_another_error() -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise SystemError("returned a result with an exception set") from None
+
+
+@pytest.mark.parametrize("interrupted", [swallowed, in_a_destructor, as_another_error])
+def test_an_interrupt_that_gets_lost_is_sent_again(
+    interrupted: Callable[[], None], file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fit(*_: object, **__: object) -> None:
+        interrupted()
+        time.sleep(20)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", fit)
+    run("fit", file, status=130)
+    assert capsys.readouterr().err == LINE
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
 
 
 @pytest.mark.parametrize("shell", ["2>&-", "<&- >&-", "2>&1 | true"])

@@ -1,8 +1,10 @@
-"""The two ways in which a call can be refused; both are one line that a user can act on."""
+"""The two ways in which a call can be refused, one line each that a user can act on; and how memory ends."""
 
 from __future__ import annotations
 
+import errno
 import importlib
+import re
 from types import ModuleType
 
 MOST_SHOWN = 500
@@ -50,3 +52,14 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         raise MissingExtraError(
             f'{purpose} needs {package}, which is not installed: pip install "sparsemean[{extra}]"'
         ) from error
+
+
+NO_MEMORY = re.compile(
+    "can't start new thread|cannot allocate|unable to allocate|failed to map segment|out of memory|bad_alloc", re.I
+)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether the system has refused memory, be it for a thread or for a library; many have an error of their own."""
+    refused = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    return refused or NO_MEMORY.search(str(error)) is not None

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, lacks_memory
 
 MOST_COMPRESSED = 2000
 """Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
@@ -53,10 +53,10 @@ class FileContext:
             raise
         except (FileNotFoundError, PermissionError, BlockingIOError) as error:
             raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
-        except MemoryError as error:
-            rule = "have pieces that fit into memory"
-            raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
+            if lacks_memory(error):
+                rule = "have pieces that fit into memory"
+                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
             if isinstance(error, MISTAKES) and _is_ours(error):
                 raise
             raise self.broken(_first_line(error)) from error
