@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -193,3 +194,68 @@ def test_a_warning_is_one_line_and_none_where_quiet(
         assert capsys.readouterr().err == "sparsemean: note: two lines\n"
         run("fit", file, "--seed", "0", "-q")
     assert capsys.readouterr().err == ""
+
+
+def no_thread() -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def no_library() -> None:
+    try:
+        raise OSError("libllvmlite.so: failed to map segment from shared object")
+    except OSError as error:
+        raise OSError("Could not find/load shared object file 'libllvmlite.so'") from error
+
+
+def no_room() -> None:
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
+def no_room_for_arrow() -> None:
+    import pyarrow as pa
+
+    raise pa.ArrowMemoryError("malloc of size 8000000 failed")
+
+
+@pytest.mark.parametrize(
+    "fail", [no_thread, no_library, no_room, no_room_for_arrow, lambda: np.empty(2**55), lambda: bytearray(2**60)]
+)
+def test_a_lack_of_memory_is_one_line_that_says_so(
+    fail: Callable[[], None], file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", lambda *_, **__: fail())
+    run("fit", file, status=1)
+    err = capsys.readouterr().err
+    assert err.startswith("sparsemean: memory ran out (")
+    assert err.endswith(
+        "); raise the limit (ulimit -v), use fewer threads (--jobs 1) or look at fewer columns (--select)\n"
+    )
+
+
+def test_a_lack_of_memory_is_told_apart_from_a_damaged_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", lambda *_, **__: no_thread())
+    run("fit", file, status=2)
+    said = "sparsemean: FILE must have pieces that fit into memory: got x.parquet (can't start new thread); raise the"
+    assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+def test_under_a_limit_of_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2000, 2000)))
+    command = f"ulimit -v 300000; exec '{sys.executable}' -m sparsemean fit '{tmp_path / 'x.npy'}'"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.splitlines()) == 1
+    assert "memory" in done.stderr
+    assert "raise the limit (ulimit -v)" in done.stderr
+
+
+def test_a_library_that_ends_the_process_is_a_line(file: Path) -> None:
+    """As C++ does where memory runs out; what it says itself cannot be kept back."""
+    patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.abort()"
+    code = f"{patched}; from sparsemean._cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "fit", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sparsemean: memory ran out, by what a library said")

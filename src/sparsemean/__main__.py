@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 
 
@@ -11,6 +12,12 @@ def main() -> None:
     """Load the command line, which takes a tenth of a second, and run it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as in the background
         signal.signal(signal.SIGINT, _stop)
+    with suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+            # OpenBLAS asks for ever for buffers of its threads where it is refused them; it cannot be interrupted then
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from sparsemean._cli import main as run
 
     run()

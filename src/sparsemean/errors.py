@@ -55,11 +55,14 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 NO_MEMORY = re.compile(
-    "can't start new thread|cannot allocate|unable to allocate|failed to map segment|out of memory|bad_alloc", re.I
+    "start new thread|worker thread|cannot allocate|unable to allocate|failed to map|out of memory|bad_alloc", re.I
 )
+MORE_MEMORY = "raise the limit (ulimit -v), use fewer threads (--jobs 1) or look at fewer columns (--select)"
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Whether the system has refused memory, be it for a thread or for a library; many have an error of their own."""
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether memory was refused, also to a thread or to a library that is loaded; many have an error of their own."""
+    if error is None:
+        return False
     refused = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
-    return refused or NO_MEMORY.search(str(error)) is not None
+    return refused or NO_MEMORY.search(str(error)) is not None or lacks_memory(error.__context__)

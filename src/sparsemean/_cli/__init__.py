@@ -25,7 +25,7 @@ from sparsemean._cli.fit import fit
 from sparsemean._cli.sketch import merge, sketch
 from sparsemean._data.numpy_files import WHOLE
 from sparsemean._util import files
-from sparsemean.errors import InputError, MissingExtraError, lacks_memory
+from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 """Sent by Ctrl-C, by batch systems and `timeout`, by a terminal that is closed, by `in_order`; no system has all."""
@@ -80,9 +80,6 @@ def _cleaning_up() -> bool:
     return error is not None
 
 
-MORE_MEMORY = "raise the limit (ulimit -v), use fewer threads (--jobs 1) or look at fewer columns (--select)"
-
-
 def what_was_written() -> str:
     """Say what a command that was interrupted leaves behind."""
     names = ", ".join(str(path) for path in files.written)
@@ -127,8 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     steady_streams()
     if arguments is None:  # a process of our own
         load_special_lazily()
-        if hasattr(signal, "SIGBUS"):
-            ctypes.CDLL(None).signal(signal.SIGBUS, _ON_BUS_ERROR)
+        for name in FATAL if hasattr(signal, "SIGBUS") else ():
+            ctypes.CDLL(None).signal(getattr(signal, name), _ON_FATAL)
     with warnings.catch_warnings():
         warnings.showwarning = _note
         status = _run(arguments)
@@ -187,15 +184,25 @@ def _note(message: Warning | str, *_where: object, **_what: object) -> None:
         _complain(f"note: {message}", 0)
 
 
-def _on_bus_error(_: int) -> None:
-    """End in one line where a file is cut short that is mapped into memory and being counted.
+FATAL = {
+    "SIGBUS": (2, str(InputError("FILE", WHOLE, "a file that was cut short", "run it again"))),
+    "SIGABRT": (1, f"memory ran out, by what a library said as it ended the process; {MORE_MEMORY}"),
+}
+"""Status and line where a file is cut short that is mapped into memory and being counted, and where a library gives up.
 
-    A handler of Python's would never run: it waits for the next instruction, and this one is repeated for ever.
-    """
-    os._exit(_complain(str(InputError("FILE", WHOLE, "a file that was cut short", "run it again")), 2))
+A handler of Python's would never run: it waits for the next instruction, and there is none, or this one for ever.
+"""
 
 
-_ON_BUS_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_bus_error)
+def _on_fatal(number: int) -> None:
+    status, line = FATAL[signal.Signals(number).name]
+    try:
+        os.write(2, f"sparsemean: {line}\n".encode())
+    finally:
+        os._exit(status)
+
+
+_ON_FATAL = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_fatal)
 
 
 # SciPy's special functions at a tenth of the time that ``import scipy.special`` takes. That package wraps them for

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
-from sparsemean.errors import InputError, lacks_memory
+from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
 
 MOST_COMPRESSED = 2000
 """Bytes of values that a byte on disk may stand for: deflate reaches about 1030."""
@@ -56,7 +56,7 @@ class FileContext:
         except Exception as error:
             if lacks_memory(error):
                 rule = "have pieces that fit into memory"
-                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
+                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", MORE_MEMORY) from error
             if isinstance(error, MISTAKES) and _is_ours(error):
                 raise
             raise self.broken(_first_line(error)) from error
@@ -89,6 +89,12 @@ class FileContext:
         n, *d = shape
         if max((A_ROW * n, *(A_COLUMN * size for size in d))) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Say why the system does not let a file be read."""
+    why, advice = error.strerror or error, MORE_MEMORY if lacks_memory(error) else ""
+    return InputError("FILE", "be readable", f"{path.name} ({why})", advice)
 
 
 def _is_ours(error: Exception) -> bool:
