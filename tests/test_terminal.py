@@ -21,6 +21,7 @@ import pytest
 
 from sparsemean._cli import common_options
 from sparsemean._cli.common_options import visible
+from sparsemean.baselines import BaselineWarning
 
 from command import expect as run
 
@@ -181,11 +182,14 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
     assert set(pd.read_csv(target)["feature"]) == set(NAMES)
 
 
-def test_a_warning_is_one_line_and_none_where_quiet(
+def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warned(*_: object) -> None:
-        warnings.warn("two\nlines", UserWarning, stacklevel=1)
+        warnings.warn("two\nlines", BaselineWarning, stacklevel=1)
+        warnings.warn("NumPy's own", RuntimeWarning, stacklevel=1)
+        warnings.warn("in pandas 4", FutureWarning, stacklevel=1)
+        warnings.warn("a library's", UserWarning, stacklevel=1)
 
     monkeypatch.setattr("sparsemean._cli.common_options.check_page", warned)
     with warnings.catch_warnings():

@@ -177,10 +177,12 @@ def _complain(message: str, status: int) -> int:
     return status
 
 
-def _note(message: Warning | str, *_where: object, **_what: object) -> None:
-    """Show a warning in one line, unless only errors are wanted."""
+def _note(message: Warning | str, category: type[Warning], filename: str, *_where: object, **_what: object) -> None:
+    """Show a warning of ours in one line, unless only errors are wanted; those of libraries say nothing to a user."""
+    ours = category.__module__.startswith("sparsemean.")
+    ours = ours or (category is FutureWarning and Path(filename).is_relative_to(Path(__file__).parents[1]))
     context = click.get_current_context(silent=True)
-    if context is None or not context.params.get("quiet"):
+    if ours and (context is None or not context.params.get("quiet")):
         _complain(f"note: {message}", 0)
 
 

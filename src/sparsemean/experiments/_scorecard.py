@@ -340,7 +340,7 @@ def _welch(moments: FloatArray, level: float, alternative: str) -> _Means:
     """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
     (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
     positive = (mean_0 > 0) & (mean_1 > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, alternative)
         shares = variance_0 / n_0 / mean_0**2, variance_1 / n_1 / mean_1**2
         ratio = np.exp(
