@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import visible
 from sparsemean.baselines import BaselineWarning
+from sparsemean.errors import visible
 
 from command import expect as run
 

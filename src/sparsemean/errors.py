@@ -1,4 +1,4 @@
-"""The two ways in which a call can be refused, one line each that a user can act on; and how memory ends."""
+"""The two ways in which a call can be refused, one line each that a user can act on; what they share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,28 @@ MOST_SHOWN = 500
 """Characters of a value or of an advice: names and headers in files are as long as they like."""
 
 
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""Characters that move, hide or turn round what a terminal or a page shows."""
+
+
+def visible(text: object) -> str:
+    r"""Return a text with its control characters written out, so that no name can speak to a terminal or a reader.
+
+    Examples
+    --------
+    >>> print(visible("red\x1b[31m"))
+    red\x1b[31m
+    """
+    return CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), str(text))
+
+
 class InputError(ValueError):
     """Input that breaks a rule: the message names the argument, the rule, the value and what to do."""
 
     def __init__(self, argument: str, rule: str, received: object, advice: str = "") -> None:
         self.argument = argument
         line = f"{argument} must {rule}: got {_short(received)}"
-        super().__init__(" ".join((f"{line}; {_short(advice)}" if advice else line).split()))
+        super().__init__(visible(" ".join((f"{line}; {_short(advice)}" if advice else line).split())))
 
     def __reduce__(self) -> tuple[object, ...]:
         # the default would call __init__ with the finished line: an error could not leave a worker process

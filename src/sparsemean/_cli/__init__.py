@@ -20,12 +20,12 @@ import click
 
 from sparsemean import __version__
 from sparsemean._cli.commands import bench, demo, plan, reproduce
-from sparsemean._cli.common_options import echo, steady_streams, visible
+from sparsemean._cli.common_options import echo, steady_streams
 from sparsemean._cli.fit import fit
 from sparsemean._cli.sketch import merge, sketch
 from sparsemean._data.numpy_files import WHOLE
 from sparsemean._util import files
-from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory
+from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory, visible
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 """Sent by Ctrl-C, by batch systems and `timeout`, by a terminal that is closed, by `in_order`; no system has all."""

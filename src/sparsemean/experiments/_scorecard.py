@@ -19,6 +19,7 @@ from sparsemean._fit.suspects import ELSEWHERE, strength
 from sparsemean._kernels.influence import ERROR
 from sparsemean._report.comparison import shared_notes
 from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
+from sparsemean._report.summary import as_html
 from sparsemean._report.suspects import kinds_of
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
@@ -28,7 +29,7 @@ from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Scorecard:
     def _repr_html_(self) -> str:
         head = "<br>".join(map(html.escape, verdict(self.result, row_names=self.users)))
         below = "<br>".join(map(html.escape, (self._assumed(), *self._notes())))
-        return f"<p>{head}</p>{self.table.to_html(index=False)}<p>{below}</p>"
+        return f"<p>{head}</p>{as_html(self.table)}<p>{below}</p>"
 
     def _lines(self) -> list[str]:
         """Return a table of 80 columns for each test."""
@@ -457,7 +458,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         ends = "–" if low == high == "–" else f"{low} … {high}"
         cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
     width = max(len("verdict"), *(len(cell[-1]) for cell in cells))
-    called = (name if len(name) < 10 else f"{name[:8]}…" for name in arms)
+    called = (name if len(name) < 10 else f"{name[:8]}…" for name in map(visible, arms))
     headings = (*called, "lift, %", "interval", "survives", "verdict".ljust(width))
     rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
     for dropped in (slice(0, 0), slice(4, 5)):
