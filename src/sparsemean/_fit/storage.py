@@ -14,7 +14,8 @@ import numpy as np
 from sparsemean._data.numpy_files import check_members
 from sparsemean._data.table import FileContext
 from sparsemean._stats.effects import COLUMNS, GroupEffects
-from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS, TESTS
+from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS
+from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
     Counts,
@@ -57,6 +58,8 @@ ARRAYS = {
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
+SHARES = ("selection.p_values", "selection.p_adjusted", "selection.q_values", "selection.last_share")
+USED_TESTS = ("ranks", "buckets", "sums")
 
 
 def save(estimate: Estimate, path: str | Path) -> None:
@@ -112,9 +115,12 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
     check_types(plan)
     check_types(status)
+    _check_plan(plan, arrays)
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
+    arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
     values = {**arrays, **scalars}
+    _check_rows(values, plan)
     parts: dict[str, Any] = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
@@ -133,14 +139,36 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     return estimate
 
 
-def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
-    """Refuse a plan that cannot be, and numbers beside the arrays that are none of those that are written."""
+def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
+    """Refuse a plan that cannot be."""
     named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
-    named = named and plan.test in (*TESTS, "sums") and plan.target in TARGETS and plan.alternative in ALTERNATIVES
-    named = named and 0 <= plan.min_effect < np.inf and plan.scale_rows >= 0
-    sizes = plan.bucket_sizes and min(plan.bucket_sizes) > 0
-    if not named or plan.dealing not in DEALINGS or not sizes or min(plan.n_rows, plan.n_features, plan.n_units) < 1:
+    named = named and plan.test in USED_TESTS and plan.target in TARGETS and plan.alternative in ALTERNATIVES
+    counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
+    counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
+    shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
+    scales = 0 < plan.alpha < np.inf and 0 < plan.eta < np.inf and 0 <= plan.min_effect < np.inf
+    grouped = plan.dealing == "pairs"
+    pairs = [pair for pair in (plan.sizes, plan.bad_by_group) if pair or grouped]
+    sizes = all(len(pair) == 2 and min(pair) >= 0 for pair in pairs) and sum(plan.sizes) <= plan.n_rows
+    sizes = sizes and (grouped or plan.noise != "any" or plan.target == "mean") and bool(plan.bucket_sizes)
+    sizes = sizes and (not grouped or ("class_names" in arrays and min(plan.sizes) > 0))
+    if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
         raise ValueError("its plan cannot be")
+
+
+def _check_rows(values: dict[str, Any], plan: Plan) -> None:
+    """Refuse suspects whose reasons are no features, or whose kinds are none."""
+    suspects = values.get("rows.suspects", ())
+    for name in ("reasons", "kinds"):
+        if len(told := values.get(f"rows.{name}", ())) not in (0, len(suspects)):
+            raise ValueError(f"its suspects are {len(suspects)}, and their {name} {len(told)}")
+    features = [feature for why in values.get("rows.reasons", ()) for feature in why]
+    if not set(values.get("rows.kinds", ())) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
+        raise ValueError("what speaks against its suspects cannot be")
+
+
+def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
+    """Refuse numbers beside the arrays that are none of those that are written."""
     for name, value in scalars.items():
         part, _, entry = name.partition(".")
         check_type(PARTS[part], entry, value)
@@ -174,6 +202,9 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     }
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
+    for name in SHARES:
+        if name in arrays and not (np.isnan(arrays[name]) | ((arrays[name] >= 0) & (arrays[name] <= 1))).all():
+            raise ValueError(f"{name} is not between 0 and 1")
     if np.abs(arrays["skewed"]).max(initial=0) > 1:
         raise ValueError("its flags of skewness cannot be")
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
