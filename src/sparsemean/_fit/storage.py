@@ -147,11 +147,10 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
     shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
     scales = 0 < plan.alpha < np.inf and 0 < plan.eta < np.inf and 0 <= plan.min_effect < np.inf
-    grouped = plan.dealing == "pairs"
-    pairs = [pair for pair in (plan.sizes, plan.bad_by_group) if pair or grouped]
-    sizes = all(len(pair) == 2 and min(pair) >= 0 for pair in pairs) and sum(plan.sizes) <= plan.n_rows
-    sizes = sizes and (grouped or plan.noise != "any" or plan.target == "mean") and bool(plan.bucket_sizes)
-    sizes = sizes and (not grouped or ("class_names" in arrays and min(plan.sizes) > 0))
+    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)  # which version 0.1 did not tell
+    sizes = [len(of) for of in both] in ([0, 0], [2, 2]) and min((0, *plan.bad_by_group)) >= 0
+    sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
+    sizes = sizes and ("class_names" in arrays if grouped else plan.noise != "any" or plan.target == "mean")
     if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
         raise ValueError("its plan cannot be")
 

@@ -173,7 +173,7 @@ def fragment(estimate: Estimate) -> str:
 def as_html(table: pd.DataFrame, **options: Any) -> str:
     """Return a table for notebooks, its texts escaped."""
     texts = table.select_dtypes(exclude=["number", "bool", "boolean"])
-    shown = {name: [visible(cell) if isinstance(cell, str) else cell for cell in texts[name]] for name in texts}
+    shown = {str(name): [visible(cell) if isinstance(cell, str) else cell for cell in texts[name]] for name in texts}
     return str(table.assign(**shown).to_html(index=False, border=0, escape=True, **options))
 
 

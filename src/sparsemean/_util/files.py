@@ -109,7 +109,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     follows it would begin a line.
     """
     texts = frame.select_dtypes(exclude=["number", "bool", "boolean"])
-    frame.assign(**{name: [_harmless(cell) for cell in texts[name]] for name in texts}).to_csv(path, index=False)
+    frame.assign(**{str(name): [_harmless(cell) for cell in texts[name]] for name in texts}).to_csv(path, index=False)
 
 
 def _harmless(cell: Any) -> Any:
