@@ -145,6 +145,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     named = named and plan.test in USED_TESTS and plan.target in TARGETS and plan.alternative in ALTERNATIVES
     counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
     counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
+    counts = counts and plan.scale_rows <= plan.n_rows
     shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
     scales = 0 < plan.alpha < np.inf and 0 < plan.eta < np.inf and 0 <= plan.min_effect < np.inf
     grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)  # which version 0.1 did not tell
