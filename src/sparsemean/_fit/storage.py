@@ -18,6 +18,7 @@ from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
+    NO_END,
     Counts,
     MeanDifferenceTest,
     MeanTest,
@@ -59,6 +60,7 @@ ARRAYS = {
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
 SHARES = ("selection.p_values", "selection.p_adjusted", "selection.q_values", "selection.last_share")
+ROUNDING = 1e-9
 USED_TESTS = ("ranks", "buckets", "sums")
 
 
@@ -147,7 +149,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
     counts = counts and plan.scale_rows <= plan.n_rows
     shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
-    scales = 0 < plan.alpha < np.inf and 0 < plan.eta < np.inf and 0 <= plan.min_effect < np.inf
+    scales = 0 < plan.alpha < np.inf and 0 < plan.eta < 1 and plan.n_tests < NO_END and 0 <= plan.min_effect < np.inf
     grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)  # which version 0.1 did not tell
     sizes = [len(of) for of in both] in ([0, 0], [2, 2]) and min((0, *plan.bad_by_group)) >= 0
     sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
@@ -172,6 +174,8 @@ def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
     for name, value in scalars.items():
         part, _, entry = name.partition(".")
         check_type(PARTS[part], entry, value)
+    if scalars.get("effects.scale") not in (None, "counts", "log1p"):
+        raise ValueError("the scale of its effects cannot be")
     tests = {name for name in ("mean_test", "difference_test") if f"{name}.kappa" in scalars}
     if len(tests) != (plan.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
@@ -205,6 +209,10 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     for name in SHARES:
         if name in arrays and not (np.isnan(arrays[name]) | ((arrays[name] >= 0) & (arrays[name] <= 1))).all():
             raise ValueError(f"{name} is not between 0 and 1")
+    if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
+        raise ValueError("beta is not between -1 and 1")
+    if "rows.scores" in arrays and np.isinf(arrays["rows.scores"]).any():
+        raise ValueError("rows.scores is infinite")
     if np.abs(arrays["skewed"]).max(initial=0) > 1:
         raise ValueError("its flags of skewness cannot be")
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
