@@ -158,3 +158,16 @@ def test_public_names_are_there() -> None:
     assert set(dir(sparsemean)) == {*sparsemean.__all__, "__version__"}
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         sparsemean.nonsense  # noqa: B018
+
+
+def test_two_commands_of_the_readme_do_all_the_set_up() -> None:
+    """``make demo`` runs the main job on real data, ``make test`` passes the tests, each on a machine with nothing."""
+    root = Path(__file__).parents[1]
+    commands = [line.split("#")[0].strip() for line in (root / "README.md").read_text(encoding="utf-8").splitlines()]
+    assert {"make demo", "make test"} <= set(commands)
+    asked = ["make", "--dry-run", "--always-make", "--directory", str(root)]
+    for target, last in (("demo", ".venv/bin/sparsemean demo"), ("test", ".venv/bin/python -m pytest")):
+        done = subprocess.run([*asked, target], capture_output=True, text=True, check=True).stdout
+        order = [done.index(step) for step in (" -m venv .venv", "pip install --quiet --editable", last)]
+        assert order == sorted(order)
+        assert ("pip install --quiet --group dev" in done) == (target == "test")

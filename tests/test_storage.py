@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ MAKERS: dict[str, Callable[[], Estimate]] = {
     ],
     "pairs": lambda: compare(as_table(HALVES), LABELS, pairs=np.arange(300) % 150).results["ä"],
     "paper": lambda: sparse_mean(X, random_state=0, selection="paper"),
+    "means": lambda: sparse_mean(X, target="mean", scale=3.0),
+    "means of groups": lambda: compare(as_table(HALVES), LABELS, target="mean", scale=3.0).results["ä"],
 }
 
 
@@ -212,6 +215,118 @@ def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, lo
     assert refused > 0.8 * trials
 
 
+def arrays_like(array: Any) -> Iterator[Any]:
+    """Arrays of the same shape with another type, or with numbers that may not be."""
+    if array.dtype.kind == "f":
+        for value in (np.nan, np.inf, -np.inf, -1.0, 0.0, 2.0, 1e308, 5e-324):
+            yield np.full_like(array, value)
+            yield np.where(np.arange(array.size).reshape(array.shape) == 0, value, array)
+        yield from (array.astype(kind) for kind in ("f4", "f2", ">f8"))
+    elif array.dtype.kind in "iu":
+        for value in (-1, -(10**9), 0, 1, 2, 10**9, 2**62, -(2**63), 2**63 - 1):
+            yield np.full(array.shape, value)
+            yield np.where(np.arange(array.size).reshape(array.shape) == 0, value, array)
+        yield from (array.astype(kind) for kind in ("u1", "i1", "u8", ">i4"))
+    elif array.ndim:
+        yield from (np.full(array.shape, text) for text in ("x", "", "y" * 3000, "\x1b\u202e", "\ud800"))
+
+
+ENTRIES = [
+    None, -1, 0, 1, 2, 10**12, 2**70, -(2**70), 1.5, -0.5, 1e308, float("nan"), float("inf"), True, "x", "",
+    "auto", "ranks", "buckets", "sums", "mean", "fdr", "paper", "omit", "greater", "pairs", "blocks", "any",
+    "y" * 10**5, [], [1], [0], [-1], [1, 2], [2, 1], [10**12] * 2, {}, {"a": 1}, [[0, 1]], [[10**9]], [["x"]], ["x"],
+]  # fmt: skip
+"""What is put in the place of every entry of a header."""
+
+
+def entries_of(said: Any, *at: Any) -> Iterator[tuple[Any, ...]]:
+    """The places of what a header holds, of lists the whole and the first two entries."""
+    if at and not isinstance(said, dict):
+        yield at
+    for key in said if isinstance(said, dict) else range(min(len(said), 2)) if isinstance(said, list) else ():
+        yield from entries_of(said[key], *at, key)
+
+
+def tampered(saved: bytes) -> Iterator[Callable[[], dict[str, bytes]]]:
+    """Makers of the members of every file that differs from ``saved`` in one array or in one entry of its header."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    said = json.loads(str(np.load(io.BytesIO(members["header.npy"]))))
+
+    def put(place: tuple[Any, ...], value: Any) -> dict[str, bytes]:
+        header = json.loads(json.dumps(said))
+        inner = header
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        return {**members, "header.npy": npy(json.dumps(header))}
+
+    for name in members.keys() - {"header.npy"}:
+        yield lambda name=name: {other: held for other, held in members.items() if other != name}
+        for array in arrays_like(np.load(io.BytesIO(members[name]))):
+            yield lambda name=name, array=array: {**members, name: npy(array)}
+    for place in entries_of(said):
+        for value in ENTRIES:
+            yield lambda place=place, value=value: put(place, value)
+
+
+def use(estimate: Estimate, folder: Path) -> None:
+    """Ask an estimate for all that needs no rows; what cannot be asked of it is refused in one line."""
+    str(estimate), estimate.summary(), estimate._repr_html_(), estimate.table(all=True), estimate.table(certified=False)
+    for ask in (lambda: estimate.at(0.0), lambda: estimate.at(0.02), estimate.curve):
+        with suppress(InputError):
+            ask()
+    estimate.save(folder / "again.npz")
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_estimate_that_loads_can_be_used(kind: str, tmp_path: Path, long_version: bool) -> None:
+    path = tmp_path / "x.npz"
+    cases = list(tampered(content(made(kind), path)))
+    loaded = 0
+    for k in np.random.default_rng(0).permutation(len(cases))[: None if long_version else 40]:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, held in cases[k]().items():
+                archive.writestr(name, held)
+        try:
+            back = load(path)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            continue
+        use(back, tmp_path)
+        loaded += 1
+    assert loaded
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "value"),
+    [
+        ("plain", "plan.dealing", "pairs"),
+        ("plain", "plan.sizes", [1]),
+        ("plain", "plan.test", "auto"),
+        ("plain", "plan.level", 2.0),
+        ("plain", "plan.bad_rows", 10**12),
+        ("plain", "scalars.rows.reasons", [[0, 1]]),
+        ("plain", "scalars.rows.kinds", ["x"] * 20),
+        ("two groups", "plan.bad_by_group", []),
+        ("two groups", "plan.contamination", 1e308),
+        ("two groups", "plan.dealing", "blocks"),
+        ("two groups", "plan.sizes", [0, 150]),
+    ],
+)
+def test_what_failed_in_a_summary_does_not_load(kind: str, entry: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    content(made(kind), path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    said = json.loads(str(arrays["header"]))
+    part, _, name = entry.partition(".")
+    said[part][name] = value
+    np.savez(path, **{**arrays, "header": np.array(json.dumps(said))})
+    with pytest.raises(InputError, match=r"path must be a complete file written by Estimate\.save"):
+        load(path)
+
+
 @pytest.mark.parametrize(
     ("name", "array", "said"),
     [
@@ -220,6 +335,7 @@ def test_what_is_damaged_or_forged_is_one_line_or_an_estimate(tmp_path: Path, lo
         ("counts.positive", np.zeros((12, 3), dtype=int), "counts.positive has shape"),
         ("support", np.array([0, 1, 12]), "support is not among 12"),
         ("support", np.array([2, 1, 0]), "support is in disorder"),
+        ("selection.p_values", np.full(12, np.inf), "selection.p_values is not between 0 and 1"),
         ("rows.suspects", np.array([300]), "rows.suspects is not among 300"),
         ("colour", np.zeros(12), "colour"),
     ],

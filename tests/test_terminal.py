@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +20,8 @@ import pandas as pd
 import pytest
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import visible
+from sparsemean.baselines import BaselineWarning
+from sparsemean.errors import visible
 
 from command import expect as run
 
@@ -93,6 +99,81 @@ def test_json_stays_json_in_any_encoding(file: Path, monkeypatch: pytest.MonkeyP
     assert {row["feature"] for row in json.loads(printed.getvalue())["selected"]} == set(NAMES)
 
 
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "fit --help", "bench --list", "reproduce --list", "plan 200 20", "fit {file}"]
+)
+def test_nobody_need_read_to_the_end(arguments: str, file: Path) -> None:
+    command = [sys.executable, "-m", "sparsemean", *arguments.format(file=file).split()]
+    line = ["bash", "-o", "pipefail", "-c", '"$@" | true', "bash", *command]
+    done = subprocess.run(line, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+UP = """
+import signal, sparsemean.__main__
+plain = signal.signal
+def told(*handler):
+    signal.signal = plain
+    plain(*handler)
+    print(flush=True)
+signal.signal = told
+sparsemean.__main__.main()
+"""
+"""The command, which writes an empty line once Ctrl-C is its own: before that nobody but Python can do anything."""
+LINE = "sparsemean: interrupted; no file was changed\n"
+
+
+@pytest.mark.parametrize("what", ["fit", "help"])
+def test_an_interrupt_is_one_line_from_the_first_moment_on(what: str, file: Path, long_version: bool) -> None:
+    arguments, longest = (["fit", str(file)], 1.0) if what == "fit" else (["--help"], 0.15)
+    command = [sys.executable, "-c", UP, *arguments]
+    for wait in np.linspace(0, longest, 100 if long_version else 5):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(wait)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        whole = "for the fit." in out if what == "fit" else "sketch " in out
+        assert (process.returncode, err) in ([(0, "")] if whole else []) + [(130, LINE)], wait
+
+
+def swallowed() -> None:
+    """As modules written in C swallow what is raised while they are imported."""
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def in_a_destructor() -> None:
+    class Old:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    Old()
+
+
+def as_another_error() -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise SystemError("returned a result with an exception set") from None
+
+
+@pytest.mark.parametrize("interrupted", [swallowed, in_a_destructor, as_another_error])
+def test_an_interrupt_that_gets_lost_is_sent_again(
+    interrupted: Callable[[], None], file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fit(*_: object, **__: object) -> None:
+        interrupted()
+        time.sleep(20)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", fit)
+    run("fit", file, status=130)
+    assert capsys.readouterr().err == LINE
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
+
+
 @pytest.mark.parametrize("shell", ["2>&-", "<&- >&-", "2>&1 | true"])
 def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: str) -> None:
     target = tmp_path / "out.csv"
@@ -101,11 +182,14 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
     assert set(pd.read_csv(target)["feature"]) == set(NAMES)
 
 
-def test_a_warning_is_one_line_and_none_where_quiet(
+def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warned(*_: object) -> None:
-        warnings.warn("two\nlines", UserWarning, stacklevel=1)
+        warnings.warn("two\nlines", BaselineWarning, stacklevel=1)
+        warnings.warn("NumPy's own", RuntimeWarning, stacklevel=1)
+        warnings.warn("in pandas 4", FutureWarning, stacklevel=1)
+        warnings.warn("a library's", UserWarning, stacklevel=1)
 
     monkeypatch.setattr("sparsemean._cli.common_options.check_page", warned)
     with warnings.catch_warnings():
@@ -114,3 +198,68 @@ def test_a_warning_is_one_line_and_none_where_quiet(
         assert capsys.readouterr().err == "sparsemean: note: two lines\n"
         run("fit", file, "--seed", "0", "-q")
     assert capsys.readouterr().err == ""
+
+
+def no_thread() -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def no_library() -> None:
+    try:
+        raise OSError("libllvmlite.so: failed to map segment from shared object")
+    except OSError as error:
+        raise OSError("Could not find/load shared object file 'libllvmlite.so'") from error
+
+
+def no_room() -> None:
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
+def no_room_for_arrow() -> None:
+    import pyarrow as pa
+
+    raise pa.ArrowMemoryError("malloc of size 8000000 failed")
+
+
+@pytest.mark.parametrize(
+    "fail", [no_thread, no_library, no_room, no_room_for_arrow, lambda: np.empty(2**55), lambda: bytearray(2**60)]
+)
+def test_a_lack_of_memory_is_one_line_that_says_so(
+    fail: Callable[[], None], file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sparsemean._fit.one_sample.fit", lambda *_, **__: fail())
+    run("fit", file, status=1)
+    err = capsys.readouterr().err
+    assert err.startswith("sparsemean: memory ran out (")
+    assert err.endswith(
+        "); raise the limit (ulimit -v), use fewer threads (--jobs 1) or look at fewer columns (--select)\n"
+    )
+
+
+def test_a_lack_of_memory_is_told_apart_from_a_damaged_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", lambda *_, **__: no_thread())
+    run("fit", file, status=2)
+    said = "sparsemean: FILE must have pieces that fit into memory: got x.parquet (can't start new thread); raise the"
+    assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+def test_under_a_limit_of_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2000, 2000)))
+    command = f"ulimit -v 300000; exec '{sys.executable}' -m sparsemean fit '{tmp_path / 'x.npy'}'"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.splitlines()) == 1
+    assert "memory" in done.stderr
+    assert "raise the limit (ulimit -v)" in done.stderr
+
+
+def test_a_library_that_ends_the_process_is_a_line(file: Path) -> None:
+    """As C++ does where memory runs out; what it says itself cannot be kept back."""
+    patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.abort()"
+    code = f"{patched}; from sparsemean._cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "fit", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sparsemean: memory ran out, by what a library said")

@@ -6,9 +6,11 @@ Importing this package loads nothing heavier than NumPy; everything else is load
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # what typing has of that name, without the time that typing takes before Ctrl-C is one line
 if TYPE_CHECKING:
+    from typing import Any
+
     from sparsemean import baselines, datasets, experiments, federated, plots, simulate, studies, tl
     from sparsemean._counts.merging import merge
     from sparsemean._counts.sketch import Sketch, sketch

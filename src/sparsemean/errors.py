@@ -1,12 +1,29 @@
-"""The two ways in which a call can be refused; both are one line that a user can act on."""
+"""The two ways in which a call can be refused, one line each that a user can act on; what they share."""
 
 from __future__ import annotations
 
+import errno
 import importlib
+import re
 from types import ModuleType
 
 MOST_SHOWN = 500
 """Characters of a value or of an advice: names and headers in files are as long as they like."""
+
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""Characters that move, hide or turn round what a terminal or a page shows."""
+
+
+def visible(text: object) -> str:
+    r"""Return a text with its control characters written out, so that no name can speak to a terminal or a reader.
+
+    Examples
+    --------
+    >>> print(visible("red\x1b[31m"))
+    red\x1b[31m
+    """
+    return CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), str(text))
 
 
 class InputError(ValueError):
@@ -15,7 +32,7 @@ class InputError(ValueError):
     def __init__(self, argument: str, rule: str, received: object, advice: str = "") -> None:
         self.argument = argument
         line = f"{argument} must {rule}: got {_short(received)}"
-        super().__init__(" ".join((f"{line}; {_short(advice)}" if advice else line).split()))
+        super().__init__(visible(" ".join((f"{line}; {_short(advice)}" if advice else line).split())))
 
     def __reduce__(self) -> tuple[object, ...]:
         # the default would call __init__ with the finished line: an error could not leave a worker process
@@ -50,3 +67,17 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         raise MissingExtraError(
             f'{purpose} needs {package}, which is not installed: pip install "sparsemean[{extra}]"'
         ) from error
+
+
+NO_MEMORY = re.compile(
+    "start new thread|worker thread|cannot allocate|unable to allocate|failed to map|out of memory|bad_alloc", re.I
+)
+MORE_MEMORY = "raise the limit (ulimit -v), use fewer threads (--jobs 1) or look at fewer columns (--select)"
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether memory was refused, also to a thread or to a library that is loaded; many have an error of their own."""
+    if error is None:
+        return False
+    refused = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    return refused or NO_MEMORY.search(str(error)) is not None or lacks_memory(error.__context__)

@@ -142,8 +142,8 @@ def odd_pages(pages: Path) -> dict[str, Path]:
     """Return pages with nothing, with one feature, with endless intervals, without the data and with bad names."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(100, 30))
-    made = simulate.make_contaminated(200, 12, [6, -5, 4], contamination=0.05, random_state=1)
-    names = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "'\"&amp;", *map(str, range(9))]
+    made = simulate.make_contaminated(200, 12, [6, -5, 4, 5, -6], contamination=0.05, random_state=1)
+    bad = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "'\"&amp;", "=1+1", "a\u202eb"]
     few = simulate.make_contaminated(24, 30, [6, -5], contamination=0.2, random_state=0).X
     attacked = simulate.make_contaminated(200, 100, [5, 4, 3, 2.2, 1.8, 1.5], contamination=0.2, random_state=0).X
     skewed = simulate.make_contaminated(1000, 20, [3.0], contamination=0.01, random_state=0).X
@@ -151,7 +151,7 @@ def odd_pages(pages: Path) -> dict[str, Path]:
         "nothing": sparse_mean(noise, contamination=0.05, random_state=0),
         "one": sparse_mean(noise[:, :1] + 1, random_state=0),
         "endless": SparseMean.paper(contamination=0.2, random_state=0).fit(few).result_,
-        "names": sparse_mean(made.X, random_state=0, feature_names=names),
+        "names": sparse_mean(made.X, random_state=0, feature_names=[*bad, *map(str, range(7))]),
         "uncertified": sparse_mean(attacked, contamination=0.2, random_state=0),
         "skewed": sparse_mean(skewed, contamination=0.01, target="mean", scale=5.0),
     }

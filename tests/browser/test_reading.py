@@ -188,7 +188,8 @@ def test_odd_pages_load_and_names_stay_names(odd_pages: dict[str, Path], open_pa
     with page.expect_download() as started:
         page.click("#csv")
     saved = pd.read_csv(started.value.path())
-    assert {"</script><script>alert(1)</script>", "'\"&amp;"} <= set(saved["feature"])
+    assert {"</script><script>alert(1)</script>", "'\"&amp;", "'=1+1", "a\u202eb"} <= set(saved["feature"])
+    assert {"=1+1", r"a\u202eb"} <= set(names(page))  # shown as it is, and with what turns round written out
     assert open_page(odd_pages["endless"]).locator("#forest .arrow").count() >= 2
     assert open_page(odd_pages["nothing"]).locator("#table tbody tr").count() == 10
 

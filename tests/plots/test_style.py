@@ -30,7 +30,7 @@ def test_names_reach_the_page_as_they_are(name: str) -> None:
 def test_long_and_empty_names() -> None:
     assert shown("x" * 99 + "end", 10) == "xxxxxx…end"
     assert shown(" \n") == "(no name)"
-    assert shown("two\nlines\x00") == "two lines"
+    assert shown("two\nlines\x00") == r"two lines\x00"
     assert shown(7) == "7"
 
 

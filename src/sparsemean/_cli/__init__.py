@@ -20,42 +20,64 @@ import click
 
 from sparsemean import __version__
 from sparsemean._cli.commands import bench, demo, plan, reproduce
-from sparsemean._cli.common_options import echo, steady_streams, visible
+from sparsemean._cli.common_options import echo, steady_streams
 from sparsemean._cli.fit import fit
 from sparsemean._cli.sketch import merge, sketch
 from sparsemean._data.numpy_files import WHOLE
 from sparsemean._util import files
-from sparsemean.errors import InputError, MissingExtraError
+from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory, visible
 
-SIGNALS = ("SIGTERM", "SIGHUP")
-"""Sent by batch systems, by `timeout`, by a terminal that is closed; not every system has all."""
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
+"""Sent by Ctrl-C, by batch systems and `timeout`, by a terminal that is closed, by `in_order`; no system has all."""
+AGAIN = 0.05
+"""Seconds after which a signal is sent again: modules swallow the first one while they are imported."""
 
 
 @contextmanager
 def in_order() -> Iterator[list[int]]:
     """Let signals end a command as Ctrl-C does, cleaning up; yield the signal that came, if any.
 
-    One that is ignored (by ``nohup``) or handled already stays so.
+    One that is ignored (by ``nohup``) stays so, and one that is handled already, but for Ctrl-C.
     """
     came: list[int] = []
+    alarm = getattr(signal, "SIGALRM", None)
 
     def end(number: int, _: FrameType | None) -> None:
-        if not came:  # again while it cleans up: it does already what it can
-            came.append(number)
+        if not _cleaning_up():
+            came[:] = came or [number]
+            if alarm in ours:
+                signal.setitimer(signal.ITIMER_REAL, AGAIN)
             raise KeyboardInterrupt
+
+    def pass_on(ignored: Any) -> None:
+        if ignored.exc_type is not KeyboardInterrupt:  # which is sent again
+            hook(ignored)
 
     known = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         known = []
-    ours = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in known}
+    ours = [n for n, now in before.items() if now is signal.SIG_DFL or (n == signal.SIGINT and callable(now))]
+    hook, sys.unraisablehook = sys.unraisablehook, pass_on
     files.written.clear()
     for number in ours:
         signal.signal(number, end)
     try:
         yield came
     finally:
+        sys.unraisablehook = hook
+        if came and alarm in ours:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])
+
+
+def _cleaning_up() -> bool:
+    """Whether an interrupt is being dealt with: it does already what it can."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def what_was_written() -> str:
@@ -67,7 +89,27 @@ def what_was_written() -> str:
 # The command line: one clear line and status 2 for bad input, never a traceback. One command a file.
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+class _Commands(click.Group):
+    """Commands that are interrupted without the empty line that click writes then."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _aborting():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _aborting():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _aborting() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise click.Abort(*stop.args) from stop
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(__version__, package_name="sparsemean", message="%(prog)s %(version)s")
 def commands() -> None:
     """Which of very many features have a mean that is not zero, and how large it is."""
@@ -82,16 +124,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     steady_streams()
     if arguments is None:  # a process of our own
         load_special_lazily()
-        if hasattr(signal, "SIGBUS"):
-            ctypes.CDLL(None).signal(signal.SIGBUS, _ON_BUS_ERROR)
+        for name in FATAL if hasattr(signal, "SIGBUS") else ():
+            ctypes.CDLL(None).signal(getattr(signal, name), _ON_FATAL)
     with warnings.catch_warnings():
         warnings.showwarning = _note
-        sys.exit(_run(arguments))
+        status = _run(arguments)
+    if arguments is None:  # all is done and said: what is left is the end of Python, which has tracebacks of its own
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     with in_order() as came:
-        status = _outcome(arguments)
+        try:
+            status = _outcome(arguments)
+        except (click.Abort, KeyboardInterrupt) as stop:
+            status = _complain(str(stop) or what_was_written(), 130)
+        except Exception as error:
+            # an import that is interrupted may raise anything in the end
+            status = _complain(what_was_written(), 130) if came else _refuse(error)
     return 128 + came[0] if came else status
 
 
@@ -100,22 +151,25 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         commands.main(args=arguments, prog_name="sparsemean", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except SystemExit:  # click's, where nobody reads on
+        return 0
     except click.exceptions.NoArgsIsHelpError as help_text:
         echo(help_text.format_message())
         return 2
-    except click.ClickException as error:
-        return _complain(error.format_message(), 2)
-    except (InputError, OSError) as error:
-        return _complain(str(error), 2)
-    except MissingExtraError as error:
-        return _complain(str(error), 1)
-    except (click.Abort, KeyboardInterrupt) as stop:
-        return _complain(str(stop) or what_was_written(), 130)
-    except Exception as error:
-        if os.environ.get("SPARSEMEAN_DEBUG"):
-            raise
-        return _complain(f"internal error, {type(error).__name__}: {error} (SPARSEMEAN_DEBUG=1 shows where)", 1)
     return 0
+
+
+def _refuse(error: Exception) -> int:
+    """Say in one line why a command has failed, and return its status."""
+    if isinstance(error, click.ClickException):
+        return _complain(error.format_message(), 2)
+    if lacks_memory(error) and not isinstance(error, InputError):
+        return _complain(f"memory ran out ({str(error) or type(error).__name__}); {MORE_MEMORY}", 1)
+    if isinstance(error, (InputError, OSError, MissingExtraError)):
+        return _complain(str(error), 1 if isinstance(error, MissingExtraError) else 2)
+    if os.environ.get("SPARSEMEAN_DEBUG"):
+        raise error
+    return _complain(f"internal error, {type(error).__name__}: {error} (SPARSEMEAN_DEBUG=1 shows where)", 1)
 
 
 def _complain(message: str, status: int) -> int:
@@ -123,22 +177,34 @@ def _complain(message: str, status: int) -> int:
     return status
 
 
-def _note(message: Warning | str, *_where: object, **_what: object) -> None:
-    """Show a warning in one line, unless only errors are wanted."""
+def _note(message: Warning | str, category: type[Warning], filename: str, *_where: object, **_what: object) -> None:
+    """Show a warning of ours in one line, unless only errors are wanted; those of libraries say nothing to a user."""
+    ours = category.__module__.startswith("sparsemean.")
+    ours = ours or (category is FutureWarning and Path(filename).is_relative_to(Path(__file__).parents[1]))
     context = click.get_current_context(silent=True)
-    if context is None or not context.params.get("quiet"):
+    if ours and (context is None or not context.params.get("quiet")):
         _complain(f"note: {message}", 0)
 
 
-def _on_bus_error(_: int) -> None:
-    """End in one line where a file is cut short that is mapped into memory and being counted.
+FATAL = {
+    "SIGBUS": (2, str(InputError("FILE", WHOLE, "a file that was cut short", "run it again"))),
+    "SIGABRT": (1, f"memory ran out, by what a library said as it ended the process; {MORE_MEMORY}"),
+}
+"""Status and line where a file is cut short that is mapped into memory and being counted, and where a library gives up.
 
-    A handler of Python's would never run: it waits for the next instruction, and this one is repeated for ever.
-    """
-    os._exit(_complain(str(InputError("FILE", WHOLE, "a file that was cut short", "run it again")), 2))
+A handler of Python's would never run: it waits for the next instruction, and there is none, or this one for ever.
+"""
 
 
-_ON_BUS_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_bus_error)
+def _on_fatal(number: int) -> None:
+    status, line = FATAL[signal.Signals(number).name]
+    try:
+        os.write(2, f"sparsemean: {line}\n".encode())
+    finally:
+        os._exit(status)
+
+
+_ON_FATAL = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_fatal)
 
 
 # SciPy's special functions at a tenth of the time that ``import scipy.special`` takes. That package wraps them for

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, progressing, report, say, shares, visible
-from sparsemean.errors import InputError, MissingExtraError
+from sparsemean._cli.common_options import echo, progressing, report, say, shares
+from sparsemean.errors import InputError, MissingExtraError, visible
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate

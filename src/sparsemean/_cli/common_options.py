@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean._util.checks import AUTO, is_auto
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,8 +34,6 @@ WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""
 MORE = "-v adds details: what is promised, and how it was done."
 """Said of a result where nobody has asked for them."""
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
-"""Characters that move, hide or turn round what a terminal shows."""
 PLAIN = {
     "…": "...", "–": "-", "−": "-", "×": "x", "·": "*", "±": "+-", "’": "'", "“": '"', "”": '"', "→": "->",
     "≤": "<=", "≥": ">=", "∞": "inf", "√": "sqrt ", "⌈": "ceil(", "⌉": ")", "ℓ": "l", "α": "alpha", "β": "beta",
@@ -66,11 +63,6 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
     lacking = error.object[error.start : error.end]
     plain = "".join(PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in lacking)
     return plain, error.end
-
-
-def visible(text: object) -> str:
-    """Return a text with its control characters written out, so that no name can speak to the terminal."""
-    return CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), str(text))
 
 
 def echo(text: str, *, err: bool = False) -> None:

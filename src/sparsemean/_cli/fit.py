@@ -14,9 +14,9 @@ import click
 from click.core import ParameterSource
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import details, progressing, visible, waiting, written
+from sparsemean._cli.common_options import details, progressing, waiting, written
 from sparsemean._util.checks import AUTO
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     from sparsemean._data.table import ReadOptions, Table
@@ -327,12 +327,12 @@ def _check_scorecard(scorecard: str | None, file: Path, wanted: ReadOptions) -> 
 
 def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
     """Write the scorecard of an experiment, and return it."""
-    from sparsemean._util.files import replacing
+    from sparsemean._util.files import replacing, write_csv
     from sparsemean.experiments import scorecard
 
     card = scorecard(estimate)
     with replacing(target) as temporary:
-        card.table.to_csv(temporary, index=False)
+        write_csv(card.table, temporary)
     return card
 
 

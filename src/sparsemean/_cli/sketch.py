@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import echo, progressing, say, visible, waiting, written
+from sparsemean._cli.common_options import echo, progressing, say, waiting, written
 from sparsemean._util.files import check_writable
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     from sparsemean._counts.sketch import Sketch

@@ -210,7 +210,8 @@ def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
     """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
     if len(pairs) == 1:
         return cpu.ordered_difference(*pairs[0], k)
-    low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
+    with np.errstate(over="ignore"):
+        low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
     while low < high:
         middle = 0.5 * low + 0.5 * high
         parts = [loops_sorted.split_differences(a, b, middle if middle < high else low) for a, b in pairs]

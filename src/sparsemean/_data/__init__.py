@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
-from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of
+from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of, unreadable
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
@@ -95,7 +95,7 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         before = fingerprint_of(path)
         table: Table = read(path, wanted)
     except OSError as error:
-        raise InputError("FILE", "be readable", f"{path.name} ({error.strerror or error})") from error
+        raise unreadable(path, error) from error
     _check_labels(table, FileContext(path.name, ending, before.size))
     return replace(_looked_at(table, wanted), file=before)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from sparsemean._data.source import Array, Dense, Source
-from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_matrix
+from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_matrix, unreadable
 from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
@@ -49,7 +49,7 @@ class Npy(Source):
         except ValueError as error:  # the file is looked at each time, and no longer reaches so far
             raise InputError("FILE", WHOLE, f"{self.path.name}, cut short since", "run it again") from error
         except OSError as error:  # or is gone, or a folder
-            raise InputError("FILE", "be readable", f"{self.path.name} ({error.strerror or error})") from error
+            raise unreadable(self.path, error) from error
 
 
 def read_npy(path: Path, wanted: ReadOptions) -> Table:

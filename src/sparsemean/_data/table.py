@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
-from sparsemean.errors import InputError
+from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
 
 MOST_COMPRESSED = 1000
 """Bytes of values that a byte on disk may stand for: zeros alone reach 1030 by deflate, 0.1 % other values 700."""
@@ -58,10 +58,10 @@ class FileContext:
             raise
         except (FileNotFoundError, PermissionError, BlockingIOError) as error:
             raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
-        except MemoryError as error:
-            rule = "have pieces that fit into memory"
-            raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
+            if lacks_memory(error):
+                rule = "have pieces that fit into memory"
+                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", MORE_MEMORY) from error
             if isinstance(error, MISTAKES) and _is_ours(error):
                 raise
             raise self.broken(_first_line(error)) from error
@@ -100,6 +100,12 @@ class FileContext:
         n, *d = shape
         if max((A_ROW * n, *(A_COLUMN * size for size in d))) > max(NOT_WORTH_CHECKING, MOST_COMPRESSED * self.size):
             raise self.broken(f"shape {shape} in {self.size:,.0f} bytes")
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Say why the system does not let a file be read."""
+    why, advice = error.strerror or error, MORE_MEMORY if lacks_memory(error) else ""
+    return InputError("FILE", "be readable", f"{path.name} ({why})", advice)
 
 
 def _is_ours(error: Exception) -> bool:

@@ -48,7 +48,8 @@ class RowReader:
 
         rows = np.arange(*at.indices(self.shape[0])) if isinstance(at, slice) else at
         values = self.data.centred(self.columns, cpu.gather(self.values, rows, self.columns))
-        return values if self.about is None else values - self.about
+        with np.errstate(over="ignore"):  # what is too far is infinite, and judged so
+            return values if self.about is None else values - self.about
 
 
 @dataclass(frozen=True, slots=True, eq=False)

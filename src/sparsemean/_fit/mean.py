@@ -258,7 +258,8 @@ def _too_wide(inference: MeanInference, support: IntArray) -> list[str]:
     scale = test.unit * math.sqrt(test.bias / (test.n_units * test.kappa))
     for columns, values in inference.table.source.takes_of(support) if support.size else ():
         rows = values if test.rows is None else values[test.rows]
-        away = np.sort((rows - np.nanmean(rows, axis=0)) ** 2, axis=0)  # NaN goes to the end
+        with np.errstate(over="ignore"):  # an infinite spread is too wide
+            away = np.sort((rows - np.nanmean(rows, axis=0)) ** 2, axis=0)  # NaN goes to the end
         spread = np.sqrt(np.nanmean(away[: away.shape[0] - inference.plan.bad_rows], axis=0)) / scale[columns]
         found.append(columns[spread > WIDE])
         worst = max(worst, float(np.nanmax(spread, initial=0.0)))

@@ -69,7 +69,7 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
     for columns, values in data.values_of(support[data.null[support] != 0]):
         low, high = np.nanquantile(values, (0.1, 0.9), axis=0)
         away = data.precision * np.abs(data.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
-        coarse.append(columns[data.plan.n_units * away**2 > SHOWN])
+        coarse.append(columns[np.sqrt(data.plan.n_units) * away > np.sqrt(SHOWN)])
     found = np.concatenate(coarse)
     return [] if not found.size else [
         f"rounding alone may have selected {found.size} feature(s): beside null values so large, their values have too "

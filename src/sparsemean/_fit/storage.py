@@ -16,9 +16,11 @@ from sparsemean._data.table import FileContext, as_names
 from sparsemean._fit.afterwards import LEFT_OUT, checksum_of, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS, TESTS
+from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS
+from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
+    NO_END,
     Counts,
     MeanDifferenceTest,
     MeanTest,
@@ -63,6 +65,9 @@ ARRAYS = {
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
+SHARES = ("selection.p_values", "selection.p_adjusted", "selection.q_values", "selection.last_share")
+ROUNDING = 1e-9
+USED_TESTS = ("ranks", "buckets", "sums")
 
 
 def save(result: Estimate | Comparison, path: str | Path) -> None:
@@ -169,9 +174,12 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
     check_types(plan)
     check_types(status)
+    _check_plan(plan, arrays)
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
+    arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
     values = {**arrays, **scalars}
+    _check_rows(values, plan)
     parts: dict[str, Any] = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
@@ -196,34 +204,53 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
-    _check_groups(estimate)
+    _check_arms(estimate)
     return estimate
 
 
-def _check_groups(estimate: Estimate) -> None:
-    """Refuse arms without what every comparison has of them, and suspects for reasons that cannot be."""
-    plan, rows = estimate.plan, estimate.rows
+def _check_arms(estimate: Estimate) -> None:
+    """Refuse arms without what every comparison has of them."""
+    plan = estimate.plan
     pair = len(plan.sizes) == len(plan.bad_by_group) == 2
-    if estimate._arms and (rows is None or estimate.class_names is None or not pair):
+    if estimate._arms and (estimate.rows is None or estimate.class_names is None or not pair):
         raise ValueError("its groups are not what its plan says")
-    if rows is not None:
-        numbers = [feature for why in rows.reasons for feature in why]
-        lengths = {len(rows.reasons), len(rows.kinds)} - {0, rows.suspects.size}
-        if lengths or not all(0 <= feature < plan.n_features for feature in numbers):
-            raise ValueError("its reasons for suspects cannot be")
+
+
+def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
+    """Refuse a plan that cannot be."""
+    named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
+    named = named and plan.test in USED_TESTS and plan.target in TARGETS and plan.alternative in ALTERNATIVES
+    counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
+    counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
+    counts = counts and plan.scale_rows <= plan.n_rows
+    shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
+    scales = 0 < plan.alpha < np.inf and 0 < plan.eta < 1 and plan.n_tests < NO_END and 0 <= plan.min_effect < np.inf
+    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)  # which version 0.1 did not tell
+    sizes = [len(of) for of in both] in ([0, 0], [2, 2]) and min((0, *plan.bad_by_group)) >= 0
+    sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
+    sizes = sizes and ("class_names" in arrays if grouped else plan.noise != "any" or plan.target == "mean")
+    if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
+        raise ValueError("its plan cannot be")
+
+
+def _check_rows(values: dict[str, Any], plan: Plan) -> None:
+    """Refuse suspects whose reasons are no features, or whose kinds are none."""
+    suspects = values.get("rows.suspects", ())
+    for name in ("reasons", "kinds"):
+        if len(told := values.get(f"rows.{name}", ())) not in (0, len(suspects)):
+            raise ValueError(f"its suspects are {len(suspects)}, and their {name} {len(told)}")
+    features = [feature for why in values.get("rows.reasons", ()) for feature in why]
+    if not set(values.get("rows.kinds", ())) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
+        raise ValueError("what speaks against its suspects cannot be")
 
 
 def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
-    """Refuse a plan that cannot be, and numbers beside the arrays that are none of those that are written."""
-    named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
-    named = named and plan.test in (*TESTS, "sums") and plan.target in TARGETS and plan.alternative in ALTERNATIVES
-    named = named and 0 <= plan.min_effect < np.inf and plan.scale_rows >= 0
-    sizes = plan.bucket_sizes and min(plan.bucket_sizes) > 0
-    if not named or plan.dealing not in DEALINGS or not sizes or min(plan.n_rows, plan.n_features, plan.n_units) < 1:
-        raise ValueError("its plan cannot be")
+    """Refuse numbers beside the arrays that are none of those that are written."""
     for name, value in scalars.items():
         part, _, entry = name.partition(".")
         check_type(PARTS[part], entry, value)
+    if scalars.get("effects.scale") not in (None, "counts", "log1p"):
+        raise ValueError("the scale of its effects cannot be")
     tests = {name for name in ("mean_test", "difference_test") if f"{name}.kappa" in scalars}
     if len(tests) != (plan.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
@@ -255,6 +282,13 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     }
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
+    for name in SHARES:
+        if name in arrays and not (np.isnan(arrays[name]) | ((arrays[name] >= 0) & (arrays[name] <= 1))).all():
+            raise ValueError(f"{name} is not between 0 and 1")
+    if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
+        raise ValueError("beta is not between -1 and 1")
+    if "rows.scores" in arrays and np.isinf(arrays["rows.scores"]).any():
+        raise ValueError("rows.scores is infinite")
     if np.abs(arrays["skewed"]).max(initial=0) > 1:
         raise ValueError("its flags of skewness cannot be")
     if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):

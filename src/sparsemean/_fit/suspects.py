@@ -38,7 +38,9 @@ def rows_off(design: Design) -> RowScores:
     columns = sample_columns(*design.table.shape)
     values = design.table.source.take(columns)
     most = most_listed(design.codes.size)
-    judged = row_scores.screen(values - _nearest_medians(values, design.codes), most=most)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
+        away = values - _nearest_medians(values, design.codes)
+    judged = row_scores.screen(away, most=most)
     return replace(judged, reasons=tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons))
 
 
@@ -51,12 +53,11 @@ def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
     telling = np.flatnonzero(unit > 0)  # of columns that are mostly zeros there are many, and they say nothing
     scaled = centres[:, telling] / unit[telling]
     away = np.empty((centres.shape[0], codes.size))
-    with np.errstate(invalid="ignore"):
-        for first in range(0, codes.size, ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
-            block = values[rows, telling] / unit[telling]
-            for centre, out in zip(scaled, away[:, rows], strict=True):
-                out[:] = np.nansum(np.minimum(np.abs(block - centre), FARTHEST), axis=1)
+    for first in range(0, codes.size, ROWS_AT_ONCE):
+        rows = slice(first, first + ROWS_AT_ONCE)
+        block = values[rows, telling] / unit[telling]
+        for centre, out in zip(scaled, away[:, rows], strict=True):
+            out[:] = np.nansum(np.minimum(np.abs(block - centre), FARTHEST), axis=1)
     nearest = np.argmin(away, axis=0)
     everyone = np.arange(codes.size)
     nearer = away[nearest, everyone] < away[codes, everyone]

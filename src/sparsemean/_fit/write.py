@@ -17,7 +17,7 @@ from sparsemean._data.anndata import Frame
 from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.table import FileContext, Names, as_names
-from sparsemean._util.files import check_writable, replacing
+from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean._util.records import IntArray, RowScores
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError, require
@@ -128,7 +128,7 @@ def write(estimate: Estimate | Comparison, path: Path, *, every: bool = False) -
             case ".json":
                 temporary.write_text(as_json(estimate, every=every) + "\n", encoding="utf-8")
             case ".csv":
-                _table(estimate, every=every).to_csv(temporary, index=False)
+                write_csv(_table(estimate, every=every), temporary)
             case _:
                 table = _table(estimate, every=every)
                 # Text also where features have no names but numbers: then all such files have one schema.

@@ -118,7 +118,9 @@ def difference(a: Arr, b: Arr, grid: Grid | None) -> Any:
     (0.3, 0.30000000004656613)
     """
     a, b = (np.asarray(part, dtype=np.float64) for part in (a, b))
-    return of_size(a - b, np.maximum(abs(a), abs(b)), grid)
+    with np.errstate(over="ignore"):
+        away = a - b
+    return of_size(away, np.maximum(abs(a), abs(b)), grid)
 
 
 def of_size(away: FloatArray, size: FloatArray, grid: Grid | None) -> FloatArray:

@@ -15,7 +15,7 @@ from sparsemean._report.guarantees import COLUMNS, RULES
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import unit_name
 from sparsemean._util.records import FloatArray, Plan
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +84,14 @@ def labels_of(
     if group_names is not None and (len(group_names) != 2 or own is None):
         rule = "have the names of the two groups" if own else "be left out where there is one group"
         raise InputError("group_names", rule, repr(group_names))
-    names = own if group_names is None else (str(group_names[0]), str(group_names[1]))
+    reference, label = (own if group_names is None else group_names) or ("", "")
+    names = None if own is None else (visible(reference), visible(label))
     if title is None and names is not None:
         title = f"What differs between {names[0]} and {names[1]}"
     unit = unit_name(estimate.units) + "s"
     return Labels(
-        title=str(title or "Which features have a mean"),
-        row_names=None if row_names is None else tuple(str(name) for name in row_names),
+        title=visible(title or "Which features have a mean"),
+        row_names=None if row_names is None else tuple(visible(name) for name in row_names),
         groups=names,
         unit=unit,
         each=f"{unit} of each group" if estimate.plan.sizes else unit,

@@ -15,10 +15,11 @@ from sparsemean._report.groups import Names
 from sparsemean._report.plot_data import STOPS_OF_MANY, Decisions, stops_of
 from sparsemean._report.strongest import closest_in_words, nearest, needed
 from sparsemean._report.strongest import overview as overview
-from sparsemean._report.summary import notes, promise
+from sparsemean._report.summary import as_html, notes, promise
 from sparsemean._report.suspects import names_of_tests
 from sparsemean._report.verdict import Several, name_of_test, selected_by_test, verdict, which_tests
 from sparsemean._util.checks import pluralize, unit_name
+from sparsemean.errors import visible
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -33,7 +34,8 @@ def summary(comparison: Several) -> str:
     """Say the verdict, which tests were made and what each selected, notes, and what is promised of all together."""
     estimates = list(comparison.results.values())
     done, promised = " ".join(done_and_found(estimates)), " ".join(details(estimates))
-    return "\n".join((*verdict(comparison), done, *notes(shared_notes(estimates)), f"Details: {promised}"))
+    lines = (*verdict(comparison), done, *notes(shared_notes(estimates)), f"Details: {promised}")
+    return "\n".join(map(visible, lines))
 
 
 def done_and_found(estimates: Sequence[Estimate]) -> list[str]:
@@ -88,7 +90,7 @@ def fragment(comparison: Several) -> str:
     import pandas as pd
 
     frame = pd.DataFrame(overview(comparison))
-    table = frame.head(MOST_TESTS).to_html(index=False, border=0, escape=True)
+    table = as_html(frame.head(MOST_TESTS))
     more = f"<p>… and {len(frame) - MOST_TESTS:,} more in <code>results</code></p>" if len(frame) > MOST_TESTS else ""
     said = verdict(comparison)
     rest = summary(comparison).splitlines()[len(said) :]

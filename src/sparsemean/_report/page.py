@@ -25,7 +25,7 @@ from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
 from sparsemean._util.records import IntArray, Plan
-from sparsemean.errors import InputError, require
+from sparsemean.errors import InputError, require, visible
 from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
@@ -333,11 +333,11 @@ def frame() -> dict[str, Any]:
 
 
 def environment() -> Any:
-    """Return where the templates are, with names escaped."""
+    """Return where the templates are, with names escaped and control characters in them written out."""
     jinja2 = _jinja()
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=lambda value: visible(value) if type(value) is str else value,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray, Plan
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 from sparsemean.result import numbers_of, strongest_first
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def overview_of(estimates: list[Estimate]) -> list[dict[str, Any]]:
         features = strongest_first(estimate, estimate.support)
         rows.append(
             {
-                "test": name_of_test(names),
+                "test": visible(name_of_test(names)),
                 "n label": estimate.plan.sizes[1],
                 "n reference": estimate.plan.sizes[0],
                 "features": int(estimate.support.size),
@@ -267,7 +267,7 @@ def nearest(estimates: Sequence[Estimate]) -> int:
 
 def wrap(sentence: str) -> str:
     """Return a sentence in lines of 80 columns."""
-    return textwrap.fill(sentence, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(visible(sentence), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
@@ -284,7 +284,7 @@ def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
 
 
 def _cut(name: str, longest: int) -> str:
-    """Return a name that fits, without letters that a terminal would not show as such."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
+    """Return a name that fits."""
+    shown = visible(name)
     last = (longest - 1) // 2  # of many long names the ends differ, too
     return shown if len(shown) <= longest else f"{shown[: longest - 1 - last]}…{shown[len(shown) - last :]}"

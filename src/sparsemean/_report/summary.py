@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.records import Plan
+from sparsemean.errors import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,8 @@ def summary(estimate: Estimate, names: Names | None = None) -> str:
     names = names or groups.names_of(estimate)
     done = " ".join(done_and_found(estimate, names))
     promised = " ".join(details(estimate, names))
-    return "\n".join((*verdict(estimate, names), done, *notes(estimate.status.messages), f"Details: {promised}"))
+    lines = (*verdict(estimate, names), done, *notes(estimate.status.messages), f"Details: {promised}")
+    return "\n".join(map(visible, lines))
 
 
 def notes(messages: Iterable[str]) -> list[str]:
@@ -161,11 +163,18 @@ def fragment(estimate: Estimate) -> str:
     parts = ["<div>", *(f"<p><strong>{escape(line)}</strong></p>" for line in said)]
     table = _shown(estimate)
     if len(table):
-        parts.append(table.to_html(index=False, border=0, float_format=lambda x: f"{x:.4g}", escape=True))
+        parts.append(as_html(table, float_format=lambda x: f"{x:.4g}"))
     if k > SHOWN:
         parts.append(f"<p>… and {k - SHOWN:,} more in <code>table()</code></p>")
     rest = estimate.summary().splitlines()[len(said) :]
     return "".join((*parts, *(f"<p>{escape(line)}</p>" for line in rest), "</div>"))
+
+
+def as_html(table: pd.DataFrame, **options: Any) -> str:
+    """Return a table for notebooks, its texts escaped."""
+    texts = table.select_dtypes(exclude=["number", "bool", "boolean"])
+    shown = {str(name): [visible(cell) if isinstance(cell, str) else cell for cell in texts[name]] for name in texts}
+    return str(table.assign(**shown).to_html(index=False, border=0, escape=True, **options))
 
 
 def _shown(estimate: Estimate) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from sparsemean._report.suspects import (
 from sparsemean._stats.row_scores import FEW
 from sparsemean._util.checks import count_of, pluralize, unit_name
 from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean.errors import visible
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -72,7 +73,7 @@ def verdict(
     tests = estimates_of(result)
     one = cast("Estimate", result)
     lines = _of_one(one, names or groups.names_of(one), row_names) if tests is None else _of_tests(tests, row_names)
-    return tuple(line for line in (_void(one if tests is None else tests[0]), *lines) if line)
+    return tuple(visible(line) for line in (_void(one if tests is None else tests[0]), *lines) if line)
 
 
 def _void(estimate: Estimate) -> str:

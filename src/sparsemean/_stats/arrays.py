@@ -186,7 +186,9 @@ def medians(x: Any) -> FloatArray:
     if on_device(x):  # without gaps
         ordered, n = namespace(x).sort(x, axis=0), x.shape[0]
         return np.asarray(on_host(0.5 * ordered[(n - 1) // 2] + 0.5 * ordered[n // 2]))
-    return medians_sorted(sort_columns(x)) if np.isnan(x).any() else np.asarray(np.median(x, axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.asarray(np.median(x, axis=0))
+    return found if np.isfinite(found).all() else medians_sorted(sort_columns(x))
 
 
 def middle(x: Any) -> Any:
@@ -202,7 +204,13 @@ def middle(x: Any) -> Any:
     ordered.partition(half, axis=-1)
     if x.shape[-1] % 2:
         return ordered[..., half]
-    return (ordered[..., :half].max(axis=-1) + ordered[..., half]) / 2
+    return _halfway(ordered[..., :half].max(axis=-1), ordered[..., half])
+
+
+def _halfway(low: Any, high: Any) -> Any:
+    """Return (low + high)/2, also where the sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.isfinite(mean := (low + high) / 2), mean, 0.5 * low + 0.5 * high)
 
 
 def sort_columns(x: FloatArray) -> FloatArray:
@@ -230,10 +238,10 @@ def medians_sorted(ordered: FloatArray) -> FloatArray:
     """Return what `medians` does, of sorted columns."""
     n, count = ordered.shape[0], present_sorted(ordered)[np.newaxis]
     if n and (count == n).all():
-        return np.asarray(ordered[n // 2].copy() if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2)
+        return np.asarray(ordered[n // 2].copy() if n % 2 else _halfway(ordered[n // 2 - 1], ordered[n // 2]))
     middle = ((np.maximum(count, 1) - 1) // 2, np.minimum(count // 2, n - 1))
     low, high = (np.take_along_axis(ordered, at, axis=0)[0] for at in middle)
-    return np.asarray(0.5 * low + 0.5 * high)
+    return np.asarray(_halfway(low, high))
 
 
 @lru_cache(maxsize=4)

@@ -438,7 +438,7 @@ def ratios_of(values: Any, units: Units, out: Any = None) -> Part:
     if units.used.size < values.shape[1]:
         values = values[:, near(values, units.used)]
     ratios = xp.empty(values.shape, dtype=np.float32) if out is None else out
-    with np.errstate(over="ignore"):  # what is too far to be divided, or squared, is huge all the same
+    with np.errstate(over="ignore", invalid="ignore"):  # too far to be divided, or squared: huge all the same
         xp.divide(values, near(values, units.size), out=ratios, casting="same_kind")
         largest = xp.dot(ratios.ravel(), ratios.ravel())
     has = None

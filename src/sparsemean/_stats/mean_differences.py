@@ -145,7 +145,8 @@ def least_evidence(
     """
     (one, other), bends = test.weights, _bends(test, features)
     at_ends = one * first - other * second
-    bend = (one * bends[0] + other * bends[1]) * step**2 / 8
+    with np.errstate(over="ignore"):  # no evidence where cells are so wide
+        bend = (one * bends[0] + other * bends[1]) * step**2 / 8
     joint = np.maximum(
         one * first[:, 1:] - other * second[:, :-1],
         np.minimum(at_ends[:, 1:], at_ends[:, :-1]) - bend[:, np.newaxis],
@@ -228,7 +229,7 @@ def look(
     ``sums_of`` are the sums of either group, of some of the columns, about centres.
     """
     signs = {"two-sided": (1, -1), "greater": (1,), "less": (-1,)}[alternative]
-    about = 0.5 * (_medians(values[0][:PILOT]) + _medians(values[1][:PILOT]))
+    about = 0.5 * _medians(values[0][:PILOT]) + 0.5 * _medians(values[1][:PILOT])
     every, none = np.arange(columns.size), slack_of(test, (0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
@@ -242,9 +243,11 @@ def look(
     tested = np.isfinite(test.unit[0, columns])
     alive = np.flatnonzero((np.max(said, axis=0) >= math.log(test.factor / FILTER)) & tested)
     roots = _roots(values, columns, sums_of, alive, test)
-    apart = roots[0] - roots[1]
+    with np.errstate(over="ignore"):
+        apart = roots[0] - roots[1]
     sign_of = np.where(apart >= 0, 1.0, -1.0) if len(signs) == 2 else np.full(alive.size, float(signs[0]))
-    further = np.flatnonzero(sign_of * apart > min_effect)  # p of others is 1
+    within = sign_of * apart < np.finfo(np.float64).max / 4  # what lies farther apart cannot be gone through
+    further = np.flatnonzero((sign_of * apart > min_effect) & within)  # p of others is 1
     alive, sign_of, width = alive[further], sign_of[further], (sign_of * apart - min_effect)[further]
     step = (1 + 2 * BEYOND) * width / CELLS
     start = sign_of * roots[1][further] - BEYOND * width

@@ -169,7 +169,7 @@ def invert(
     reached = np.isfinite(low)
     low, high = np.where(reached, low, 0.0), np.where(reached, high, 0.0)
     low, high = _crossing(sums_of, targets[:, np.newaxis], low, high, tolerance=CLOSE * unit)
-    out = np.stack((0.5 * (low[0] + high[0]), low[1], high[2]))
+    out = np.stack((0.5 * low[0] + 0.5 * high[0], low[1], high[2]))
     out = np.where(reached, out, np.array([[np.nan], [-np.inf], [np.inf]]))
     if plan.alternative == "greater":
         out[2] = np.inf
@@ -184,7 +184,7 @@ def root_of(values: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float)
     there = np.isfinite(low)
     low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
     low, high = _crossing(sums_of, np.zeros((1, 1)), low, high, tolerance=CLOSE * unit)
-    return np.asarray(np.where(there, 0.5 * (low + high), np.nan)[0])
+    return np.asarray(np.where(there, 0.5 * low + 0.5 * high, np.nan)[0])
 
 
 def _bracket(ordered: FloatArray, targets: FloatArray, unit: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
@@ -202,8 +202,10 @@ def _bracket(ordered: FloatArray, targets: FloatArray, unit: FloatArray, kappa: 
     at_high = np.clip(below - 1, 0, np.maximum(n - 1, 0)).astype(np.intp)
     first, last = ordered[at_low, columns], ordered[at_high, columns]
     # A unit below the spacing of doubles must not vanish: then the next one is far enough.
-    low = np.minimum(first - 2 * reach, np.nextafter(first, -np.inf))
-    high = np.maximum(last + 2 * reach, np.nextafter(last, np.inf))
+    with np.errstate(over="ignore"):
+        low = np.minimum(first - 2 * reach, np.nextafter(first, -np.inf))
+        high = np.maximum(last + 2 * reach, np.nextafter(last, np.inf))
+    possible &= np.isfinite(low) & np.isfinite(high)  # not at the largest double
     return np.where(possible, low, -np.inf), np.where(possible, high, np.inf)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 LONGEST = 1000
 """Bits of integers that are shown: Python writes no more than a few thousand digits."""
@@ -116,7 +116,7 @@ def list_names(names: Sequence[Any] | npt.NDArray[Any], most: int = NAMED) -> st
     >>> list_names(["a", "b", "c"], 2)
     'a, b, …'
     """
-    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
+    return ", ".join(map(visible, names[:most])) + (", …" if len(names) > most else "")
 
 
 # From what users call a random state to one integer that is stored with the result.

@@ -13,11 +13,14 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import IO, Any, get_args, get_origin, get_type_hints
+from typing import IO, TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy.typing as npt
 
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 written: deque[Path] = deque(maxlen=100)
 """Files that were replaced, the latest last, for whoever has to say so."""
@@ -108,6 +111,26 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise
     with suppress(OSError):  # not every system can: Windows cannot open a directory
         _flush(target.parent, os.O_RDONLY)
+
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula, or may, once it has cut off what stands before it."""
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a frame as CSV in which no spreadsheet finds a formula: an apostrophe stands before such text.
+
+    Numbers are left alone, negative ones too. A carriage return, which pandas does not quote, is written out: what
+    follows it would begin a line.
+    """
+    texts = frame.select_dtypes(exclude=["number", "bool", "boolean"])
+    frame.assign(**{str(name): [_harmless(cell) for cell in texts[name]] for name in texts}).to_csv(path, index=False)
+
+
+def _harmless(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    return ("'" if cell.startswith(FORMULAS) else "") + cell.replace("\r", "\\r")
 
 
 def _flush(path: Path, how: int) -> None:

@@ -14,13 +14,14 @@ from sparsemean._fit.afterwards import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report.comparison import shared_notes
 from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
+from sparsemean._report.summary import as_html
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Scorecard:
     def _repr_html_(self) -> str:
         head = "<br>".join(map(html.escape, verdict(self.result, row_names=self.users)))
         below = "<br>".join(map(html.escape, (self._assumed(), *self._notes())))
-        return f"<p>{head}</p>{self.table.to_html(index=False)}<p>{below}</p>"
+        return f"<p>{head}</p>{as_html(self.table)}<p>{below}</p>"
 
     def _lines(self) -> list[str]:
         """Return a table of 80 columns for each test."""
@@ -282,7 +283,7 @@ def _welch(moments: FloatArray, level: float, alternative: str) -> _Means:
     """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
     (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
     positive = (mean_0 > 0) & (mean_1 > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, alternative)
         shares = variance_0 / n_0 / mean_0**2, variance_1 / n_1 / mean_1**2
         ratio = np.exp(
@@ -339,7 +340,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         ends = "–" if low == high == "–" else f"{low} … {high}"
         cells.append((f"{row['control']:.3g}", f"{row['treatment']:.3g}", share, ends, survives, word))
     width = max(len("verdict"), *(len(cell[-1]) for cell in cells))
-    called = (name if len(name) < 10 else f"{name[:8]}…" for name in arms)
+    called = (name if len(name) < 10 else f"{name[:8]}…" for name in map(visible, arms))
     headings = (*called, "lift, %", "interval", "survives", "verdict".ljust(width))
     rows = [(*cell[:-1], cell[-1].ljust(width)) for cell in cells]
     for dropped in (slice(0, 0), slice(4, 5)):

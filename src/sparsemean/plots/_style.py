@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._util.records import FloatArray
-from sparsemean.errors import InputError, require
+from sparsemean.errors import InputError, require, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,8 +103,7 @@ def shown(name: object, most: int = 24) -> str:
     >>> shown("a very long name of a feature", 12)
     'a very …ture'
     """
-    plain = "".join(letter if letter.isprintable() else " " for letter in str(name))
-    plain = " ".join(plain.split()) or "(no name)"
+    plain = visible(" ".join(str(name).split())) or "(no name)"
     if len(plain) > most:
         tail = (most - 1) * 2 // 5
         plain = f"{plain[: most - 1 - tail]}…{plain[len(plain) - tail :]}"

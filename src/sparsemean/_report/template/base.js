@@ -28,7 +28,13 @@ const columns = data.columns.map(([key, heading, kind, digits, , extra], k) => (
 ));
 const column = Object.fromEntries(columns.map((each) => [each.key, each.values]));
 const count = data.index.length;
-const nameOf = (k) => String(column.feature[k]);
+// Characters that hide or turn round what a page shows are written out, as sparsemean.errors.visible does it.
+const CONTROLS = /[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const ESCAPED = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const code = (letter) => letter.codePointAt(0).toString(16);
+const spelt = (letter) => ESCAPED[letter] || (letter < "\u0100" ? `\\x${code(letter).padStart(2, "0")}` : `\\u${code(letter).padStart(4, "0")}`);
+const visible = (text) => text.replace(CONTROLS, spelt);
+const nameOf = (k) => visible(String(column.feature[k]));
 const nullOf = (k) => (data.null === null ? 0 : data.null[k]);
 const lean = column.beta || column.auc.map((share) => 2 * share - 1); // of groups the one says the other
 const sideOf = (k) => Math.sign(lean[k]);

@@ -10,11 +10,14 @@ function save(text, type, ending) {
 
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
 
+// No spreadsheet is to take text for a formula: an apostrophe stands before it, as in the files that sparsemean writes.
+const harmless = (value) => (typeof value === "string" ? `${/^[=+\-@\t\r\n＝＋－＠]/.test(value) ? "'" : ""}${value.replace(/\r/g, "\\r")}` : String(value));
+
 function csvCell(value) {
   if (value === null || Number.isNaN(value)) return "";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "number" && !Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
-  return quoted(String(value));
+  return quoted(harmless(value));
 }
 
 function asCsv() {
