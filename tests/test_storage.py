@@ -323,7 +323,7 @@ def test_what_failed_in_a_summary_does_not_load(kind: str, entry: str, value: An
     part, _, name = entry.partition(".")
     said[part][name] = value
     np.savez(path, **{**arrays, "header": np.array(json.dumps(said))})
-    with pytest.raises(InputError, match=r"path must be a complete file written by Estimate\.save"):
+    with pytest.raises(InputError, match=r"path must be a complete file written by save"):
         load(path)
 
 

@@ -50,7 +50,8 @@ def test_scores_from_the_largest_down(groups: Estimate) -> None:
 
 def two_suspects(made: Estimate) -> Estimate:
     assert made.rows is not None
-    return replace(made, rows=replace(made.rows, suspects=np.argsort(-made.rows.scores)[[0, 39]]))
+    named = np.argsort(-made.rows.scores)[[0, 39]]
+    return replace(made, rows=replace(made.rows, suspects=named, reasons=(), kinds=()))
 
 
 def test_suspects_have_the_names_given_or_those_of_the_data(made: Estimate) -> None:

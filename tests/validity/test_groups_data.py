@@ -137,8 +137,9 @@ METRICS: dict[str, Any] = {
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_metrics_of_an_experiment(metric: str, long_version: bool, claims: Claims) -> None:
-    """Within a factor of 1000 of the normal approximation with ties, and found wherever that finds it clearly."""
+    """Within a factor of 2.6 (counts: 10) of the normal approximation with ties, and found wherever that finds it clearly."""
     new, ratios, seeds = np.arange(20_000) % 2 == 1, [], 8 if long_version else 3
+    most = 10 if metric.startswith("Poisson") else 2.6
     for seed in range(seeds):
         x = np.asarray(METRICS[metric](np.random.default_rng(seed), new), dtype=np.float64)
         found = SparseMeanDifference(contamination=0).fit(x[:, np.newaxis], new)
@@ -148,10 +149,10 @@ def test_metrics_of_an_experiment(metric: str, long_version: bool, claims: Claim
     claims.add(
         f"20,000 users, {metric}: p over scipy's with ties",
         f"{min(ratios):.2g}–{max(ratios):.2g}",
-        "≤ 1000",
+        f"0.9–{most}",
         f"0–{seeds - 1}",
     )
-    assert 1 <= min(ratios) <= max(ratios) <= 1000
+    assert 0.9 <= min(ratios) <= max(ratios) <= most  # the approximation is itself off by a few percent, either way
 
 
 def donors(rng: np.random.Generator) -> dict[str, Any]:
