@@ -158,6 +158,10 @@ KINDS: dict[str, tuple[Callable[[Rng], Problem], Callable[..., float]]] = {
 }  # fmt: skip
 
 
+MET: dict[str, list[Problem]] = {"strata, zeros": [(2390054 + k, 902, 9, 2626, 22, 8, 31) for k in range(-6, 3)]}
+"""Of which a search found tails that were too small, once."""
+
+
 def changed(problem: Problem, rng: Rng) -> Problem:
     """Return a problem with one or two of its numbers a little different."""
     out = list(problem)

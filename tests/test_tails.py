@@ -142,6 +142,12 @@ def test_a_function_that_ends_lies_above_the_one_it_stands_for(rate: float) -> N
     np.testing.assert_allclose(above[::40], below[::40], atol=1e-12)  # they meet at whole numbers
 
 
+@pytest.mark.parametrize("kind", tail_search.MET)
+def test_what_a_search_has_met_is_mended(kind: str) -> None:
+    for problem in tail_search.MET[kind]:
+        assert -1e-3 < tail_search.KINDS[kind][1](*problem) <= 0
+
+
 @pytest.mark.parametrize("kind", tail_search.KINDS)
 def test_a_short_search_finds_no_tail_that_is_too_small(kind: str) -> None:
     excess, problem, tries = tail_search.search(kind, 0.5, 1)

@@ -137,7 +137,7 @@ METRICS: dict[str, Any] = {
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_metrics_of_an_experiment(metric: str, long_version: bool, claims: Claims) -> None:
-    """Within a factor of 2.6 (counts: 10) of the normal approximation with ties, and found wherever that finds it clearly."""
+    """Within a factor of 2.6 (counts: 10) of the normal approximation with ties; found where that finds it clearly."""
     new, ratios, seeds = np.arange(20_000) % 2 == 1, [], 8 if long_version else 3
     most = 10 if metric.startswith("Poisson") else 2.6
     for seed in range(seeds):

@@ -13,7 +13,16 @@ import numpy.typing as npt
 
 from sparsemean._kernels import rank_tails
 from sparsemean._kernels.rank_tails import LARGE
-from sparsemean._kernels.rank_transforms import GONE, LANES, NEGLIGIBLE, divided, doubled_end, log_choose, majorant
+from sparsemean._kernels.rank_transforms import (
+    GONE,
+    LANES,
+    NEGLIGIBLE,
+    divided,
+    doubled_end,
+    log_choose,
+    majorant,
+    nearest,
+)
 from sparsemean._util.records import FloatArray, IntArray
 
 Arr = Any
@@ -134,8 +143,8 @@ def summed(
 def _fans(times: list[int], firsts: range, period: int) -> tuple[FloatArray, FloatArray]:
     """Return cosines and sines of 2π·times·j/period for the j of every block, a row for each of ``times``."""
     unit = 2.0 * math.pi / period
-    angles = [[unit * (((each % period) * j) % period) for j in firsts] for each in times]
-    steps = [unit * (each % period) for each in times]
+    angles = [[unit * nearest(each * j, period) for j in firsts] for each in times]
+    steps = [unit * nearest(each, period) for each in times]
     c, s = (np.array([[f(step)] for step in steps]) for f in (math.cos, math.sin))
     re, im = np.empty((2, LANES, len(times), len(firsts)))
     re[0], im[0] = ([[f(angle) for angle in row] for row in angles] for f in (math.cos, math.sin))

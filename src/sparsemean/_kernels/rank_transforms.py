@@ -43,6 +43,10 @@ ROUNDS, CLOSE = 100, 0.01
 """Steps that lead to the tilt, at most, and how near to the place the tilted mean may be said to be there."""
 ROUNDED = 4e-15
 """What rounding may take from a sum over angles, for each factor of the transform."""
+NEAR_ONE = 4e-14
+"""The same over a tilt, which factors 1 − e^(−2tk) are near to: what is rounded off there is so much larger."""
+FINE, TRIES = 1e-4, 8
+"""Share of a sum that rounding may be; where it may be more, so many larger tilts are tried."""
 
 
 @compiled(plain="itself")
@@ -118,12 +122,18 @@ def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: 
     return most + math.log(total), mean, max(variance, 0.0)
 
 
+@compiled(plain="itself")
+def nearest(number: int, period: int) -> Any:
+    """Return what is left of a number by multiples of a period, at most half of it: small angles keep their digits."""
+    left = number % period
+    return left - period if 2 * left > period else left
+
+
 @compiled
 def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
     unit = 2.0 * math.pi / period
-    times %= period
-    angle, step = unit * ((times * j) % period), unit * times
+    angle, step = unit * nearest(times * j, period), unit * nearest(times, period)
     x, y, c, s = math.cos(angle), math.sin(angle), math.cos(step), math.sin(step)
     for lane in range(LANES):
         re[lane], im[lane] = x, y
@@ -293,6 +303,22 @@ def usual(n1: int, n2: int, A: int, mean: float) -> Any:
 
 
 @compiled(plain="itself")
+def weigh_all(n1: Arr, n2: Arr, A: Arr, t: float, scratch: Arr) -> Any:
+    """Tilt all strata by t: return log E exp(tW), the mean and the variance of W, and what `usual` says, summed."""
+    cumulant = mean = width = revival = inner = 0.0
+    for h in range(n1.size):
+        base = 5 * h
+        one, two, three = weigh(n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4])
+        back, own = usual(n1[h], n2[h], A[h], two)
+        cumulant += one
+        mean += two
+        width += three
+        revival += back
+        inner += own
+    return cumulant, mean, width, revival, inner
+
+
+@compiled(plain="itself")
 def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
     mean = variance = 0.0
@@ -303,38 +329,34 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
         values += min(n1[h], n2[h], A[h]) + 1
     least = 1.0 / math.sqrt(variance)
     t, low, high = max((place - mean) / variance, least), 0.0, np.inf
-    cumulant = width = revival = inner = 0.0
-    for k in range(ROUNDS):
-        cumulant = at = width = revival = inner = 0.0
-        for h in range(n1.size):
-            base = 5 * h
-            one, two, three = weigh(
-                n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4]
-            )
-            cumulant += one
-            at += two
-            width += three
-            back, own = usual(n1[h], n2[h], A[h], two)
-            revival += back
-            inner += own
+    for _ in range(ROUNDS):
+        _, at, width, _, _ = weigh_all(n1, n2, A, t, scratch)
         near = abs(at - place) <= 0.5 * math.sqrt(width) + CLOSE
         near = near or (t == least and at >= place and at - max(place, mean) <= 1.5 * math.sqrt(width))
-        if near or k == ROUNDS - 1:
+        if near:
             break
         low, high = (t, high) if at < place else (low, t)
         moved = t + (place - at) / width
         if not low < moved < high:
             moved = 0.5 * (low + high) if high < np.inf else 3.0 * t
         t = min(moved, 3.0 * t)
-    period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-    band, settled = WORK // values, SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
-    start, total = place + power - 1, 0.0
-    if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
-        total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period
-    if total == 0.0:
-        start = place
-        total = summed(n1, n2, A, start, power, t, period, band, settled, scratch, lanes) / band
-    total = max(total, 0.0) + ROUNDED * values * (1.0 if power == 1 else 1.0 / t)
-    # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
-    chernoff = cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
-    return min(chernoff, cumulant - t * start + math.log(total))
+    best = np.inf
+    for _ in range(TRIES):  # every tilt gives a bound, the larger ones where lumps lie far from the place
+        cumulant, _, width, revival, inner = weigh_all(n1, n2, A, t, scratch)
+        period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
+        band, settled = WORK // values, SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
+        start, total = place + power - 1, 0.0
+        if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
+            total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period
+        if total == 0.0:
+            start = place
+            total = summed(n1, n2, A, start, power, t, period, band, settled, scratch, lanes) / band
+        rounded = (ROUNDED * values + NEAR_ONE / t) * (1.0 if power == 1 else 1.0 / t)
+        total = max(total, 0.0)
+        # Chernoff's bound, also of E(W − c)₊, which is at most E exp(t(W − c))/(et): where the tilted law is all below
+        chernoff = cumulant - t * place - (1.0 + math.log(t) if power == 2 else 0.0)
+        best = min(best, chernoff, cumulant - t * start + math.log(total + rounded))
+        if rounded <= FINE * total:
+            break
+        t *= 1.5
+    return best
