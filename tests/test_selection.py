@@ -17,8 +17,8 @@ from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._stats import arrays, families, rank_evidence, selection
 from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.nulls import of_signs, sign_test_eras
-from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence, probabilities
+from sparsemean._stats.nulls import of_signs, probabilities, sign_test_eras
+from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
 from sparsemean._util.records import NO_END, Counts, Era, Evidence
 
 SIZES = (1, 2, 4)
@@ -434,7 +434,11 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     """Few rows and many features, so that many look alike: values without ties, whole numbers, mostly zeros."""
     rng = np.random.default_rng(seed)
     labels, strata = np.arange(36) % 2, np.arange(36) // 2 % n_strata
-    X = np.concatenate((rng.standard_normal((36, 60)), rng.integers(-2, 3, (36, 30)), rng.poisson(0.2, (36, 60))), 1)
+    few_ties = rng.standard_normal((36, 80)) + np.outer(labels, np.linspace(-1.5, 1.5, 80))
+    few_ties[1, ::2] = few_ties[2, ::2]
+    few_ties[3, ::3] = few_ties[4, ::3]
+    whole = (rng.integers(-2, 3, (36, 30)), rng.poisson(0.2, (36, 60)), rng.random((36, 20)) < np.linspace(0.05, 1, 20))
+    X = np.concatenate((rng.standard_normal((36, 60)), *whole, few_ties), 1)
     X[:, 10:40] = np.where(rng.random((36, 30)) < np.linspace(0, 0.6, 30), 0.0, X[:, 10:40])
     X[labels == 1, ::7] += 3
     if missing:
@@ -447,6 +451,7 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     ("n_strata", "missing", "side", "shares"),
     [
         (1, False, 0, (0.0, 0.0)), (1, False, 0, (0.05, 0.05)), (1, True, 1, (0.12, 0.06)), (1, False, 0, (0.3, 0.3)),
+        (1, False, -1, (0.0, 0.0)), (1, False, 1, (0.02, 0.0)),
         (3, False, 1, (0.05, 0.05)), (3, True, 0, (0.05, 0.0)),
     ],
 )  # fmt: skip

@@ -15,8 +15,8 @@ from sparsemean._report.columns import Labels, plain, rounded
 from sparsemean._stats import path
 from sparsemean._stats.families import Family, FamilyMember
 from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats.nulls import probabilities
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
-from sparsemean._stats.rank_evidence import probabilities
 from sparsemean._stats.row_scores import limit
 from sparsemean._stats.selection import adjust, rule_of
 from sparsemean._util.records import FloatArray, IntArray, Selection

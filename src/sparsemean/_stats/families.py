@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsemean._stats.rank_evidence import GroupTest, RankEvidence, probabilities
+from sparsemean._stats.nulls import probabilities
+from sparsemean._stats.rank_evidence import GroupTest, RankEvidence
 from sparsemean._stats.selection import Rule, adjust, halved, rule_of
 from sparsemean._util.records import FloatArray, IntArray, Selection
 

@@ -280,3 +280,8 @@ def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float)
         tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
         low, high = (low, middle) if tail <= goal else (middle + 1, high)
     return low
+
+
+def probabilities(log_p: FloatArray) -> FloatArray:
+    """Return p-values that are never 0."""
+    return np.maximum(np.exp(log_p), np.finfo(np.float64).tiny)

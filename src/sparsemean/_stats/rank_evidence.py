@@ -122,16 +122,21 @@ class RankTest:
         """Return the same of one feature for each class that no look within ``reach`` tells apart; all their classes.
 
         Where zeros are values like others no more counts than which pairs were won and tied, and how many values
-        repeat others: as if all values were positive. Of features that have many different values there are far more
-        than classes. What is returned lies on the host.
+        repeat others: as if all values were positive. Few ties are lost pairs for whoever wins. Of features that have
+        many different values there are far more than classes. What is returned lies on the host.
         """
         xp, rows = namespace(self.counts), sum(self.contrast.rows)
-        _, won, tied = self._outcomes()
+        pairs, won, tied = self._outcomes()
         n1, n2 = own = self.counts.T[:2]
         zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
         alike = self.repeats.T.sum(axis=0) + xp.maximum(zeros - 1, 0).sum(axis=0)
         alone = REPEAT_SHARE * (zeros.sum(axis=0) + reach) < rows  # then values as they are make the only rule
         alone[two_values(self.counts, self.repeats)[0]] = False
+        few = (REPEAT_SHARE * (alike + reach) < own.sum(axis=(0, 1)) - reach) & (len(n1) == 1)
+        up, down = 2 * won > pairs, 2 * (won + tied) < pairs
+        winning = xp.where(up, won, xp.where(down, won + tied, pairs // 2))
+        tied, alike = xp.where(few, xp.where(up | down, 0, pairs % 2), tied), xp.where(few, 0, alike)
+        won = xp.where(few, winning, won)
         plain = zip((n1, n2, n1, n2, 0, 0, won, tied, 0, 0), self.counts.T, strict=True)
         table = xp.stack([xp.where(alone, new, old) for new, old in plain])
         repeats = xp.where(alone, xp.stack((alike, 0 * alike)), self.repeats.T)
@@ -490,8 +495,3 @@ class RankEvidence:
         if shares.size > MOST_SHARES:
             shares = shares[np.unique(np.linspace(0, shares.size - 1, MOST_SHARES).astype(np.intp))]
         return np.union1d(shares, min(self.shares))  # what is selected survives at least what was allowed for
-
-
-def probabilities(log_p: FloatArray) -> FloatArray:
-    """Return p-values that are never 0."""
-    return np.maximum(np.exp(log_p), np.finfo(np.float64).tiny)

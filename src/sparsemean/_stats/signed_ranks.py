@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels.rounding import ROUNDING
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.nulls import eras_of
-from sparsemean._stats.rank_evidence import probabilities
+from sparsemean._stats.nulls import eras_of, probabilities
 from sparsemean._stats.selection import (
     BenjaminiHochberg,
     Rule,
