@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sparsemean import SparseMeanDifference, certify
-from sparsemean._kernels.rank_transforms import majorant
+from sparsemean._kernels.rank_transforms import majorant, spread
+from sparsemean._stats.nulls import log_tails as group_tails
 from sparsemean._stats.signed_rank_null import ENLARGED, log_tails
 from sparsemean._stats.signed_ranks import caps_of
 
@@ -140,6 +142,18 @@ def test_a_function_that_ends_lies_above_the_one_it_stands_for(rate: float) -> N
     below = np.where(x >= 0, np.exp(-rate * np.maximum(x, 0)), 0.0)
     assert (above >= below - 1e-14).all()
     np.testing.assert_allclose(above[::40], below[::40], atol=1e-12)  # they meet at whole numbers
+
+
+@pytest.mark.parametrize(
+    ("n", "share"), [(300, 1.0), (20_000, 1.0), (250_000, 1.0), (2000, 0.3), (20_000, 0.3), (20_000, 0.01)]
+)
+def test_large_strata_have_tails_next_to_normal_ones(n: int, share: float) -> None:
+    sizes, A = np.full((1, 2), n), np.full((1, 2), round(2 * n * share))
+    mean, sd = 2 * n * n, math.sqrt(2 * spread(n, n, int(A[0, 0])))
+    for z in (1.0, 2.0, 4.0):
+        place = int(mean + z * sd)
+        found = group_tails(sizes, sizes, A, np.array([place]), bound=False, halves=False)[0]
+        assert -0.05 < found - stats.norm.logsf((place - 1 - mean) / sd) < 0.2
 
 
 @pytest.mark.parametrize("kind", tail_search.MET)

@@ -184,7 +184,7 @@ class FitData:
     def rank_sums(self, columns: IntArray, *, keep_zeros: bool = False) -> RankSums:
         """Rank the values of ``columns`` less their null values, or the means of subjects."""
         caps, rows = caps_of(self.plan.n_units), 1 if self.units is None else int(np.bincount(self.units).max())
-        precision = self.precision * max(1.0, rows / rounding.ROUNDING)  # a mean is off by more, as its sum is
+        precision = self.precision + rounding.DOUBLES * rows / rounding.ROUNDING  # a mean is off by more, as its sum is
         found = [rank_sums(np.empty((self.plan.n_units, 0)), caps)]
         for piece, values in self.values_of(columns):
             looked_at = values if self.chosen is None else values[self.chosen]

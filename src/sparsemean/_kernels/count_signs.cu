@@ -55,7 +55,7 @@ struct Node {  // a bucket of WIDTH columns: its sum, and how many rows it holds
 
 #if SHIFTED  // of the type in which values come: eps, and how many of them a null value may be off by
 constexpr double PRECISION = 1.0 / (1ll << (KIND == 1 ? 52 : KIND == 2 ? 23 : KIND == 3 ? 10 : 7));
-constexpr double ROUNDING = 8.0;
+constexpr double ROUNDING = 8.0, DOUBLES = 1.0 / (1ll << 52);
 #endif
 
 struct Tally {
@@ -98,9 +98,10 @@ __device__ inline double settled(const Tally& tally, const Node& node, int k) {
 #else
   const double there = node.rows;
 #endif
-  const double about = magnitude(tally.null[k]), rows = node.rows > ROUNDING ? node.rows : ROUNDING;
+  const double about = magnitude(tally.null[k]), size = node.size[k];
   const double reach = about != 0.0 ? PRECISION : 0.0;
-  if (magnitude(node.sum[k]) <= reach * (ROUNDING * (there * about) + rows * node.size[k])) return 0.0;
+  const double added = reach < DOUBLES ? reach : DOUBLES;
+  if (magnitude(node.sum[k]) <= ROUNDING * reach * (there * about + size) + added * (node.rows * size)) return 0.0;
 #endif
   return node.sum[k];
 }

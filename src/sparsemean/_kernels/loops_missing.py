@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad, nearer, row, rows_below
-from sparsemean._kernels.rounding import ROUNDING
+from sparsemean._kernels.rounding import DOUBLES, ROUNDING
 
 Arr = Any
 LANES = 32
@@ -215,7 +215,7 @@ def count_centred(
                         put(total, size, count, sums[a], sizes[a], counts[a])
                     for k in range(a + 1, b):
                         put_on(total, size, count, sums[k], sizes[k], counts[k])
-                    most = max(ROUNDING, np.float64(rows_below(j, h, offsets, bases)))
+                    most = np.float64(rows_below(j, h, offsets, bases))
                     mine = slice(first, first + lanes)
                     bad |= settle_about(
                         total, size, count, about, reach[mine], most, pos[h, mine], neg[h, mine], here[h, mine],
@@ -253,6 +253,12 @@ def put_on(sums: Arr, sizes: Arr, counts: Arr, other: Arr, of_sizes: Arr, of_cou
 
 
 @compiled
+def rounded_off(size: float, count: float, null: float, reach: float, rows: float) -> float:
+    """Return how far rounding may have driven a sum about a null value from zero, as ``rounding.settle`` has it."""
+    return ROUNDING * reach * (count * abs(null) + size) + min(reach, DOUBLES) * (rows * size)
+
+
+@compiled
 def settle_about(
     sums: Arr, sizes: Arr, counts: Arr, null: Arr, reach: Arr, most: float, pos: Arr, neg: Arr, here: Arr, near: Arr,
     top: bool,
@@ -261,7 +267,7 @@ def settle_about(
     bad = 0
     for i in range(null.size):
         s, count = sums[i], np.float64(counts[i])
-        off = not (abs(s) <= reach[i] * (ROUNDING * (count * abs(null[i])) + most * sizes[i]))
+        off = not (abs(s) <= rounded_off(sizes[i], count, null[i], reach[i], most))
         pos[i] += np.int32(off & (s > 0.0))
         neg[i] += np.int32(off & (s < 0.0))
         here[i] += np.int32(counts[i] > 0)
@@ -269,6 +275,6 @@ def settle_about(
     if top:
         for i in range(null.size):
             s, count = sums[i], np.float64(counts[i])
-            off = not (abs(s) <= reach[i] * (ROUNDING * (count * abs(null[i])) + most * sizes[i]))
+            off = not (abs(s) <= rounded_off(sizes[i], count, null[i], reach[i], most))
             near[i] = nearer(s / max(1.0, count) if off else 0.0, near[i])
     return bad != 0

@@ -25,7 +25,7 @@ MANY = 20
 """Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by the
 saddlepoint."""
 LARGE = 256
-"""Rows of either group from which on the U of all rows is taken as normal."""
+"""Rows of either group, in every stratum, from which on the U of all rows is taken as normal."""
 SURPLUS = 0.02
 """Added, as a share, to a tail with normal parts: it is to be never too small."""
 NEAR, SEVERAL, ROUGHLY, ENOUGH = 1.5, 4, 0.1, 60
@@ -217,11 +217,16 @@ def log_beyond(
     n1: Arr, n2: Arr, A: Arr, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
 ) -> Any:  # fmt: skip
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
-    if n1.size == 1:
-        if A[0] < n1[0] + n2[0]:
-            return log_lumps(n1[0], n2[0], A[0], place, power, halves, many, scratch, lanes)
-        if min(n1[0], n2[0]) >= LARGE:
-            return log_normal(n1[0] * float(n2[0]), spread(n1[0], n2[0], A[0]), place, power)
+    if n1.size == 1 and A[0] < n1[0] + n2[0]:
+        return log_lumps(n1[0], n2[0], A[0], place, power, halves, many, scratch, lanes)
+    mean = variance = 0.0
+    large = True
+    for h in range(n1.size):
+        large = large and A[h] == n1[h] + n2[h] and min(n1[h], n2[h]) >= LARGE
+        mean += n1[h] * float(n2[h])
+        variance += spread(n1[h], n2[h], A[h])
+    if large:
+        return log_normal(mean, variance, place, power)
     return log_transformed(n1, n2, A, place, power, scratch, lanes)
 
 

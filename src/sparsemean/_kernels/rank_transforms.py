@@ -37,8 +37,9 @@ GONE = 1e-17
 """What is smaller is left out of a sum over angles."""
 REVIVED = 1e-8
 """Share of a tail, about, that a transform may still hold when it comes back far from angle 0 and is not waited for."""
-WORK = 400_000
-"""Products that may be worked on for one tail, angles times values: what bounds how many angles are looked at."""
+WORK, FEWEST = 400_000, 256
+"""Products that may be worked on for one tail, angles times values, which bounds how many angles are looked at; so many
+always may be."""
 ROUNDS, CLOSE = 100, 0.01
 """Steps that lead to the tilt, at most, and how near to the place the tilted mean may be said to be there."""
 ROUNDED = 4e-15
@@ -344,7 +345,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
     for _ in range(TRIES):  # every tilt gives a bound, the larger ones where lumps lie far from the place
         cumulant, _, width, revival, inner = weigh_all(n1, n2, A, t, scratch)
         period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-        band, settled = WORK // values, SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
+        band, settled = max(FEWEST, WORK // values), SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
         start, total = place + power - 1, 0.0
         if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
             total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period

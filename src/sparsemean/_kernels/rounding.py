@@ -3,11 +3,12 @@
 **Sums.** Values x, and a null value c, are known to half a unit in the last place; x − c and sums of it are rounded. On
 .2, .3, .4 about .3 the signs of sums of zero would all lean one way. So a sum over b rows counts as zero where
 
-    |Σ(x − c)| ≤ eps·(8·k·|c| + max(8, b)·Σ|x − c|),
+    |Σ(x − c)| ≤ 8·eps·(k·|c| + Σ|x − c|) + b·2⁻⁵²·Σ|x − c|,
 
 k of them values that are there, eps that of the type that values came in. What has no error in decimals or in thirds is
-off by at most eps·(k·|c| + (1 + h/2)·Σ|x − c|), h the additions that a value goes through: six in nested buckets of 64
-rows, b − 1 in a sum row by row. About zero nothing is subtracted, and signs are those that sums have.
+off by at most eps·(k·|c| + Σ|x − c|), and by half of 2⁻⁵² of Σ|x − c| for the difference and for each of the additions,
+which are of doubles, that a value goes through: six in nested buckets of 64 rows, b − 1 in a sum row by row. About zero
+nothing is subtracted, and signs are those that sums have.
 
 **Groups.** .1·3 and .3 are two numbers; where one group was computed and the other written down, they differ in every
 row. Each value is rounded to 14 significant decimal digits, numbers of single precision to 6 below a million. A value's
@@ -25,6 +26,8 @@ from sparsemean._kernels.compiling import compiled, plainly
 from sparsemean._util.records import FloatArray
 
 Arr = Any
+DOUBLES = 2.0**-52
+"""eps of what is added up."""
 ROUNDING = 8.0
 """Units in the last place that a value and its null value may be off by."""
 
@@ -39,7 +42,7 @@ def settle(
     """
     reach = precision * (null != 0)
     with np.errstate(invalid="ignore", over="ignore"):
-        most = reach * (ROUNDING * (there * abs(null)) + xp.maximum(ROUNDING, rows) * sizes)
+        most = ROUNDING * reach * (there * abs(null) + sizes) + xp.minimum(reach, DOUBLES) * (rows * sizes)
         return xp.where(abs(sums) <= most, 0.0, sums)
 
 
