@@ -118,5 +118,5 @@ def test_a_sorted_table_is_told_as_on_the_host(cupy: Any) -> None:
     X[:, 1:] += 2 * X[:, :1]
     X = X[np.argsort(X[:, 0])]
     notes = [sparse_mean(each).status.messages for each in (X, cupy.asarray(X))]
-    assert notes[0][0].startswith("rows are sorted by column 0 and look independent otherwise")
+    assert notes[0][0].startswith("rows are sorted by column 0; apart from that neighbouring rows are not alike")
     assert notes[1][0] == notes[0][0]

@@ -71,10 +71,13 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
         away = data.precision * np.abs(data.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
         coarse.append(columns[np.sqrt(data.plan.n_units) * away > np.sqrt(SHOWN)])
     found = np.concatenate(coarse)
-    return [] if not found.size else [
-        f"rounding alone may have selected {found.size} feature(s): beside null values so large, their values have too "
-        f"few digits; record them as differences from it, or in double precision: {named(data.table, found)}"
-    ]  # fmt: skip
+    if not found.size:
+        return []
+    some, their = ("1 feature", "Its") if found.size == 1 else (f"{found.size} features", "Their")
+    return [
+        f"{some} may be selected by rounding alone: {named(data.table, found)}. {their} null value is large compared "
+        f"with {their.lower()} spread: store differences from it, or use double precision"
+    ]
 
 
 def how_tested(plan: Plan) -> str:
@@ -160,19 +163,24 @@ def of_symmetry(skewed: IntArray, support: IntArray, data: FitData) -> list[str]
 def of_dependence(z: float, keys: SortKeys | None, units: IntArray | None, table: Table) -> list[str]:
     """Say so, before all else, where rows look dependent, by their order or by their names; or how they are sorted."""
     names, unit = [] if units is not None else _repeated_rows(table), unit_name(units)
-    if z <= ALARM and keys is None:
+    if keys is None and z <= ALARM:
         return names
-    advice = "" if names or units is not None else "; if some are of one subject, name it with groups= (--subject)"
-    if z > ALARM or keys is None:
+    named_already = names or units is not None
+    if keys is None:
+        advice = "" if named_already else "; if some are of one subject, name it with groups= (--subject)"
         alarm = (
             f"{unit}s {DEPENDENT}: neighbours are alike (z = {z:.1f}, by chance below {ALARM:g}), so no "
             f"error rate, p-value or interval holds{advice}"
         )
         return [alarm, *names]
-    repeat, column = keys.runs[-1] + 1 < keys.runs.size, "column" if keys.columns.size == 1 else "columns"
+    column, there = ("column", "there") if keys.columns.size == 1 else ("columns", "in all of these")
+    order = f"{unit}s are sorted by {column} {named(table, keys.columns)}"
+    if np.isnan(z):
+        return [f"{order}, the only one that varies, so whether they are independent cannot be checked", *names]
+    repeat = not named_already and keys.runs[-1] + 1 < keys.runs.size
+    subjects = f". If {unit}s with equal values {there} belong to one subject, pass groups= (--subject)"
     return [
-        f"{unit}s are sorted by {column} {named(table, keys.columns)} and look independent otherwise: the order by "
-        f"itself touches no error rate{advice.replace('some', 'those that are equal in it') if repeat else ''}",
+        f"{order}; apart from that neighbouring {unit}s are not alike, so error rates hold{subjects if repeat else ''}",
         *names,
     ]
 

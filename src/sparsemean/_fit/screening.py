@@ -189,7 +189,8 @@ def flag_skewed(data: FitData, screening: ScreeningResult, support: IntArray) ->
 def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArray) -> tuple[float, SortKeys | None]:
     """Return how far neighbours among the units that are left agree, off the support if it leaves columns.
 
-    Where they do they are judged again given the columns by which they are sorted, which are returned as well.
+    Where they do they are judged again given the columns by which they are sorted, which are returned as well if that
+    explains it. NaN where the only column that varies is sorted: then nothing can be said.
     """
     sampled = screening_columns(data)
     off = without(sampled, support)
@@ -211,9 +212,12 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
         return z, None
     keys = dependence.sort_keys(rows.size, lambda: _all_columns(data, np.union1d(sampled, support), rows))
     others = np.flatnonzero(~np.isin(columns, keys.columns))
-    if not keys.columns.size or (not others.size and keys.columns.size > 1):  # which no file is sorted by
+    if not keys.columns.size:
         return z, None
-    return dependence.z_given(keys, on_host(values[:, near(values, others)])), keys
+    given = dependence.z_given(keys, on_host(values[:, near(values, others)]))
+    if np.isnan(given) and keys.columns.size > 1:  # which no file is sorted by
+        return z, None
+    return given, None if given > dependence.ALARM else keys
 
 
 def _all_columns(data: FitData, sampled: IntArray, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:

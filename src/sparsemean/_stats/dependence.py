@@ -32,8 +32,10 @@ FEW_VALUES = 30
 """Values of a sort key below which its rows are taken for those of categories: stretches are then the shortest ones."""
 MOST_KEYS = 4
 """Sort keys that are allowed for; others go with these."""
-COPY = 0.95
-"""Correlation of ranks with the rows' numbers beyond which a column is a copy of the key, and says nothing more."""
+COPY = 0.9
+"""Correlation of ranks with the rows' numbers beyond which a column is nearly a copy of the key, see `z_given`."""
+OUTER = 1 / 8
+"""Share of the rows at either end of which near copies say nothing: values have tails there."""
 
 
 def some_neighbours(rows: IntArray) -> IntArray:
@@ -129,6 +131,9 @@ def sort_keys(n: int, read: Callable[[], Iterable[tuple[IntArray, FloatArray]]])
     keys = SortKeys(np.empty(0, dtype=np.intp), np.empty((n, 0)), np.zeros(n, dtype=np.intp))
     while keys.columns.size < MOST_KEYS and keys.runs[-1] < n - 1:
         found = [(columns[at], part[:, at]) for columns, part in read() if (at := _in_order(part, keys.runs)).size]
+        found = [
+            (columns[new], part[:, new]) for columns, part in found if (new := ~np.isin(columns, keys.columns)).any()
+        ]
         if not found:
             break
         columns, values = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
@@ -149,6 +154,7 @@ def _in_order(x: FloatArray, runs: IntArray) -> IntArray:
         return at
     place = _about_means(np.arange(float(runs.size))[:, np.newaxis], runs)
     ranked = _about_means(_ranked(x[:, at]), runs)
+    ranked[np.abs(ranked) < 1e-9] = 0.0  # rounding, where all of a run are equal
     shared, own = (place.T @ ranked)[0] ** 2, np.sum(place**2) * np.sum(ranked**2, axis=0)
     return np.asarray(at[shared * (runs.size - 1 - runs[-1]) > NO_CHANCE * own])
 
@@ -174,30 +180,55 @@ def z_given(keys: SortKeys, x: FloatArray) -> float:
 
     Given the keys, independent rows of a sorted file are independent with laws that change slowly, and in ranks what
     goes with a key goes with it along a line. So within each stretch of rows a curve of second degree in their numbers
-    and in the ranks of the keys is taken from the ranks of every column: r = Px. Of independent rows Erᵢrᵢ₊₁ = σ²Pᵢᵢ₊₁,
-    σ² being Σrᵢ²/tr P. Steps between categories are curves of their key; those between many subjects are not.
+    and in the ranks of the keys is taken from the ranks of every column. Steps between categories are curves of their
+    key; those between many subjects are not.
+
+    The ranks of a near copy hardly tell noise about a key from a random walk with a drift: both are nearly the rows'
+    numbers. Its values do: noise about the key's values is independent. So of these a curve in the rows' numbers and in
+    the values of the keys is taken, and they are judged but for the rows at either end. NaN where nothing is left.
     """
     n, many = x.shape[0], keys.runs[-1] + 1 >= FEW_VALUES
     stretches = max(1, min(n // SHORTEST, STRETCHES) if many else n // SHORTEST)
-    length = n // stretches
+    place, ranked, by = _ranked(np.arange(float(n))[:, np.newaxis]), _ranked(x), keys.values[:, :MOST_KEYS]
+    copies = (np.abs(place.T @ ranked)[0] > COPY * n) & ~np.isnan(x).any(axis=0)
+    ranks = np.hstack((place, _ranked(by)))
+    r, S = _beyond_curves(ranked[:, ~copies], np.hstack((ranks, ranks**2)), stretches)
+    values = _bounded(np.nan_to_num(by))
+    by = np.hstack((place, place**2, values, values**2, values**3))
+    of_copies, S_of_copies = _beyond_curves(_bounded(x[:, copies]), by, stretches)
+    inner = np.abs((np.arange(stretches) + 0.5) / stretches - 0.5) <= 0.5 - OUTER
+    r = np.concatenate((r, of_copies * inner[:, np.newaxis, np.newaxis]), axis=2)
+    squares = np.sum(r**2, axis=2)
+    flat = r.reshape(squares.size, r.shape[2])
+    return _ratio(S + S_of_copies * inner[:, np.newaxis], flat.T @ flat, squares) if squares.any() else np.nan
+
+
+def _bounded(x: FloatArray) -> FloatArray:
+    """Return columns about the middle of their inner rows, by the distance of these, and no farther than that."""
+    if not x.size:
+        return x
+    x = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)  # sums of the largest numbers are none
+    low, high = np.quantile(x, (OUTER, 1 - OUTER), axis=0)
+    return np.asarray(np.clip((x - (low + high) / 2) / np.where(high > low, high - low, 1.0), -1.0, 1.0))
+
+
+def _beyond_curves(x: FloatArray, by: FloatArray, stretches: int) -> tuple[FloatArray, FloatArray]:
+    """Return what is left of columns, and products of rows with the next ones, within stretches of rows.
+
+    r = Px is what is left beside curves of ``by``. Of independent rows Erᵢrᵢ₊₁ = σ²Pᵢᵢ₊₁, σ² being Σrᵢ²/tr P.
+    """
+    length = x.shape[0] // stretches
 
     def cut(rows: FloatArray) -> FloatArray:
         return rows[: stretches * length].reshape(stretches, length, rows.shape[1])
 
-    place, ranked = _ranked(np.arange(float(n))[:, np.newaxis]), _ranked(x)
-    r = cut(ranked[:, np.abs(place.T @ ranked)[0] <= COPY * n])
-    by = cut(np.hstack((place, _ranked(keys.values[:, :MOST_KEYS]))))
+    r, by = cut(x), cut(by)
     by = by - by.mean(axis=1, keepdims=True)
     by = by / np.maximum(np.abs(by).max(axis=1, keepdims=True), 1e-12)
-    curves, sizes, _ = np.linalg.svd(
-        np.concatenate((np.ones((stretches, length, 1)), by, by**2), axis=2), full_matrices=False
-    )
+    curves, sizes, _ = np.linalg.svd(np.concatenate((np.ones((stretches, length, 1)), by), axis=2), full_matrices=False)
     curves = curves * (sizes > 1e-6 * sizes[:, :1])[:, np.newaxis]
     r = r - curves @ (curves.transpose(0, 2, 1) @ r)
-    squares = np.sum(r**2, axis=2)
     left = length - np.sum(curves**2, axis=(1, 2))
-    variance = squares.sum(axis=1) / np.maximum(left, 1.0)
+    variance = np.sum(r**2, axis=(1, 2)) / np.maximum(left, 1.0)
     shared = np.sum(curves[:, :-1] * curves[:, 1:], axis=2)
-    S = np.sum(r[:, :-1] * r[:, 1:], axis=2) + variance[:, np.newaxis] * shared
-    flat = r.reshape(squares.size, r.shape[2])
-    return _ratio(S, flat.T @ flat, squares)
+    return r, np.sum(r[:, :-1] * r[:, 1:], axis=2) + variance[:, np.newaxis] * shared
