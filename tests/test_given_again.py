@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable
 from functools import cache, partial
@@ -171,7 +172,9 @@ def test_data_that_change_in_memory_are_noticed() -> None:
                 InputError, match="X must stay as it was when it was fitted: got other values; fit again"
             ):
                 ask(estimate)
-        with pytest.raises(InputError, match="have kept the arms of its experiment"):
+        with pytest.raises(
+            InputError, match="have the means of its arms, as it has no data: got one pickled before this"
+        ):
             scorecard(pickle.loads(pickle.dumps(estimate)))
         with pytest.raises(InputError, match="X must be the data of the fit"):
             pickle.loads(pickle.dumps(estimate)).interval(0, X=data)
@@ -251,31 +254,31 @@ def test_a_loaded_result_gives_the_same_scorecard(kind: str, tmp_path: Path) -> 
     assert len(expected["together"].suspects) > 0 or kind == "subjects"
     result = arms(**EXPERIMENTS[kind])  # nobody has asked this one for a scorecard
     result.save(tmp_path / "result.npz")
-    for copy in (
+    for back in (
         load(tmp_path / "result.npz"),
         pickle.loads(pickle.dumps(result)),
         pickle.loads(pickle.dumps(load(tmp_path / "result.npz"))),
     ):
         for who, card in expected.items():
-            again = scorecard(copy, leave_out=who)
+            again = scorecard(back, leave_out=who)
             pd.testing.assert_frame_equal(again.table, card.table)
             pd.testing.assert_frame_equal(again.suspects, card.suspects)
             assert str(again) == str(card)
         if kind == "means":
-            with pytest.raises(InputError, match=r"level must be 0.95, for means that do not keep their data: got 0.9"):
-                scorecard(copy, level=0.9)
+            with pytest.raises(InputError, match=r"level must be 0.95 once a result with target=.* was saved: got 0.9"):
+                scorecard(back, level=0.9)
         else:
-            pd.testing.assert_frame_equal(scorecard(copy, level=0.9).table, scorecard(result, level=0.9).table)
+            pd.testing.assert_frame_equal(scorecard(back, level=0.9).table, scorecard(result, level=0.9).table)
 
 
 def test_what_earlier_versions_kept_is_not_enough() -> None:
     old = load(Path(__file__).parent / "fixtures" / "two_groups_0.1.npz")
     with pytest.raises(
-        InputError, match="result must have kept the arms of its experiment: got none; fit again"
+        InputError, match="result must have the means of its arms, as it has no data: got one of an earlier version"
     ) as refused:
         scorecard(old)
     assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="X must be data that can be checked: got an estimate of an earlier version"):
+    with pytest.raises(InputError, match="result must have a checksum, so that X can be compared"):
         old.interval(0, X=np.zeros((old.plan.n_rows, old.plan.n_features)))
 
 
@@ -283,6 +286,92 @@ def test_large_results_keep_no_arms(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr("sparsemean._fit.afterwards.KEPT", USERS.size - 1)
     result = SparseMeanDifference().fit(USERS, ARM == "new").result_
     result.save(tmp_path / "large.npz")
-    with pytest.raises(InputError, match="fit again: files of earlier versions, or of more than"):
+    with pytest.raises(InputError, match="got one saved without them, as it is of more than"):
         scorecard(load(tmp_path / "large.npz"))
     assert len(scorecard(result).table) == 8
+
+
+# What is compared of large tables, of sketches, and what pickling does not do.
+
+
+@pytest.mark.parametrize("kind", ["array", "file"])
+def test_selected_columns_of_large_tables_are_told_by_every_value(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(source, "CHECKED", 2000)  # stretches of 62 values each
+    rng = np.random.default_rng(4)
+    wide = rng.standard_normal((400, 60))
+    wide[:, [7, 50]] += 1
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        fitted = sparse_mean(wide if kind == "array" else file.create_dataset("X", data=wide))
+        assert fitted.support.tolist() == [7, 50]
+        fitted.save(tmp_path / "x.npz")
+        again = pickle.loads(pickle.dumps(fitted))
+    assert again.checksum.whole == sparse_mean(wide).checksum.whole
+    for estimate in (again, load(tmp_path / "x.npz")):
+        for change in (np.negative, np.sort, lambda values: values[::-1]):
+            other = wide.copy()
+            other[200:, 50] = change(other[200:, 50])
+            for ask in (estimate.interval, partial(estimate.trajectory, n_iter=3)):
+                with pytest.raises(InputError, match="X must be the data of the fit"):
+                    ask([50, 3], X=other)
+        np.testing.assert_array_equal(estimate.interval([50, 3, 50], X=wide), sparse_mean(wide).interval([50, 3, 50]))
+
+
+def test_columns_of_any_test_of_several_groups_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CHECKED", 2000)
+    mine = np.random.default_rng(5).standard_normal((300, 40))
+    groups = np.arange(300) % 3
+    mine[groups == 1, 5] += 2
+    mine[groups == 2, 30] += 2
+    result = SparseMeanDifference(reference=0).fit(mine, groups).result_
+    assert {tuple(each.support) for each in result.results.values()} == {(5,), (30,)}
+    mine[20:40, 30] *= -1  # where no stretch is
+    for each in result.results.values():
+        assert np.isfinite(each.interval(5)).all()
+        with pytest.raises(InputError, match="X must stay as it was when it was fitted"):
+            each.interval(30)
+
+
+def test_rows_of_a_sketch_may_come_in_a_longer_type_after_loading_as_before(tmp_path: Path) -> None:
+    short = X.astype(np.float32)
+    of_rows = sketch(short, null=0.3)
+    of_rows.estimate().save(tmp_path / "x.npz")
+    for estimate in (of_rows.estimate(), load(tmp_path / "x.npz")):
+        expected = estimate.interval([0, 2], X=short)
+        np.testing.assert_array_equal(estimate.interval([0, 2], X=short.astype(float)), expected)
+        np.testing.assert_array_equal(of_rows.estimate(short.astype(float)).interval([0, 2]), expected)
+        with pytest.raises(InputError, match=r"X must be the data of the fit, .*: got other values in column 0"):
+            estimate.interval(2, X=2 * short)
+
+
+def test_pickling_computes_no_scorecard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = arms()
+    bare = pickle.loads(pickle.dumps(result))
+    assert not result._arms
+    advice = r"make the scorecard first, or save\(\) the result"
+    for of in (bare, pickle.loads(pickle.dumps(bare)), copy.deepcopy(result)):
+        with pytest.raises(InputError, match=f"got one pickled before this scorecard was made; {advice}") as refused:
+            scorecard(of)
+        assert "\n" not in str(refused.value)
+    bare.save(tmp_path / "bare.npz")
+    with pytest.raises(InputError, match="got one pickled before this scorecard was made"):
+        scorecard(load(tmp_path / "bare.npz"))
+    card = scorecard(result)
+    pd.testing.assert_frame_equal(scorecard(pickle.loads(pickle.dumps(result))).table, card.table)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("sparsemean._fit.afterwards._moments", broken)
+    with pytest.raises(ZeroDivisionError):  # a fault of this program is no reason to leave them out
+        arms().save(tmp_path / "x.npz")
+
+
+def test_a_file_says_why_it_has_no_arms(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = file.create_dataset("X", data=USERS.iloc[TWO].to_numpy())
+        result = SparseMeanDifference(reference="control").fit(data, ARM[TWO]).result_
+    result.save(tmp_path / "x.npz")
+    with pytest.raises(InputError, match=r"as it has no data: got one saved without them, as X must be .* open file"):
+        scorecard(load(tmp_path / "x.npz"))

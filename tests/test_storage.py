@@ -136,7 +136,8 @@ FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "a kind too many": lambda header, _: header["results"][0]["scalars"]["rows.kinds"].append("few"),
     "one group": lambda header, _: header["results"][0]["plan"].update(bad_by_group=[1]),
     "groups without names": lambda _, arrays: arrays.pop("0.class_names"),
-    "a checksum of text": lambda header, _: header["results"][0].update(checksum="x"),
+    "a checksum of few columns": lambda _, arrays: arrays.update({"0.checksum.columns": np.zeros(5, dtype=int)}),
+    "a checksum of text": lambda header, _: header["results"][0]["scalars"].update({"checksum.whole": "x"}),
 }
 
 

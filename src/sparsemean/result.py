@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
@@ -90,7 +91,7 @@ class Estimate(LeftThere):
         How means of two groups were compared, with ``target="mean"``.
     theta : ndarray of shape (d,) or None
         What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
-    checksum : int or None
+    checksum : Checksum or None
         By which data in memory are known when they are given again, adjusted as in the fit; None of others.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
@@ -121,16 +122,16 @@ class Estimate(LeftThere):
     mean_test: MeanTest | None = None
     difference_test: MeanDifferenceTest | None = None
     theta: FloatArray | None = None
-    checksum: int | None = None
+    checksum: Checksum | None = None
     source: Table | None = field(default=None)
 
     def __getstate__(self) -> dict[str, Any]:
-        from sparsemean._fit.afterwards import checksum_of, kept_arms
+        from sparsemean._fit.afterwards import checksum_of
 
         self._bring()
         made = {name: getattr(self, name) for name in ("entry_time", "radius", "_suspect_names")}
-        made |= {"_arms": kept_arms(self), "checksum": checksum_of(self), "source": None, "evidence": None}
-        return self.__dict__ | made
+        made |= {} if self.source is None else {"_no_arms": "pickled before this scorecard was made"}
+        return self.__dict__ | made | {"checksum": checksum_of(self), "source": None, "evidence": None}
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features
@@ -211,9 +212,9 @@ class Estimate(LeftThere):
             entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
         rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
         if self.plan.selection == "paper" and rest.size:
-            from sparsemean._fit.afterwards import map_levels, rows_of
+            from sparsemean._fit.afterwards import rows_of
 
-            entry[rest] = map_levels(self, rows_of(self), rest, lambda levels, _: path.entry_times(levels[0], **scales))
+            entry[rest] = rows_of(self).means(rest, lambda levels, _: path.entry_times(levels[0], **scales))
         return entry
 
     @cached_property
@@ -327,8 +328,9 @@ class Estimate(LeftThere):
         level : float in (0, 1), default=0.95
             Probability with which each interval covers.
         X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Rows, columns and
-            values must be those of the fit, in their order, and so must names: all else is refused.
+            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Shape, names and
+            order are compared, and all values up to 4 million; of more, 1 million in stretches, and of the features
+            asked for those that the fit selected (its first 32 million values of them). Of a `Sketch` it is signs.
 
         Returns
         -------
@@ -344,7 +346,7 @@ class Estimate(LeftThere):
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         from sparsemean._fit.afterwards import intervals_of, rows_of
 
-        return intervals_of(self, columns, 1.0 - level, rows_of(self, X, covariate))
+        return intervals_of(self, columns, 1.0 - level, rows_of(self, X, covariate, columns))
 
     def trajectory(
         self, features: Any, n_iter: int | None = None, X: Any = None, *, covariate: Any = None
@@ -361,21 +363,19 @@ class Estimate(LeftThere):
         n_iter : int, optional
             Defaults to the number of iterations behind the values, 400 where they are the limit of the iteration.
         X, covariate : array or data frame, optional
-            The data of the fit, and what they were adjusted for; needed after loading or unpickling. Rows, columns and
-            values must be those of the fit, in their order, and so must names: all else is refused.
+            The data of the fit, and what they were adjusted for: needed, and compared, as by `interval`.
 
         Returns
         -------
         ndarray of shape (n_iter + 1, number of features)
             The path of each feature.
         """
-        columns = self._columns(features)
-        last = self.plan.estimate_at or DEFAULT_ITERATIONS
+        columns, last = self._columns(features), self.plan.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
         from sparsemean._fit.afterwards import rows_of, walks_of
 
-        return walks_of(self, columns, last, rows_of(self, X, covariate))
+        return walks_of(self, columns, last, rows_of(self, X, covariate, columns))
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""

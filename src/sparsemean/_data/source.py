@@ -42,6 +42,16 @@ CHECKED, STRETCHES = 4_000_000, 8
 """Values up to which a checksum is of all, some hundredths of a second; of more, stretches of a 32nd of that."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Checksum:
+    """By which data are known again."""
+
+    whole: int
+    """Of all values, or of stretches of a large table."""
+    columns: IntArray | None = None
+    """Of every value of some columns of a large table, −1 of the others."""
+
+
 class Source(ABC):
     """Rows by features that are read in blocks. Nothing is read before it is asked for, and nothing is kept.
 
@@ -153,13 +163,14 @@ class Source(ABC):
         other.engine = engine
         return other
 
-    def early_checksum(self) -> int | None:
+    def early_checksum(self, columns: IntArray) -> Checksum | None:
         """Return the checksum of what lies in memory here, where its owner may change it; what is read costs a read."""
-        return self.checksum() if self.in_memory and self.engine == "host" else None
+        return self.checksum(columns) if self.in_memory and self.engine == "host" else None
 
-    def checksum(self) -> int:
-        """Return a number that tells these values, their order and their precision from others.
+    def checksum(self, columns: IntArray) -> Checksum:
+        """Return numbers that tell these values, their order and their precision from others.
 
+        Of a large table they are of stretches, and of each of some rising ``columns``, as many as are held at once.
         Layout and type make no difference as long as values are the same; of zeros and NaN there is one each.
         """
         n, d = self.shape
@@ -167,14 +178,16 @@ class Source(ABC):
         height = min(n, max(math.isqrt(most), most // d))
         width = min(d, most // height)
         found = zlib.crc32(repr(self.precision).encode())
-        rows, columns = (np.linspace(0, rest, stretches).astype(int).tolist() for rest in (n - height, d - width))
-        for row, column in zip(rows, columns, strict=True):
+        corners = (np.linspace(0, rest, stretches).astype(int).tolist() for rest in (n - height, d - width))
+        for row, column in zip(*corners, strict=True):
             block = as_dense(self.block(slice(row, row + height), slice(column, column + width)))
-            with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
-                values = np.add(block, 0.0, dtype=np.float64, order="C")
-            values[np.isnan(values)] = np.nan
-            found = zlib.crc32(values.data, found)
-        return found
+            found = zlib.crc32(_alike(block), found)
+        if stretches == 1:
+            return Checksum(found)
+        own = np.full(d, -1)
+        for which, values in self.takes_of(columns[: TAKEN_AT_ONCE // n]):
+            own[which] = [zlib.crc32(_alike(column)) for column in values.T]
+        return Checksum(found, own)
 
     def stripes(self) -> list[slice]:
         """Cut the rows into stretches of about ``AT_ONCE`` bytes, whole grains each."""
@@ -318,6 +331,14 @@ def find_non_finite(block: Block, *, at: tuple[int, int] = (0, 0), skip_missing:
             row, column = int(bad[:, column].argmax()), column + columns.start
             return NonFiniteValue(first_row + row, first_column + column, float(block[row, column]))
     return None
+
+
+def _alike(values: Array) -> memoryview:
+    """Return the bytes of values as doubles, row by row, with one kind of zero and of NaN."""
+    with np.errstate(invalid="ignore"):  # NaNs of some bits are warned of when they are made longer
+        values = np.add(values, 0.0, dtype=np.float64, order="C")
+    values[np.isnan(values)] = np.nan
+    return values.data
 
 
 def as_dense(block: Block) -> Array:

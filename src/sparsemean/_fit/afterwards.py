@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts import ranks
-from sparsemean._counts.engines import Work, engine_of
 from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
-from sparsemean._data.source import Source
+from sparsemean._data.source import Checksum, Source
 from sparsemean._data.table import Table
 from sparsemean._fit import covariates, mean, mean_difference, one_sample, two_sample
+from sparsemean._fit.data import FitData
+from sparsemean._fit.from_sketch import as_counted
 from sparsemean._fit.inference import best_beta, decide, drop_constant
 from sparsemean._fit.suspects import ELSEWHERE, strength
 from sparsemean._kernels import rounding
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats import intervals, path
-from sparsemean._stats.arrays import on_host
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.families import Family, FamilyMember, select_ranks
@@ -29,7 +29,7 @@ from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
 from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan, Selection
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -43,8 +43,15 @@ AGAIN = (
 )
 
 
-def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
-    """Return the data of a fit, adjusted as there; given again where the estimate does not keep them."""
+GONE = (InputError, OSError, RuntimeError)
+"""What is raised by data that were changed, by files that are gone or closed, and by workers and devices that are."""
+
+
+def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: IntArray | None = None) -> FitData:
+    """Return the data of a fit, adjusted as there; given again where the estimate does not keep them.
+
+    They are told by their checksum: that of the whole, and those of ``columns``, by default of all that have one.
+    """
     adjusted, again = estimate.theta is not None, X is not None
     if not again and covariate is not None:
         raise InputError("covariate", "come with the X of the fit", "covariate alone", "pass both, or neither")
@@ -62,10 +69,18 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None) -> Table:
         check_names(table.feature_names, estimate.feature_names, "the fit")
     if again and (adjusted or covariate is not None):
         table = _adjusted_again(estimate, table, covariate, reduced)
+    data = dealt(estimate, table)
     # What lies in memory its owner may have changed since; a file is told by its own fingerprint.
     if again or (table.source.in_memory and estimate.checksum is not None):
-        _refuse_others(estimate, table, again)
-    return table
+        return _as_fitted(estimate, data, again, columns)
+    return data
+
+
+def dealt(estimate: Estimate, table: Table) -> FitData:
+    """Return the rows of a table in the buckets of an estimate."""
+    plan, units = estimate.plan, estimate.units
+    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.missing == "omit")
+    return FitData(table, buckets, plan, seed=estimate.seed, units=units)
 
 
 def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: bool) -> Table:
@@ -78,50 +93,37 @@ def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: b
     return covariates.adjusted(table, covariate, target=estimate.plan.target)[0]
 
 
-def _refuse_others(estimate: Estimate, table: Table, again: bool) -> None:
+def _as_fitted(estimate: Estimate, data: FitData, again: bool, columns: IntArray | None) -> FitData:
     """Refuse values that are not those of the fit: by their checksum, or by what a sketch has counted of them."""
-    if (checksum := checksum_of(estimate)) is not None:
-        same = table.source.checksum() == checksum
-    elif estimate.counts is not None:
-        same = _counted_alike(estimate, table, estimate.counts)
-    else:
-        raise InputError("X", "be data that can be checked", "an estimate of an earlier version", "fit again")
+    both = "" if estimate.theta is None else ", and so must the covariate"
+    rule, known = f"be the data of the fit, rows and columns in their order{both}", checksum_of(estimate)
+    if known is None and estimate.counts is not None:
+        return as_counted(data, estimate.counts, np.arange(estimate.plan.n_features), rule)
+    if known is None:
+        received = "one of an earlier version, or one whose data were gone when it was saved"
+        raise InputError("result", "have a checksum, so that X can be compared with its data", received, "fit again")
+    told = np.empty(0, dtype=np.intp) if known.columns is None else np.flatnonzero(known.columns >= 0)
+    told = told if columns is None else np.intersect1d(told, columns)
+    found = data.table.source.checksum(told)
+    same = found.whole == known.whole
+    if known.columns is not None and found.columns is not None:
+        same = same and np.array_equal(found.columns[told], known.columns[told])
     if same:
-        return
+        return data
     if not again:
         advice = "fit again, or keep a copy of what is fitted"
         raise InputError("X", "stay as it was when it was fitted", "other values", advice)
-    both = "" if estimate.theta is None else ", and so must the covariate"
     advice = "pass them as they were fitted: not sorted, scaled or filled in, nor in a type of other precision"
-    raise InputError("X", f"be the data of the fit, rows and columns in their order{both}", "other values", advice)
+    raise InputError("X", rule, "other values", advice)
 
 
-def checksum_of(estimate: Estimate) -> int | None:
+def checksum_of(estimate: Estimate) -> Checksum | None:
     """Return the checksum of the data, read now if they were not in memory; None where they cannot be read."""
     if estimate.checksum is None and estimate.source is not None:
-        with suppress(Exception):  # whatever a file raises that has gone, was closed or written to since
+        with suppress(*GONE):
             estimate.source.check_unchanged()
-            return estimate.source.source.checksum()
+            return estimate.source.source.checksum(estimate.support)
     return estimate.checksum
-
-
-def _counted_alike(estimate: Estimate, table: Table, counted: Counts) -> bool:
-    """Whether all signs of a table are those that were counted, and the means nearest to zero where they are kept."""
-    counts, _ = engine_of(table.source).count(table, _buckets(estimate))
-    counts, known = on_host(counts), np.isfinite(counted.nearest)
-    alike = np.array_equal(counts.positive, counted.positive) and np.array_equal(counts.negative, counted.negative)
-    return alike and np.allclose(counts.nearest[known], counted.nearest[known], rtol=1e-6, atol=1e-12)
-
-
-def _buckets(estimate: Estimate) -> BucketSpec:
-    """Return how the rows of an estimate were dealt."""
-    plan = estimate.plan
-    return BucketSpec(assign_buckets(plan, estimate.seed, estimate.units), estimate.shift, plan.missing == "omit")
-
-
-def map_levels(estimate: Estimate, table: Table, columns: IntArray, work: Work, depth: int = 1) -> FloatArray:
-    """Read ``columns`` of the data again and apply ``work`` to their bucket means."""
-    return engine_of(table.source).map_means(table.source, _buckets(estimate), columns, work=work, depth=depth)
 
 
 def at(estimate: Estimate, contamination: Any) -> Estimate:
@@ -217,9 +219,9 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame({"contamination": shares, "bad_rows": bad, "selected": left})
 
 
-def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Table) -> FloatArray:
+def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitData) -> FloatArray:
     """Return intervals of some features, each at ``error``, from the data of the fit; see `Estimate.interval`."""
-    plan, support = estimate.plan, estimate.support
+    plan, support, table = estimate.plan, estimate.support, data.table
     if estimate.mean_test is not None:
         return mean.intervals_of(estimate, columns, error, table)
     if estimate.difference_test is not None:
@@ -242,15 +244,15 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, table: Tab
             ends = np.where(np.isin(which, support), other, ends)
         return ends
 
-    ends = map_levels(estimate, table, columns, work, intervals.levels_used(plan)[-1] + 1).T
+    ends = data.means(columns, work, intervals.levels_used(plan)[-1] + 1).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
-        ends = rounding.settle(ends, 0.0, null, precision=table.source.precision)
+        ends = rounding.settle(ends, 0.0, null, precision=data.precision)
     ends[np.isin(columns, support) & ~ends.any(axis=1)] = np.nan
     return ends if estimate.shift is None else ends + estimate.shift[columns][:, np.newaxis]
 
 
-def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> FloatArray:
+def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) -> FloatArray:
     """Return the path of some features, (last + 1, features), from the data of the fit; see `Estimate.trajectory`."""
     plan, scales = estimate.plan, {"alpha": estimate.plan.alpha, "eta": estimate.plan.eta}
 
@@ -259,7 +261,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> 
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
     if estimate.labels is not None:
-        return ranks.map_differences(table.source, columns, estimate.labels, work, estimate.strata)
+        return ranks.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)
@@ -268,7 +270,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> 
         def of_level(levels: list[FloatArray], _: IntArray, level: int = level) -> FloatArray:
             return work(levels[level])
 
-        out[:, at] = map_levels(estimate, table, columns[at], of_level, level + 1)
+        out[:, at] = data.means(columns[at], of_level, level + 1)
     return out if estimate.shift is None else out + estimate.shift[columns]
 
 
@@ -277,7 +279,9 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, table: Table) -> 
 LEFT_OUT = {"nobody": (), "together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE)}
 """Kinds of suspects that means leave out. Without those whose label is contradicted means lie apart."""
 KEPT = 500_000_000
-"""Values, over all tests, up to which files and pickles keep it: more than experiments have, fewer than atlases."""
+"""Values, over all tests, up to which it is computed for a file: more than experiments have, fewer than atlases."""
+NO_ARMS = "of an earlier version"
+"""What a result without them is, unless it tells."""
 LEVEL = 0.95
 """Of the intervals of means by their test, which has them at no other one without the rows."""
 OF_CONTROL = 0.1
@@ -299,11 +303,13 @@ def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
         if usual and np.array_equal(out, left_out(estimate, other)):
             return known
     if estimate.source is None and not usual:
-        raise InputError("level", f"be {LEVEL}, for means that do not keep their data", level, "fit again for another")
+        advice = "fit again for another"
+        raise InputError("level", f"be {LEVEL} once a result with target='mean' was saved", level, advice)
     if estimate.source is None:
-        advice = f"fit again: files of earlier versions, or of more than {KEPT:,} values, have none"
-        raise InputError("result", "have kept the arms of its experiment", "none", advice)
-    table, plan = rows_of(estimate), estimate.plan
+        rule, reason = "have the means of its arms, as it has no data", estimate.__dict__.get("_no_arms", NO_ARMS)
+        advice = "make the scorecard first, or save() the result, while it has its data; else fit again"
+        raise InputError("result", rule, f"one {reason}", advice)
+    table, plan = rows_of(estimate).table, estimate.plan
     labels = np.array(estimate.labels)
     labels[out] = ELSEWHERE
     rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
@@ -317,15 +323,19 @@ def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     return arms
 
 
-def kept_arms(estimate: Estimate) -> dict[str, Arms]:
-    """Return what any scorecard needs, where the data can be read for it and are not too many."""
+def kept_arms(estimate: Estimate) -> tuple[dict[str, Arms], str]:
+    """Return what any scorecard needs, and why some of it is not there: data that are gone, or too many."""
     plan = estimate.plan
-    few = plan.n_rows * plan.n_features * plan.n_tests <= KEPT
-    if estimate.labels is not None and estimate.source is not None and few:
-        with suppress(Exception):  # as above
-            for leave_out in LEFT_OUT:
-                arms_of(estimate, leave_out)
-    return estimate._arms
+    if estimate.labels is None or estimate.source is None:
+        return estimate._arms, estimate.__dict__.get("_no_arms", NO_ARMS)
+    if plan.n_rows * plan.n_features * plan.n_tests > KEPT:
+        return estimate._arms, f"saved without them, as it is of more than {KEPT:,} values"
+    try:
+        for leave_out in LEFT_OUT:
+            arms_of(estimate, leave_out)
+    except GONE as error:
+        return estimate._arms, f"saved without them, as {error}"
+    return estimate._arms, ""
 
 
 def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:

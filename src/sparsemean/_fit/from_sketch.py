@@ -167,13 +167,13 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
     if request.null is not None and not comes_once:
-        data = _as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
+        data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     inference, _ = infer(data, counts)
     columns = np.union1d(screening.screening_columns(data), inference.selection.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
-    data = _as_counted(data, counts, columns)
+    data = as_counted(data, counts, columns)
     estimate = one_sample.estimate_from_counts(data, counts, inference, request=request, began=began, recount=False)
     return replace(estimate, source=None if comes_once else table)
 
@@ -269,7 +269,9 @@ def _alone(first: int, last: int, ranges: Ranges) -> bool:
     return seen == last - first
 
 
-def _as_counted(data: FitData, counts: Counts, columns: IntArray) -> FitData:
+def as_counted(
+    data: FitData, counts: Counts, columns: IntArray, rule: str = "be the rows of the sketch, in the same order"
+) -> FitData:
     """Return rows as precise as they were when they were counted: their signs must be those, in all columns read.
 
     Rows that come in another type than they had then have the same signs but for what rounding may have made of zero.
@@ -284,7 +286,7 @@ def _as_counted(data: FitData, counts: Counts, columns: IntArray) -> FitData:
             return told
         unlike = other
     where = data.table.label(int(columns[unlike[0]]))
-    raise InputError("X", "be the rows of the sketch, in the same order", f"other values in {where}")
+    raise InputError("X", rule, f"other values in {where}")
 
 
 def _unlike(data: FitData, counts: Counts, columns: IntArray) -> IntArray:

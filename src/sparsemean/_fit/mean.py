@@ -231,7 +231,7 @@ def estimate(
             "converged": located.converged,
         },
         mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
-        mean_test=inference.test, checksum=table.source.early_checksum(),
+        mean_test=inference.test, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 
 

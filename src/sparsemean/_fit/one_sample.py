@@ -222,7 +222,7 @@ def estimate_from_counts(
         },
         mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
         bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
-        skewed=skewed, source=source, checksum=table.source.early_checksum(),
+        skewed=skewed, source=source, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 
 

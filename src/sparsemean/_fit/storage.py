@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.numpy_files import check_members
+from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, as_names
-from sparsemean._fit.afterwards import LEFT_OUT, checksum_of, kept_arms
+from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS
@@ -41,7 +42,7 @@ OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xl
 LAZY = ("entry_time", "radius")
 PARTS = {
     "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
-    "mean_test": MeanTest, "difference_test": MeanDifferenceTest,
+    "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
 }  # fmt: skip
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
 OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata", "theta")
@@ -57,7 +58,7 @@ ARRAYS = {
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
     "mean_test.unit": "f d", "mean_test.rows": "iu * n", "difference_test.unit": "f 2d", "difference_test.bias": "f 2d",
     "difference_test.rows": "iu * n",
-    "suspect_names": "U *",
+    "suspect_names": "U *", "checksum.columns": "i d",
     **{f"effects.{name}": "f s" for name in COLUMNS},
     **{f"arms.{who}.{name}": spec for who in LEFT_OUT
        for name, spec in zip(Arms._fields, ("f 23d", "f d", "f 2d", "f 8d"), strict=True)},
@@ -104,12 +105,13 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, Any] = {}
     for part in PARTS:
-        record = getattr(estimate, part)
+        record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
         for item in fields(record) if record is not None else ():
             value = getattr(record, item.name)
             target = arrays if isinstance(value, np.ndarray) else scalars
             target[f"{part}.{item.name}"] = value
-    for who, arms in kept_arms(estimate).items():
+    kept, no_arms = kept_arms(estimate)
+    for who, arms in kept.items():
         arrays |= {f"arms.{who}.{name}": array for name, array in arms._asdict().items()}
     if estimate._suspect_names:
         arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
@@ -120,7 +122,7 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
         "plan": asdict(estimate.plan),
         "status": asdict(estimate.status),
         "seed": str(estimate.seed),
-        "checksum": checksum_of(estimate),
+        "no_arms": no_arms,
         "scalars": scalars,
     }
     return header, arrays
@@ -193,9 +195,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         plan=plan,
         status=status,
         seed=int(header["seed"]),
-        checksum=header.get("checksum"),
     )
-    check_type(Estimate, "checksum", estimate.checksum)
     arms = {
         who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
         for who in LEFT_OUT
@@ -204,6 +204,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
     estimate.__dict__.update({name: arrays[name] for name in LAZY}, _arms=arms, _suspect_names=names)
+    estimate.__dict__["_no_arms"] = str(header.get("no_arms", NO_ARMS))
     _check_arms(estimate)
     return estimate
 

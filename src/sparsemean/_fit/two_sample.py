@@ -12,7 +12,7 @@ import numpy as np
 from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
 from sparsemean._data.gpu import where_it_lies
-from sparsemean._data.source import Source
+from sparsemean._data.source import Checksum, Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
@@ -204,8 +204,9 @@ def compare(
     if request.auto:
         decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
     scale_of_data = _scale(design.table.source.measured) if decided.family.selection.support.size else None
+    selected = np.unique(np.concatenate([member.selection.support for member in decided.members]))
     shared: dict[str, Any] = {
-        "scale": scale_of_data, "seed": seed, "began": began, "checksum": design.table.source.early_checksum(),
+        "scale": scale_of_data, "seed": seed, "began": began, "checksum": design.table.source.early_checksum(selected),
     }  # fmt: skip
     estimates = [
         _estimate(design, decided, which, rows=rows[which], progress=part, **shared)
@@ -346,7 +347,7 @@ def _estimate(
     scale: str | None,
     seed: int,
     began: float,
-    checksum: int | None,
+    checksum: Checksum | None,
     progress: Progress | None,
 ) -> Estimate:
     """Return the estimate of one test."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._fit.afterwards import intervals_of
+from sparsemean._fit.afterwards import dealt, intervals_of
 from sparsemean._report import groups
 from sparsemean._report.columns import Labels, plain, rounded
 from sparsemean._stats import path
@@ -341,7 +341,7 @@ def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
     ends = np.full((plan.n_features, 2), np.nan)
     family = decided.evidence.family if isinstance(decided.evidence, FamilyMember) else decided
     error = error_after_selection(plan, family.selection.support.size)
-    ends[features] = intervals_of(decided, features, error, source)
+    ends[features] = intervals_of(decided, features, error, dealt(decided, source))
     return ends
 
 
