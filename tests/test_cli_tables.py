@@ -129,15 +129,16 @@ def test_numbers_for_gaps_and_totals_are_named(tmp_path: Path, capsys: pytest.Ca
     frame = pd.DataFrame(values, columns=["a", "b", "c"])
     frame.to_csv(tmp_path / "x.csv", index=False)
     expect("fit", tmp_path / "x.csv", "--seed", "0")
-    assert "far from" not in (clean := said(capsys))
+    assert "stand for missing" not in (clean := said(capsys))
     assert "total" not in clean
     pd.concat([frame, frame.sum().to_frame().T]).to_csv(tmp_path / "x.csv", index=False)
     expect("fit", tmp_path / "x.csv", "--seed", "0")
-    assert "the last row looks like a total of other rows, or a comment, and was read as a row" in said(capsys)
+    total = "the last row may be a total of the others, or a comment; it was read as data: if it is one, delete it"
+    assert total in said(capsys)
     frame.loc[:11, "a"], frame.loc[40, "c"] = -9999, -9999
     frame.to_csv(tmp_path / "x.csv", index=False)
     expect("fit", tmp_path / "x.csv", "--seed", "0")
-    assert "-9999 stands far from all other values in 'a' (12 of 300 rows), 'c' (1 of 300 rows): if " in said(capsys)
+    assert "-9999 may stand for missing values in 'a' (12 of 300 rows), 'c' (1 of 300 rows): if so, " in said(capsys)
 
 
 HEAVY = {
@@ -157,7 +158,7 @@ def test_no_clean_table_with_heavy_tails_is_doubted(
     for n in (30, 300):
         np.savetxt(tmp_path / "x.csv", HEAVY[law](n).round(digits), delimiter=",", fmt=f"%.{digits}f")
         expect("sketch", tmp_path / "x.csv", "--out", tmp_path / "x.sketch")
-        assert "far from" not in (notes := said(capsys))
+        assert "stand for missing" not in (notes := said(capsys))
         assert "total" not in notes
 
 
@@ -179,7 +180,7 @@ SHEETS = {
     "a row twice": (PLAIN_ROWS + row(21, "1", "2"), "row 21 stands below row 21"),
     "cells from the right": (
         PLAIN_ROWS + '<row r="22"><c r="B22"><v>1</v></c><c r="A22"><v>2</v></c></row>',
-        "cell A22 stands to the right",
+        "cell A22 comes after a cell of a later column",
     ),
     "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
     "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),

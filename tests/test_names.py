@@ -18,6 +18,8 @@ import sparsemean as sm
 from sparsemean._fit.write import write
 from sparsemean._report.columns import labels_of
 from sparsemean._report.page import HERE, _script, embed, page_data
+from sparsemean._report.summary import as_html
+from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
 
 from command import expect
@@ -80,6 +82,15 @@ def test_a_scorecard_has_no_formula(table: Path, tmp_path: Path) -> None:
     assert not any(
         str(cell).startswith(("=", "+", "-", "@", "\t", "\r")) for name in text for cell in text[name].dropna()
     )
+
+
+def test_text_is_found_in_columns_of_any_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame([["=1", 2.5, "a\x1b", "+1"]], columns=[0, 1, "x", "x"])
+    write_csv(frame, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines() == ["0,1,x,x", "'=1,2.5,a\x1b,'+1"]
+    page = as_html(frame)
+    assert (page.count("<th>"), page.count("<td>"), page.count(r"a\x1b")) == (4, 4, 1)
+    assert frame.iloc[0].tolist() == ["=1", 2.5, "a\x1b", "+1"]
 
 
 def test_other_files_have_names_as_they_are(tmp_path: Path) -> None:

@@ -257,9 +257,16 @@ def test_under_a_limit_of_memory(tmp_path: Path) -> None:
 
 
 def test_a_library_that_ends_the_process_is_a_line(file: Path) -> None:
-    """As C++ does where memory runs out; what it says itself cannot be kept back."""
+    """As C++ does where memory runs out, among others; what it says itself cannot be kept back."""
     patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.abort()"
     code = f"{patched}; from sparsemean._cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, "fit", file], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, "fit", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
-    assert done.stderr.startswith("sparsemean: memory ran out, by what a library said")
+    assert done.stderr.startswith("sparsemean: a library ended the process, often because memory ran out: raise the")
+    assert done.stderr.count("\n") == 1
+    no_core = ["bash", "-c", 'ulimit -c 0; exec "$@"', "bash", *command]
+    debugged = {**os.environ, "SPARSEMEAN_DEBUG": "1"}
+    done = subprocess.run(no_core, capture_output=True, text=True, check=False, timeout=60, env=debugged)
+    assert done.returncode == -signal.SIGABRT
+    assert "sparsemean:" not in done.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +307,37 @@ def test_an_empty_line_of_one_column_is_a_missing_value(
     (tmp_path / "x.csv").write_bytes(end.join(["x", *cells, "7", "", "", ""]).encode())
     expected = [float(cell) if cell else np.nan for cell in cells]
     np.testing.assert_array_equal(open_file(tmp_path / "x.csv").values[:, 0], [*expected, 7.0])
+
+
+LINES = ["".join(f"{(7 * k + 3 * row) % 11 - 4.75:.2f}," for k in range(100))[:-1] for row in range(4)]
+TOTAL = ",".join(f"{8000 * sum(float(line.split(',')[k]) for line in LINES):.2f}" for k in range(100))
+ENDS = {"": "", "may be a total": f"{TOTAL}\n", "may stand for missing": 2 * f"{LINES[0]}\n".replace("-4.75", "-9999")}
+
+
+@pytest.mark.parametrize("note", ENDS)
+def test_a_table_is_not_held_twice_for_the_sake_of_a_note(
+    note: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read as a whole, room that is made and never used would count."""
+    shares = []
+
+    def watched(look: Callable[..., Any]) -> Callable[..., Any]:
+        def call(values: Any, *others: Any) -> Any:
+            tracemalloc.start()
+            try:
+                found = look(values, *others)
+                shares.append(tracemalloc.get_traced_memory()[1] / values.nbytes)
+            finally:
+                tracemalloc.stop()
+            return found
+
+        return call
+
+    for name in ("gap_codes", "no_row"):
+        monkeypatch.setattr(csv, name, watched(getattr(csv, name)))
+    names = ",".join(f"c{k}" for k in range(100))
+    table = read(tmp_path, "\n".join([names, *8000 * LINES, ENDS[note]]))
+    assert table.source.shape[0] >= 32_000
+    assert len(shares) == 2
+    assert max(shares) < 0.2
+    assert [note in said for said in table.notes] == [True] * bool(note)

@@ -124,8 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     steady_streams()
     if arguments is None:  # a process of our own
         load_special_lazily()
-        for name in FATAL if hasattr(signal, "SIGBUS") else ():
-            ctypes.CDLL(None).signal(getattr(signal, name), _ON_FATAL)
+        for number in FATAL if hasattr(signal, "SIGBUS") and not os.environ.get("SPARSEMEAN_DEBUG") else ():
+            ctypes.CDLL(None).signal(number, _ON_FATAL)
     with warnings.catch_warnings():
         warnings.showwarning = _note
         status = _run(arguments)
@@ -186,9 +186,13 @@ def _note(message: Warning | str, category: type[Warning], filename: str, *_wher
         _complain(f"note: {message}", 0)
 
 
+ABORTED = f"a library ended the process, often because memory ran out: {MORE_MEMORY}; SPARSEMEAN_DEBUG=1 leaves a core"
 FATAL = {
-    "SIGBUS": (2, str(InputError("FILE", WHOLE, "a file that was cut short", "run it again"))),
-    "SIGABRT": (1, f"memory ran out, by what a library said as it ended the process; {MORE_MEMORY}"),
+    getattr(signal, name, 0): (status, f"sparsemean: {line}\n".encode())
+    for name, status, line in (
+        ("SIGBUS", 2, str(InputError("FILE", WHOLE, "a file that was cut short", "run it again"))),
+        ("SIGABRT", 1, ABORTED),
+    )
 }
 """Status and line where a file is cut short that is mapped into memory and being counted, and where a library gives up.
 
@@ -197,9 +201,9 @@ A handler of Python's would never run: it waits for the next instruction, and th
 
 
 def _on_fatal(number: int) -> None:
-    status, line = FATAL[signal.Signals(number).name]
+    status, line = FATAL[number]
     try:
-        os.write(2, f"sparsemean: {line}\n".encode())
+        os.write(2, line)
     finally:
         os._exit(status)
 

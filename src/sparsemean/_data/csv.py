@@ -56,9 +56,7 @@ NUMBERED = "the first line was read as names of columns, though it holds values;
 WHOLE_ROW = "the first line, of numbers, was read as a row; --header reads it as names of columns"
 FEWEST_RISING = 6
 """Numbers that seldom rise all along by chance."""
-NO_ROW = (
-    "{} looks like a total of other rows, or a comment, and was read as a row: delete it from the file if it is one"
-)
+NO_ROW = "{} may be a total of the others, or a comment; it was read as data: if it is one, delete it"
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -477,8 +475,8 @@ def _gap_notes(values: Floats, names: list[str]) -> list[str]:
     out = []
     for code, columns in gap_codes(values).items():
         where = [f"{names[k]!r} ({count:,} of {len(values):,} rows)" for k, count in columns.items()]
-        gap = "if it means that a value is missing, empty these cells and pass --missing omit"
-        out.append(f"{code:g} stands far from all other values in {list_names(where, MOST_LISTED)}: {gap}")
+        gap = "if so, empty these cells and pass --missing omit"
+        out.append(f"{code:g} may stand for missing values in {list_names(where, MOST_LISTED)}: {gap}")
     return out
 
 

@@ -117,9 +117,9 @@ def _known(encoding: str) -> str:
 class Dialect:
     """What stands between columns and before decimals.
 
-    ``settled``: whether a comma with three digits after it, as in 1,234, can only part thousands; ``points``: whether a
-    point, as in 1.234, may do so, for nobody said that it is a decimal point; ``unlikely``: whether commas between
-    columns speak against that.
+    ``settled``: whether a comma with three digits after it, as in 1,234, can only separate thousands; ``points``:
+    whether a point, as in 1.234, may do so, for nobody said that it is a decimal point; ``unlikely``: whether commas
+    between columns speak against that.
     """
 
     separator: str
@@ -270,7 +270,7 @@ BLANKS = " \t\u00a0\u202f"
 
 
 class Style(NamedTuple):
-    """How a cell is written: its unit, what parts thousands, whether that could be a decimal mark, or which word.
+    """How a cell is written: its unit, what separates thousands, whether that could be a decimal mark, or which word.
 
     ``text`` has what no number is: "text" or "dates"; ``form`` how `kernels.cells` would call the digits.
     """
@@ -290,7 +290,7 @@ Meaning = tuple[float, int]
 
 
 class Numerals:
-    """What was made of the cells of each column that are not plain numbers, and whether points part thousands.
+    """What was made of the cells of each column that are not plain numbers, and whether points separate thousands.
 
     Where `Dialect.points` leaves that open, a column is doubtful if all its points stand as in 1.234: after one to
     three digits without a leading zero, before three. Two things speak for thousands: whole numbers of 100 and more in

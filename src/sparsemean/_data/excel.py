@@ -21,11 +21,11 @@ from sparsemean.errors import InputError, require
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
-MOST_PACKED, NOT_WORTH_CHECKING = 50, 4_000_000
+MOST_PACKED, SMALL = 50, 4_000_000
 """Bytes of XML that a byte of a file may stand for, where a second is not enough to read them: tables of one number, as
 programs write them, reach 20."""
 MOST_SHEETS = 1000
-FEW_CELLS = 2_000_000
+SMALL_SHEET = 2_000_000
 """Cells, gaps counted, that a sheet may have in fewer bytes."""
 ROWS_AT_ONCE = 1000
 """Rows after which what has been read is compared with the size of the file."""
@@ -45,7 +45,7 @@ def read_excel(path: Path, wanted: ReadOptions) -> Table:
         unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
-            lines = Lines(sheet, opened, max(FEW_CELLS, unpacked))
+            lines = Lines(sheet, opened, max(SMALL_SHEET, unpacked))
             as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
@@ -59,10 +59,10 @@ def _check_packed(file: IO[bytes], opened: FileContext) -> int:
         parts = archive.infolist()
         unpacked = sum(part.file_size for part in parts)
         advice = "if it is sound, save the sheet as .csv"
-        if unpacked > max(NOT_WORTH_CHECKING, MOST_PACKED * opened.size):
+        if unpacked > max(SMALL, MOST_PACKED * opened.size):
             got = f"{opened.name} ({unpacked:,} bytes out of {opened.size:,.0f})"
             raise InputError("FILE", f"unpack to at most {MOST_PACKED} times its size", got, advice)
-        small = (archive.read(part) for part in parts if part.file_size < NOT_WORTH_CHECKING)  # of any name
+        small = (archive.read(part) for part in parts if part.file_size < SMALL)  # of any name
         if (count := max((part.count(b"sheetId") for part in small), default=0)) > MOST_SHEETS:
             raise InputError("FILE", f"have at most {MOST_SHEETS:,} sheets", f"{opened.name} ({count:,})", advice)
     return unpacked
@@ -92,7 +92,7 @@ class Lines:
         self.failed, self.first_failed = 0, ""
         self.names: list[str | None] = []
         self.doubtful: dict[int, str] = {}
-        """Columns with a number as text whose points may part thousands, and the first of these."""
+        """Columns with a number as text whose points may separate thousands, and the first of these."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Lines:
         names = dict(enumerate(self.names))
         where = [f"{names.get(k) or k!r} ({text!r})" for k, text in self.doubtful.items()]
         points = f"cells of text were read as numbers with decimal points in {list_names(where)}: "
-        points += "if the points part thousands, make them numbers in the sheet"
+        points += "if the points separate thousands, make them numbers in the sheet"
         return (*([failed] if self.failed else ()), *([points] if self.doubtful else ()))
 
     def read(self, size: int, /) -> bytes:
@@ -159,7 +159,7 @@ class Lines:
             if column > MOST_COLUMNS:
                 raise self.opened.broken("more rows or columns than a sheet can have")
             if column <= len(out):
-                raise self.opened.broken(f"cell {place} stands to the right of its column")
+                raise self.opened.broken(f"cell {place} comes after a cell of a later column")
             out += [*[None] * (column - 1 - len(out)), self._value(cell, column - 1)]
         while out and out[-1] is None:
             out.pop()

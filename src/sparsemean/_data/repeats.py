@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._data.source import cut
 from sparsemean._util.checks import is_missing
 
 SUBJECTS = (
@@ -130,6 +131,12 @@ MOST_CHANCE, BEYOND_ALL = 0.01, 0.001
 """Chance below which a sum is no accident, and that of a value to lie as far out as the sum of values of one sign."""
 FAR_OUT = 2
 """Times as far from the nearest other value as that one is from the median."""
+AT_ONCE = 2**17
+"""Values that are looked at together: no table is held twice for a note."""
+FIRST_COLUMNS = 8, 512
+"""Columns after which a last row is known not to be a total, of nearly all tables."""
+SOME = 1000
+"""Rows by which most columns are passed over whose least or largest value is a number for gaps."""
 
 
 def gap_codes(values: npt.NDArray[Any]) -> dict[float, dict[int, int]]:
@@ -144,23 +151,32 @@ def gap_codes(values: npt.NDArray[Any]) -> dict[float, dict[int, int]]:
     >>> gap_codes(np.array([[3.5, -9999], [4.1, 20], [-9999, 45], [3.9, 35], [-9999, 99]]))
     {-9999.0: {0: 2, 1: 1}}
     """
-    ends = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+    ends, step = np.array((np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))), len(values) // SOME + 1
     found: dict[float, dict[int, int]] = {}
-    for code in sorted({*np.concatenate(ends).tolist()} & {*GAP_CODES.tolist()}):
-        counts = {k: int(np.count_nonzero(values[:, k] == code)) for k in np.flatnonzero((values == code).any(axis=0))}
-        far = {k for k in counts if _is_far(code, values[:, k])}
-        if any(counts[k] > 1 for k in far):
-            found[code] = {int(k): count for k, count in counts.items() if count > 1 or k in far}
+    for code in np.unique(GAP_CODES).tolist():
+        at_end = np.flatnonzero((ends == code).any(axis=0))
+        pieces = [at_end[part] for part in cut(at_end.size, AT_ONCE // min(len(values), SOME), 1)]
+        far = {k for part in pieces for k in part[_is_far(code, values[::step, part], every=step == 1)].tolist()}
+        if not far:
+            continue
+        each = cut(len(values), AT_ONCE // values.shape[1], 1)
+        counts = np.sum([np.count_nonzero(values[rows] == code, axis=0) for rows in each], axis=0).tolist()
+        sure = (k for k in far if step == 1 or _is_far(code, values[:, [k]], every=True)[0])  # few are looked at again
+        if any(counts[k] > 1 for k in sure):
+            found[code] = {k: count for k, count in enumerate(counts) if count > 1 or k in far}
     return found
 
 
-def _is_far(code: float, column: npt.NDArray[Any]) -> bool:
-    """Whether a value lies far from the nearest other one, all of them on one side of it."""
-    others = column[np.isfinite(column) & (column != code)]
-    if others.size < 2 or others.min() == others.max() or others.min() < code < others.max():
-        return False
-    nearest = others[np.argmin(np.abs(others - code))]
-    return bool(np.abs(code - nearest) > FAR_OUT * np.abs(nearest - np.median(others)))
+def _is_far(code: float, values: npt.NDArray[Any], *, every: bool) -> npt.NDArray[np.bool_]:
+    """Whether the value at the end of each column lies far from the nearest other one, or may, by some of the rows."""
+    off = np.abs(values - code)
+    other = (off > 0) & (off < np.inf)
+    nearest = np.where(other, off, np.inf).min(axis=0)
+    count = np.count_nonzero(other, axis=0)
+    is_far = 2 * np.count_nonzero(other & (off < (1 + 1 / FAR_OUT) * nearest), axis=0) > count  # so is the median
+    if not every:
+        return is_far | (count == 0)
+    return is_far & (np.where(other, values, np.inf).min(axis=0) < np.where(other, values, -np.inf).max(axis=0))
 
 
 def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
@@ -176,14 +192,22 @@ def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
         return f"row {called[0]!r}"
     if len(values) <= LEAST_SUMMED:
         return ""
-    there = np.flatnonzero(~np.isnan(values[-1]))
-    above, last = np.nan_to_num(values[:-1, there]), values[-1, there]
-    with np.errstate(over="ignore", invalid="ignore"):
-        size = np.abs(above).sum(axis=0)
-        if not ((np.abs(last - above.sum(axis=0)) <= 1e-9 * size) & (size < np.inf)).all():
-            return ""
-        chances = [_chance_of_sum(column) for column in above.T if np.count_nonzero(column) >= LEAST_SUMMED]
-    return "the last row" if chances and np.prod(chances) < MOST_CHANCE else ""
+    chance = 1.0
+    for block in (some for some in np.split(values, FIRST_COLUMNS, axis=1) if some.size):
+        above, last = block[:-1], block[-1]
+        pieces = (above[rows] for rows in cut(len(above), AT_ONCE // block.shape[1], 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, size, count = np.asarray(sum(_sums(np.where(np.isnan(rows), 0.0, rows)) for rows in pieces))
+            if not ((np.abs(last - total) <= 1e-9 * size) & (size < np.inf) | np.isnan(last)).all():
+                return ""
+        for k in np.flatnonzero((count >= LEAST_SUMMED) & ~np.isnan(last)) if chance >= MOST_CHANCE else ():
+            chance *= _chance_of_sum(np.nan_to_num(above[:AT_ONCE, k]))
+    return "the last row" if chance < MOST_CHANCE else ""
+
+
+def _sums(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sum of each column, that of sizes, and how many values are not zero."""
+    return np.array((rows.sum(axis=0), np.abs(rows).sum(axis=0), np.count_nonzero(rows, axis=0)))
 
 
 def _chance_of_sum(column: npt.NDArray[Any]) -> float:

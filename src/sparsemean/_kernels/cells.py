@@ -16,7 +16,7 @@ MOST_DIGITS = 19
 NOT_A_NUMBER, UNDECIDED, DECIDED = 0, 1, 2
 DIGITS, TRUTH, WHOLE, THREE, POINT = 1, 2, 4, 8, 16
 """What a column was seen to hold: plain numbers, true or false, whole numbers of 100 and more, and points, those that
-may part thousands as in 1.234 apart from others."""
+may separate thousands as in 1.234 apart from others."""
 LOW = np.uint64(0xFFFF_FFFF)
 HIDDEN = np.uint64(1 << 52)
 SIGN = np.uint64(1 << 63)

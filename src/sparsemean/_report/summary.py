@@ -18,6 +18,7 @@ from sparsemean._report.verdict import verdict
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
+from sparsemean._util.files import map_text
 from sparsemean._util.records import Plan
 from sparsemean.errors import visible
 
@@ -172,9 +173,7 @@ def fragment(estimate: Estimate) -> str:
 
 def as_html(table: pd.DataFrame, **options: Any) -> str:
     """Return a table for notebooks, its texts escaped."""
-    texts = table.select_dtypes(exclude=["number", "bool", "boolean"])
-    shown = {str(name): [visible(cell) if isinstance(cell, str) else cell for cell in texts[name]] for name in texts}
-    return str(table.assign(**shown).to_html(index=False, border=0, escape=True, **options))
+    return str(map_text(table, visible).to_html(index=False, border=0, escape=True, **options))
 
 
 def _shown(estimate: Estimate) -> pd.DataFrame:

@@ -123,14 +123,20 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     Numbers are left alone, negative ones too. A carriage return, which pandas does not quote, is written out: what
     follows it would begin a line.
     """
-    texts = frame.select_dtypes(exclude=["number", "bool", "boolean"])
-    frame.assign(**{str(name): [_harmless(cell) for cell in texts[name]] for name in texts}).to_csv(path, index=False)
+    map_text(frame, _harmless).to_csv(path, index=False)
 
 
-def _harmless(cell: Any) -> Any:
-    if not isinstance(cell, str):
-        return cell
+def _harmless(cell: str) -> str:
     return ("'" if cell.startswith(FORMULAS) else "") + cell.replace("\r", "\\r")
+
+
+def map_text(frame: pd.DataFrame, function: Callable[[str], str]) -> pd.DataFrame:
+    """Return a frame with a function of each text in place of it, columns of any name, or of one name, included."""
+    out = frame.copy(deep=False)
+    for k, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "biufcmM":  # numbers and times hold no text
+            out.isetitem(k, [function(cell) if isinstance(cell, str) else cell for cell in frame.iloc[:, k]])
+    return out
 
 
 def _flush(path: Path, how: int) -> None:

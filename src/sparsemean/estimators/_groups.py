@@ -19,8 +19,8 @@ class SparseMeanDifference(Selector):
     Mann–Whitney statistics with p-values that hold when a share ε of each group is wrong, in value or in label, and
     whatever ties and zeros there are; the estimate is the Hodges–Lehmann shift, *label minus reference*. The null is
     equal distributions in both groups; intervals assume that a feature that differs is shifted by a constant and
-    otherwise the same. Values are compared by their first 14 digits, in single precision by 6 below a million, so that
-    .1·3 is .3.
+    otherwise the same. Values are compared by their first 14 digits, in single precision by 6 below a million, so
+    0.1·3 and 0.3 count as equal.
 
     Parameters
     ----------

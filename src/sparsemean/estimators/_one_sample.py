@@ -89,7 +89,7 @@ class SparseMean(Selector):
         rest. Support, p-values, intervals and radius are those of all rows either
         way, and so are values that are not refined or are refined on buckets.
     null : float or array of d numbers, default=0.0
-        The means that are tested against. What rounding alone may have driven off them is equal to them.
+        The means that are tested against. Values that differ from it by rounding only count as equal to it.
     missing : {"raise", "omit"}, default="raise"
         What to do about NaN: refuse it, or take a bucket's mean over the values that are there and leave out, for each
         feature, buckets that have none. The page on guarantees says what is then assumed about why they are missing.

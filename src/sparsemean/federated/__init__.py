@@ -159,7 +159,7 @@ def aggregate(
     largest = np.finfo(rows.dtype).max / (2 * n)  # differences of such values, and sums of these, do not overflow
     finite = np.asarray((np.abs(rows) <= largest).all(axis=1))
     if not finite.any():
-        raise InputError("updates", f"have a client without NaN, infinity and values beyond {largest:.2g}", "none")
+        raise InputError("updates", f"have at least one client with finite values below {largest:.2g}", "none")
     present = rows if finite.all() else rows[finite]
     if allowed is not None:
         allowed = max(0, allowed - int(np.sum(~finite)))
