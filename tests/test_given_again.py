@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import h5py
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -375,3 +376,22 @@ def test_a_file_says_why_it_has_no_arms(tmp_path: Path) -> None:
     result.save(tmp_path / "x.npz")
     with pytest.raises(InputError, match=r"as it has no data: got one saved without them, as X must be .* open file"):
         scorecard(load(tmp_path / "x.npz"))
+
+
+def test_results_of_workers_that_are_gone_are_saved_and_pickled_all_the_same(tmp_path: Path) -> None:
+    gone: list[str] = []
+
+    def block(values: Any) -> Any:
+        if gone:
+            raise ValueError(*gone)
+        return values
+
+    lazy = da.from_array(USERS.iloc[TWO].to_numpy(), chunks=200).map_blocks(block, dtype=float)
+    result = SparseMeanDifference(reference="control").fit(lazy, ARM[TWO]).result_
+    gone.append("lost")
+    assert pickle.loads(pickle.dumps(result)).checksum is None
+    result.save(tmp_path / "x.npz")
+    with pytest.raises(InputError, match=r"got one saved without them, as X must be .* got data \(lost\)"):
+        scorecard(load(tmp_path / "x.npz"))
+    with pytest.raises(InputError, match=r"result must have a checksum, .* whose data were gone when it was saved"):
+        load(tmp_path / "x.npz").interval(0, X=USERS.iloc[TWO].to_numpy())

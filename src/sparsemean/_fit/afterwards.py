@@ -13,7 +13,7 @@ from sparsemean._counts import ranks
 from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum, Source
-from sparsemean._data.table import Table
+from sparsemean._data.table import FileContext, Table
 from sparsemean._fit import covariates, mean, mean_difference, one_sample, two_sample
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
@@ -43,8 +43,8 @@ AGAIN = (
 )
 
 
-GONE = (InputError, OSError, RuntimeError)
-"""What is raised by data that were changed, by files that are gone or closed, and by workers and devices that are."""
+FITTED = FileContext("data", "table that is still there", argument="X")
+"""Data that are read again: files and workers may be gone, and raise what they like."""
 
 
 def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: IntArray | None = None) -> FitData:
@@ -120,7 +120,7 @@ def _as_fitted(estimate: Estimate, data: FitData, again: bool, columns: IntArray
 def checksum_of(estimate: Estimate) -> Checksum | None:
     """Return the checksum of the data, read now if they were not in memory; None where they cannot be read."""
     if estimate.checksum is None and estimate.source is not None:
-        with suppress(*GONE):
+        with suppress(InputError), FITTED.reading():
             estimate.source.check_unchanged()
             return estimate.source.source.checksum(estimate.support)
     return estimate.checksum
@@ -331,9 +331,12 @@ def kept_arms(estimate: Estimate) -> tuple[dict[str, Arms], str]:
     if plan.n_rows * plan.n_features * plan.n_tests > KEPT:
         return estimate._arms, f"saved without them, as it is of more than {KEPT:,} values"
     try:
+        with FITTED.reading():
+            estimate.source.check_unchanged()
+            estimate.source.source.block(slice(0, 1), slice(0, 1))
         for leave_out in LEFT_OUT:
             arms_of(estimate, leave_out)
-    except GONE as error:
+    except InputError as error:
         return estimate._arms, f"saved without them, as {error}"
     return estimate._arms, ""
 
