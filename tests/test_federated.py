@@ -151,7 +151,7 @@ def test_values_no_client_may_send() -> None:
     found = aggregate(rows)
     assert {3, 5, 8} <= set(found.suspects)
     assert np.abs(found.update).max() < 1.5
-    with pytest.raises(InputError, match="without NaN"):
+    with pytest.raises(InputError, match=r"at least one client with finite values below 3e\+307: got none"):
         aggregate(np.full((3, 2), np.nan))
 
 
@@ -167,7 +167,7 @@ def test_clients_whose_sums_overflow_are_suspects(sparse: bool, kind: type, bad:
         found = aggregate(rows, f, sparse=sparse)
         assert set(range(bad)) <= set(found.suspects.tolist())
         assert np.abs(found.update).max() < 2
-    with pytest.raises(InputError, match="values beyond"):
+    with pytest.raises(InputError, match="finite values below"):
         aggregate(np.full((12, 4), np.finfo(kind).max), sparse=sparse)
 
 

@@ -144,7 +144,7 @@ def gap_codes(values: npt.NDArray[Any]) -> dict[float, dict[int, int]]:
 
     Such a number is the least or the largest of its column, is there at least twice, and lies more than twice as far
     from the nearest other value as that one from the median of the others. Columns that also have it are listed with
-    these if it lies as far out there, or is there twice.
+    these if it lies as far out there, by a sample of many rows, or is there twice.
 
     Examples
     --------
@@ -173,10 +173,13 @@ def _is_far(code: float, values: npt.NDArray[Any], *, every: bool) -> npt.NDArra
     other = (off > 0) & (off < np.inf)
     nearest = np.where(other, off, np.inf).min(axis=0)
     count = np.count_nonzero(other, axis=0)
-    is_far = 2 * np.count_nonzero(other & (off < (1 + 1 / FAR_OUT) * nearest), axis=0) > count  # so is the median
-    if not every:
-        return is_far | (count == 0)
-    return is_far & (np.where(other, values, np.inf).min(axis=0) < np.where(other, values, -np.inf).max(axis=0))
+    with_nearest = np.count_nonzero(other & (off / (1 + 1 / FAR_OUT) < nearest), axis=0)
+    is_far: npt.NDArray[np.bool_] = 2 * with_nearest > count  # the median is one of these
+    if every:
+        is_far &= np.where(other, values, np.inf).min(axis=0) < np.where(other, values, -np.inf).max(axis=0)
+    else:
+        is_far |= count == 0
+    return is_far
 
 
 def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
