@@ -409,6 +409,15 @@ def test_a_fit_of_sorted_rows_names_all_keys_and_asks_for_subjects() -> None:
     assert not notes_of(numbered)[1]
 
 
+@pytest.mark.parametrize("kind", ["0 or 1", "counts"])
+def test_a_sort_key_that_is_mostly_zero_is_one(kind: str) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        key = np.sort(rng.random(400) < 0.5 if kind == "0 or 1" else rng.poisson(0.4, 400)).astype(float)
+        others = rng.standard_normal((400, 6)) + np.outer(key - key.mean(), [1.6, 1.6, 1.6, 0, 0, 0])
+        assert not notes_of(np.column_stack((others, key)))[0]
+
+
 def test_one_column_in_order_is_sorted_and_many_are_not() -> None:
     one = np.sort(np.random.default_rng(0).standard_normal((200, 1)), axis=0)
     unknown = "rows are sorted by column 0, the only one that varies, so whether they are independent cannot be checked"

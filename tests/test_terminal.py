@@ -246,9 +246,10 @@ def test_a_lack_of_memory_is_told_apart_from_a_damaged_file(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
-def test_under_a_limit_of_memory(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.ones((2000, 2000)))
-    command = f"ulimit -v 300000; exec '{sys.executable}' -m sparsemean fit '{tmp_path / 'x.npy'}'"
+@pytest.mark.parametrize("limit", [300_000, 400_000, 750_000])
+def test_under_a_limit_of_memory(tmp_path: Path, limit: int) -> None:
+    np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype="f8", shape=(5000, 20_000))[:1] = 1.0
+    command = f"ulimit -v {limit}; exec '{sys.executable}' -m sparsemean fit '{tmp_path / 'x.npy'}'"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (1, 2)
     assert len(done.stderr.splitlines()) == 1

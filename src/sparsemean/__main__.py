@@ -7,6 +7,9 @@ import signal
 from contextlib import suppress
 from types import FrameType
 
+LEAST_MEMORY = 700_000_000
+"""Bytes of addresses that the libraries need to load; with less, some wait for ever or end the process."""
+
 
 def main() -> None:
     """Load the command line, which takes a tenth of a second, and run it."""
@@ -15,9 +18,14 @@ def main() -> None:
     with suppress(ImportError):  # Windows has no such limits
         import resource
 
-        if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
             # OpenBLAS asks for ever for buffers of its threads where it is refused them; it cannot be interrupted then
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+            if limit < LEAST_MEMORY:
+                said = f"memory must be at least 700 MB: got {limit // 10**6} MB; raise the limit (ulimit -v)"
+                os.write(2, f"sparsemean: {said}\n".encode())
+                os._exit(1)
     from sparsemean._cli import main as run
 
     run()

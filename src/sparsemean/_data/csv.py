@@ -97,14 +97,15 @@ class Heading:
             return values[:, :-1], self.labels[:-1] if self.labels is not None else None, (*self.notes, SPARE)
         return values, self.labels, self.notes
 
-    def complaint(self, text: bytes, how: int) -> str:
-        """Say what is wrong with the line that ``text`` begins with."""
+    def complaint(self, text: bytes, how: int, *, sheet: bool) -> str:
+        """Say what is wrong with the line that ``text`` begins with, or the row of a ``sheet``."""
         if how == cells.AFTER_QUOTE:
             return "has text after a closing quote"
         line = text[: end_of_line(text, 0)]
         count = len(split(line[:LONGEST_CELL].decode(errors="replace"), self.dialect.separator))
         more = " or more" if len(line) > LONGEST_CELL else ""
-        hint = ", which --sep ';' reads as one column" if len(self.names) == 1 and self.dialect.separator == "," else ""
+        alone = len(self.names) == 1 and self.dialect.separator == "," and not sheet
+        hint = ", which --sep ';' reads as one column" if alone else ""
         return f"has {count}{more} cell(s) where the first line has {len(self.names)}{hint}"
 
 
@@ -437,7 +438,8 @@ class Text:
                 self._make_room(found, len(self.text) - used)
         self.text = self.text[used:]
         if how != cells.ALL:
-            raise self.opened.broken(f"row {self.rows} {found.complaint(self.text, how)}")
+            said = found.complaint(self.text, how, sheet=self.opened.kind == ".xlsx file")
+            raise self.opened.broken(f"row {self.rows} {said}")
         self._check_line(self.text, whole=self.ended)
         self._check_held()
         return self.numerals.texts()

@@ -210,7 +210,8 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
     z = dependence.neighbours_alike(values, known=known)
     if z <= dependence.ALARM:
         return z, None
-    keys = dependence.sort_keys(rows.size, lambda: _all_columns(data, np.union1d(sampled, support), rows))
+    whole = replace(data, nonzero=None)  # a file is sorted by all values of a column, zeros among them
+    keys = dependence.sort_keys(rows.size, lambda: _all_columns(whole, np.union1d(sampled, support), rows))
     others = np.flatnonzero(~np.isin(columns, keys.columns))
     if not keys.columns.size:
         return z, None

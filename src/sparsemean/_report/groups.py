@@ -29,7 +29,7 @@ def percent(share: float) -> str:
     >>> [percent(share).split() for share in (0.05, 0.125, 0.001)]
     [['5', '%'], ['12.5', '%'], ['0.1', '%']]
     """
-    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
+    return f"{100 * share:.3g}\u00a0%"
 
 
 def names_of(estimate: Estimate) -> Names | None:
