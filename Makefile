@@ -52,7 +52,7 @@ $(VENV)/federated.done: pyproject.toml
 	$(VENV)/federated/bin/python -m pip install --quiet --editable . "byzfl==0.0.11" "torch==2.13.0"
 	@touch $@
 
-.PHONY: demo test run-tests test-integrations mutate tails messy hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
+.PHONY: demo test run-tests test-integrations mutate corpus against roads tails messy hostile test-browser test-readonly dist audit docs lint bench bench-federated reproduce validate clean
 
 demo: $(VENV)/run.done            ## which features differ, on real data: verdict, table, suspects, sparsemean-demo.html
 	$(BIN)/sparsemean demo
@@ -74,6 +74,18 @@ test-integrations: $(VENV)/integrations.done  ## against the real scanpy, tea-ta
 
 mutate: $(VENV)/dev.done          ## errors put into a copy of the package, one at a time: the test file named for each must fail
 	$(BIN)/python tests/mutations.py
+
+# make corpus BASE=main~3; make against BASE=main~3 BENCH="small ranks"
+BASE := HEAD
+BENCH := small
+corpus: $(VENV)/dev.done          ## some 400 fits of every kind, decided by the code of BASE and by this one
+	$(BIN)/python tests/against.py corpus $(BASE)
+
+against: $(VENV)/dev.done         ## benchmarks of BASE and of this code in turn, least of five
+	$(BIN)/python tests/against.py against $(BASE) $(BENCH)
+
+roads: $(VENV)/dev.done           ## files and functions from an array, or a file, to what a user sees
+	$(BIN)/python tests/roads.py
 
 # make tails MINUTES=60 SEED=1 looks longer, at other problems.
 MINUTES := 2

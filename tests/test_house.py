@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "sparsemean"
+import house
+from house import FILES
+
 ROOMS = [
     "errors", "_util", "_kernels", "_stats", "_data", "_counts", "result", "comparison", "baselines", "_fit", "plots",
     "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies", "_cli", "__main__",
@@ -26,10 +30,6 @@ HEAVY = (
     "matplotlib", "pandas", "sklearn", "numba", "scipy", "pyarrow", "h5py", "zarr", "polars", "click", "rich", "joblib",
     "jinja2", "dask", "distributed",
 )  # fmt: skip
-FILES = {
-    ".".join(("sparsemean", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
-    for path in sorted(SOURCE.rglob("*.py"))
-}
 
 
 def imports(node: ast.AST, *, lazy: bool) -> Iterator[str]:
@@ -46,9 +46,8 @@ def imports(node: ast.AST, *, lazy: bool) -> Iterator[str]:
                 yield from imports(child, lazy=lazy)
 
 
-@cache
 def parsed(module: str) -> ast.Module:
-    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+    return house.parsed(FILES[module])
 
 
 @cache
@@ -105,11 +104,24 @@ def test_kinds_of_sources_are_told_apart_where_they_are_read_and_counted_only() 
 
 
 def test_a_reader_sees_the_house_at_once() -> None:
-    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in FILES.items()}
-    assert len([entry for entry in SOURCE.iterdir() if entry.name != "__pycache__"]) <= 23
-    assert len(lengths) <= 189
-    assert max(lengths.values()) <= 500
-    assert sum(length <= 40 for length in lengths.values()) <= 12
+    limits, measured = house.limits(), house.measures()
+    assert {name: value for name, value in measured.items() if value > limits[name]} == {}
+
+
+def test_roads_are_no_longer_than_they_were() -> None:
+    """In a process of its own: what other tests have loaded or changed has no part in it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import json, house; print(json.dumps(house.roads()))"],
+        capture_output=True, text=True, check=True, cwd=Path(house.__file__).parent,
+    )  # fmt: skip
+    limits = house.limits()
+    assert {name: value for name, value in json.loads(done.stdout).items() if value > limits[name]} == {}
+
+
+def test_limits_only_fall() -> None:
+    for before, after in pairwise(house.history()):
+        assert before.keys() <= after.keys()
+        assert {name: after[name] for name in before if after[name] > before[name]} == {}
 
 
 def loaded_by(statement: str) -> set[str]:
