@@ -62,6 +62,9 @@ MUTATIONS = [
     Mutation("tails of ranks: two terms cancel next to the mean", "_kernels/signed_ranks.py",  # of both either would do
              re.compile(r"AT_MEAN = 0\.05(.*?)if x < 1\.0:", re.DOTALL), r"AT_MEAN = 0.0\1if x < 0.0:",
              "tests/test_tails.py"),
+    Mutation("tails of ranks: lumps a cap apart are smooth", "_stats/signed_rank_null.py",
+             "LUMPS, LUMPED = 10, 1500", "LUMPS, LUMPED = 10, 0",
+             "tests/test_tails.py"),
     Mutation("tails of strata: over before lumps fall together again", "_kernels/rank_transforms.py",
              "if largest < settled:", "if np.abs(lanes[:4]).max() < 1e-8:",
              "tests/test_tails.py"),

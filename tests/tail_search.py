@@ -41,8 +41,8 @@ def signed(rng: Rng) -> Problem:
     n = between(rng, 20, 20_000) if rng.random() < 0.98 else between(rng, 20_000, 1_000_000)
     N, cap = int(rng.integers(max(2, n // 3), n + 1)), int(rng.choice(caps_of(n)))
     most = exact.largest_sum(N, cap)
-    if rng.random() < 0.2:
-        return N, cap, most - between(rng, 1, max(2, most // 2))
+    if rng.random() < 0.3:
+        return N, cap, most - between(rng, 1, max(2, most // 2 if rng.random() < 0.5 else min(20 * cap, most // 2)))
     return N, cap, beyond(rng, most / 2, exact.deviation(N, cap) * (0.02 if rng.random() < 0.3 else 1), most)
 
 
@@ -158,7 +158,10 @@ KINDS: dict[str, tuple[Callable[[Rng], Problem], Callable[..., float]]] = {
 }  # fmt: skip
 
 
-MET: dict[str, list[Problem]] = {"strata, zeros": [(2390054 + k, 902, 9, 2626, 22, 8, 31) for k in range(-6, 3)]}
+MET: dict[str, list[Problem]] = {
+    "strata, zeros": [(2390054 + k, 902, 9, 2626, 22, 8, 31) for k in range(-6, 3)],
+    "signed ranks": [(5042, 649, 3058760), *((5042, 504, 2412411 - k) for k in range(0, 400, 50))],
+}
 """Of which a search found tails that were too small, once."""
 
 
