@@ -99,7 +99,6 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no sketch": (("merge", "part0.csv"), "FILE must be a complete sketch file: got part0.csv"),
     "seed": (("merge", "part0.sketch", "other.sketch"), "same seed: got 0 in part0.sketch and 5 in other.sketch"),
     "paper": (("merge", "part0.sketch", "--selection", "paper"), "the paper's dealing needs all rows at once"),
-    "skewed": (("merge", "part0.sketch", "--noise", "skewed"), "noise must be left out of sketches and streams"),
     "rows": (("merge", "part0.sketch", "--rows", "part1.csv", "--id", "user"), "X must have the 200 rows"),
     "target": (("merge", "part0.sketch", "--out", "part0.sketch"), "--out must differ from the input"),
     "outputs": (

@@ -272,17 +272,6 @@ def test_a_loaded_result_gives_the_same_scorecard(kind: str, tmp_path: Path) -> 
             pd.testing.assert_frame_equal(scorecard(back, level=0.9).table, scorecard(result, level=0.9).table)
 
 
-def test_what_earlier_versions_kept_is_not_enough() -> None:
-    old = load(Path(__file__).parent / "fixtures" / "two_groups_0.1.npz")
-    with pytest.raises(
-        InputError, match="result must have the means of its arms, as it has no data: got one of an earlier version"
-    ) as refused:
-        scorecard(old)
-    assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="result must have a checksum, so that X can be compared"):
-        old.interval(0, X=np.zeros((old.plan.n_rows, old.plan.n_features)))
-
-
 def test_large_results_keep_no_arms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sparsemean._fit.afterwards.KEPT", USERS.size - 1)
     result = SparseMeanDifference().fit(USERS, ARM == "new").result_

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -427,22 +425,11 @@ def test_what_cannot_be_is_refused_in_one_line(options: dict[str, Any], said: st
 
 def test_sketches_and_streams_have_no_means() -> None:
     X = problem()
-    for name, value in (("target", "mean"), ("noise", "skewed")):
-        with pytest.raises(InputError, match=f"{name} must be left out of sketches and streams: got '{value}'"):
-            sm.sketch(X).estimate(**{name: value})
-        with pytest.raises(InputError, match=f"{name} must be left out of sketches and streams"):
-            sm.SparseMean(**{name: value}).partial_fit(X)
-    with pytest.raises(InputError, match="noise must be left out of sketches and streams"):
-        sm.sketch(X, noise="skewed")
-
-
-def test_skewed_noise_is_a_name_for_it_and_warns() -> None:
-    X = problem()
-    with pytest.warns(FutureWarning, match="use target='mean' with scale="):
-        found = sm.SparseMean(0.01, noise="skewed", scale=SCALE).fit(X).result_
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        same(found, sm.sparse_mean(X, target="mean", scale=SCALE, contamination=0.01))
+    said = "target must be left out of sketches and streams: got 'mean'"
+    with pytest.raises(InputError, match=said):
+        sm.sketch(X).estimate(target="mean")
+    with pytest.raises(InputError, match=said):
+        sm.SparseMean(target="mean").partial_fit(X)
 
 
 # Words and files.
@@ -461,16 +448,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "standard deviation" in page
         assert ("kurtosis" in page) == (not options)
-
-
-def test_estimates_of_earlier_versions_under_skewed_noise_are_read(tmp_path: Path) -> None:
-    made = sm.sparse_mean(problem(), test="buckets")
-    replace(made, plan=replace(made.plan, noise="skewed")).save(tmp_path / "e.npz")
-    loaded = sm.load(tmp_path / "e.npz")
-    same(loaded, made)
-    assert loaded.plan.noise == "skewed"
-    assert "earlier versions" in loaded.summary()
-    loaded.report(tmp_path / "page.html")
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -340,8 +340,6 @@ class Estimate(LeftThere):
         columns = self._columns(features)
         if not columns.size:
             return np.empty((0, 2))
-        if self.plan.noise == "skewed":
-            raise InputError("noise", "be 'symmetric' for intervals", "'skewed'", "fit again with target='mean'")
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
         from sparsemean._fit.afterwards import intervals_of, rows_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean import Estimate, load
+from sparsemean import Estimate
 from sparsemean._report import groups as words
 from sparsemean._report.columns import columns_of, labels_of, text
 from sparsemean._report.guarantees import of_fit
@@ -178,17 +178,6 @@ def test_features_left_by_share_of_each_group(women_and_men: Estimate) -> None:
         assert left == np.sum(last >= share - 1e-9)
         assert is_planned == ((of_label, of_reference) == (5, 3) and share == 5 / 83)
     assert robustness["planned"] == 5 / 83
-
-
-def test_an_estimate_of_version_0_1_is_told_as_it_was(tmp_path: Path) -> None:
-    """It has no sizes of the groups: m rows of all may be bad, wherever they are."""
-    estimate = load(FIXTURES / "two_groups_0.1.npz")
-    said = summary(estimate)
-    assert " minus " in said
-    assert f"of which {estimate.plan.bad_rows} may be bad" in said
-    assert "each group" not in said
-    estimate.report(tmp_path / "page.html")
-    assert "each group" not in " ".join(of_fit(estimate).guaranteed)
 
 
 def test_differences_within_pairs_are_named(estimate: Estimate) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean import Estimate, InputError, SparseMean, simulate, sparse_mean
+from sparsemean import Estimate, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.columns import labels_of, text
 from sparsemean._report.groups import percent
@@ -88,15 +88,6 @@ def test_means_rest_on_the_scale_and_not_on_symmetry() -> None:
     assert "taken from 1,000 rows" in assumed
     assert "kurtosis of at most 20" in assumed
     assert "The seed, which deals rows between those that give the scale" in assumed
-
-
-def test_estimates_of_earlier_versions_under_skewed_noise_say_what_became_of_it(made: Bunch) -> None:
-    result = sparse_mean(made.X, random_state=0, test="buckets")
-    earlier = replace(result, plan=replace(result.plan, noise="skewed"))
-    assert "lost its error rate" in words(earlier)[1]
-    assert "earlier versions" in earlier.summary()
-    with pytest.raises(InputError, match="fit again with target='mean'"):
-        earlier.interval(0)
 
 
 def test_two_groups_compare_distributions(groups: tuple[Estimate, Bunch]) -> None:

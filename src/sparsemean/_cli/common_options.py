@@ -295,9 +295,6 @@ IN_FILE = (
 )  # fmt: skip
 error_options = combine_options(
     click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
-    click.option(
-        "--noise", default="symmetric", show_default=True, help="symmetric; for skewed noise see --target mean."
-    ),
 )
 selection_options = combine_options(
     click.option(

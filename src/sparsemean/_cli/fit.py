@@ -30,7 +30,7 @@ LABELS = ("subject", "strata", "pairs")
 COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
-    "noise", "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
+    "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
 )  # fmt: skip
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
 SHARED = ("contamination", "level", "missing", "alternative", "min_effect", "target", "scale")

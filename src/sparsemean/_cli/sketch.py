@@ -27,7 +27,6 @@ ENDING = ".sketch"
 @common_options.file_options
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
-@click.option("--noise", default="symmetric", show_default=True, help="symmetric; kept for earlier versions.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Sizes to count  [default: 1,2,4].")
 @click.option("--seal", is_flag=True, help="Keep no row: close the blocks at both ends.")
 @common_options.jobs

@@ -131,9 +131,8 @@ class Sketch:
             are judged; rows whose names or signs there, or means nearest to zero, are others are refused.
         **options
             Those of `SparseMean` that say how to decide and estimate: ``contamination``, ``selection``, ``level``,
-            ``bucket_sizes`` (some of those counted; by default all, (1, 2, 4) of a sketch that earlier versions made
-            for skewed noise), ``refine``, ``refine_on``, ``screen_rows``, ``step_size``, ``init_scale``, ``n_iter``,
-            ``n_jobs``.
+            ``bucket_sizes`` (some of those counted, all by default), ``refine``, ``refine_on``, ``screen_rows``,
+            ``step_size``, ``init_scale``, ``n_iter``, ``n_jobs``.
         """
         from sparsemean._fit.from_sketch import estimate_from_sketch
         from sparsemean._kernels.memory_layout import count_threads
@@ -164,8 +163,6 @@ def check_names(names: Names, expected: Names, whose: str) -> None:
 
 # Count some rows: the part that runs where the rows are.
 
-SKEWED_SIZES = (1, 2, 4, 8, 16, 32)
-"""What earlier versions counted for skewed noise; of such sketches the usual sizes are used."""
 MOST_NUMBER = 2**60
 WHY_NOT = {
     "groups": "rows of one subject may lie in different pieces, and share a bucket",
@@ -182,7 +179,6 @@ def sketch(
     first_row: int = 0,
     random_state: Any = 0,
     bucket_sizes: Any = "auto",
-    noise: str = "symmetric",
     null: Any = 0.0,
     missing: str = "raise",
     sealed: bool = False,
@@ -206,8 +202,6 @@ def sketch(
         secret.
     bucket_sizes : "auto" or tuple of int, default="auto"
         Sizes to count, rising powers of two up to 64; "auto" is (1, 2, 4).
-    noise : {"symmetric"}, default="symmetric"
-        Kept for earlier versions: means whatever the skew, ``target="mean"``, need a fit of the rows.
     null : float or array of d numbers, default=0.0
         The means that are tested against.
     missing : {"raise", "omit"}, default="raise"
@@ -236,7 +230,7 @@ def sketch(
         raise InputError(name, "be left out of a sketch", repr(others[name]), why)
     return sketch_table(
         as_table(X, feature_names), first_row=first_row, random_state=random_state, bucket_sizes=bucket_sizes,
-        noise=noise, null=null, missing=missing, sealed=sealed, n_jobs=n_jobs,
+        null=null, missing=missing, sealed=sealed, n_jobs=n_jobs,
     )  # fmt: skip
 
 
@@ -246,7 +240,6 @@ def sketch_table(
     first_row: int = 0,
     random_state: Any = 0,
     bucket_sizes: Any = "auto",
-    noise: str = "symmetric",
     null: Any = 0.0,
     missing: str = "raise",
     sealed: bool = False,
@@ -263,7 +256,7 @@ def sketch_table(
         table,
         _first(first_row),
         seed=draw_seed(random_state),
-        bucket_sizes=sizes_for(bucket_sizes, noise, missing),
+        bucket_sizes=sizes_for(bucket_sizes, missing),
         null=_null(null, table),
         missing=missing,
         sealed=bool(sealed),
@@ -272,25 +265,23 @@ def sketch_table(
     )
 
 
-def sizes_for(bucket_sizes: Any, noise: Any, missing: Any) -> tuple[int, ...]:
-    """Return the sizes to count, all three arguments checked."""
-    if noise == "skewed":
-        raise no_means("noise", noise)
-    return plan_fit(MIN_ROWS, 1, noise=noise, missing=missing, bucket_sizes=bucket_sizes).bucket_sizes
+def sizes_for(bucket_sizes: Any, missing: Any) -> tuple[int, ...]:
+    """Return the sizes to count, both arguments checked."""
+    return plan_fit(MIN_ROWS, 1, missing=missing, bucket_sizes=bucket_sizes).bucket_sizes
 
 
-def no_means(argument: str, value: object) -> InputError:
+def no_means() -> InputError:
     """Say that counts of signs do not tell a mean."""
-    return InputError(argument, "be left out of sketches and streams", repr(value), "means need a fit of the rows")
+    return InputError("target", "be left out of sketches and streams", "'mean'", "means need a fit of the rows")
 
 
 def check_unchanged(
-    sketch: Sketch, *, random_state: Any, bucket_sizes: Any, noise: Any, null: Any, missing: Any
+    sketch: Sketch, *, random_state: Any, bucket_sizes: Any, null: Any, missing: Any
 ) -> None:
     """Refuse arguments that would assign or count rows to come in another way than those of a sketch."""
     means = one_number_each(null, sketch.n_features, argument="null")
     known = np.broadcast_to(sketch.null, sketch.n_features)
-    sizes = sizes_for(bucket_sizes, noise, missing)
+    sizes = sizes_for(bucket_sizes, missing)
     drawn = isinstance(random_state, (int, np.integer))
     changed = {
         "random_state": (random_state, drawn and draw_seed(random_state) != sketch.seed),

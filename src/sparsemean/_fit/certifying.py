@@ -86,7 +86,6 @@ def certify(
     contamination: Any = 0.05,
     selection: Any = "fwer",
     level: Any = 0.05,
-    noise: Any = "symmetric",
     test: Any = "auto",
     target: Any = "centre",
     scale: Any = None,
@@ -117,7 +116,7 @@ def certify(
         As in `SparseMean`; the paper's rule needs a fit.
     level : float in (0, 1), default=0.05
         Error rate of the selection.
-    noise, test, target, scale, alternative, min_effect, bucket_sizes, null, missing, random_state, n_jobs, device
+    test, target, scale, alternative, min_effect, bucket_sizes, null, missing, random_state, n_jobs, device
         As in `SparseMean`.
     feature_names : sequence of d names, optional
         Defaults to the column names of a data frame, else the features are numbered.
@@ -147,7 +146,7 @@ def certify(
     }  # fmt: skip
     if y is not None:
         one_sample = (
-            ("noise", noise, "symmetric"), ("test", test, "auto"), ("bucket_sizes", bucket_sizes, "auto"),
+            ("test", test, "auto"), ("bucket_sizes", bucket_sizes, "auto"),
             ("device", device, None),
         )  # fmt: skip
         for name, value, usual in one_sample:
@@ -166,7 +165,7 @@ def certify(
     if of_groups:
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
     data, request = prepare(
-        table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule, noise=noise,
+        table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule,
         test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
     )  # fmt: skip
     with where_it_lies(data.table):

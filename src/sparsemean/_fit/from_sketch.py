@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._counts.merging import close_blocks
-from sparsemean._counts.sketch import SKEWED_SIZES, Sketch, check_names, no_means
+from sparsemean._counts.sketch import Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
@@ -19,7 +19,6 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, by_signs, drop_constant, infer
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.nulls import of_signs
-from sparsemean._stats.planning import AUTO_SIZES
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -224,12 +223,11 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
         raise InputError("min_effect", "be 0 for sketches", options["min_effect"], advice)
     if options.get("test", "auto") == "auto":
         options["test"] = "buckets"
-    for name, value in (("noise", "skewed"), ("target", "mean")):
-        if options.get(name) == value:
-            raise no_means(name, value)
+    if options.get("target") == "mean":
+        raise no_means()
     sizes = options.pop("bucket_sizes", "auto")
     if isinstance(sizes, str) and sizes == "auto":
-        sizes = AUTO_SIZES if sketch.bucket_sizes == SKEWED_SIZES else sketch.bucket_sizes
+        sizes = sketch.bucket_sizes
     request = one_sample.validate_request(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )

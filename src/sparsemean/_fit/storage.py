@@ -17,7 +17,7 @@ from sparsemean._data.table import FileContext, as_names
 from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import ALTERNATIVES, MISSING, NOISES, SELECTIONS, TARGETS
+from sparsemean._stats.planning import ALTERNATIVES, MISSING, SELECTIONS, TARGETS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
@@ -35,9 +35,7 @@ from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
-FORMAT, SEVERAL = "sparsemean-estimate-6", "sparsemean-comparison-1"
-EARLIER = ("sparsemean-estimate-3", "sparsemean-estimate-4", "sparsemean-estimate-5")
-"""They have no checksum of the data and no arms; up to 4, skew_safe, which says nothing, in place of skewed."""
+FORMAT, SEVERAL = "sparsemean-estimate-7", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
@@ -167,10 +165,9 @@ def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
 
 def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
-    if header["format"] not in (FORMAT, *EARLIER):
-        raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]))
-    if header["format"] in EARLIER[:2]:
-        arrays["skewed"] = np.full(arrays.pop("skew_safe").shape, -1)
+    if header["format"] != FORMAT:
+        advice = "it was saved by another version: fit again"
+        raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
@@ -199,7 +196,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     arms = {
         who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
         for who in LEFT_OUT
-        if header["format"] == FORMAT and any(name.startswith(f"arms.{who}.") for name in arrays)
+        if any(name.startswith(f"arms.{who}.") for name in arrays)
     }
     suspects = [] if estimate.rows is None else estimate.rows.suspects.tolist()
     names = dict(zip(suspects, arrays["suspect_names"].tolist(), strict=True)) if "suspect_names" in arrays else {}
@@ -219,17 +216,17 @@ def _check_arms(estimate: Estimate) -> None:
 
 def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     """Refuse a plan that cannot be."""
-    named = plan.selection in SELECTIONS and plan.noise in (*NOISES, "any") and plan.missing in MISSING
+    named = plan.selection in SELECTIONS and plan.missing in MISSING
     named = named and plan.test in USED_TESTS and plan.target in TARGETS and plan.alternative in ALTERNATIVES
     counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
     counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
     counts = counts and plan.scale_rows <= plan.n_rows
     shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
     scales = 0 < plan.alpha < np.inf and 0 < plan.eta < 1 and plan.n_tests < NO_END and 0 <= plan.min_effect < np.inf
-    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)  # which version 0.1 did not tell
-    sizes = [len(of) for of in both] in ([0, 0], [2, 2]) and min((0, *plan.bad_by_group)) >= 0
+    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)
+    sizes = [len(of) for of in both] == [2 * grouped] * 2 and min((0, *plan.bad_by_group)) >= 0
     sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
-    sizes = sizes and ("class_names" in arrays if grouped else plan.noise != "any" or plan.target == "mean")
+    sizes = sizes and ("class_names" in arrays or not grouped)
     if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
         raise ValueError("its plan cannot be")
 

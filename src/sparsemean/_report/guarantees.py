@@ -117,13 +117,6 @@ NULLS = {
             "both groups but for a shift by a constant.",
         ),
     ),
-    "skewed": NullGuarantee(
-        "features without a mean, under a bound on skewness that earlier versions assumed",
-        (
-            "Noise is skewed no more than a rule of earlier versions allowed for, which later ones do not offer: with "
-            "many rows, or discrete values, it lost its error rate.",
-        ),
-    ),
     "symmetric": NullGuarantee(
         "features whose noise is symmetric about the null value",
         (
@@ -223,7 +216,7 @@ def of_null(plan: Plan) -> NullGuarantee:
     if plan.target == "mean":
         return _of_means(plan) if plan.sizes else _of_mean(plan)
     if plan.dealing != "pairs":
-        return NULLS[plan.noise]
+        return NULLS["symmetric"]
     if not plan.min_effect:
         return NULLS["pairs"]
     return NullGuarantee(groups.null_features(plan), (groups.null_assumption(plan), NULLS["pairs"].assumptions[1]))
@@ -327,7 +320,7 @@ def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     sentences.append(COLUMNS["p_value"].sentence)
     if plan.sizes and plan.bad_rows:
         sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
-    if k and plan.noise != "skewed" and estimate.has_values:
+    if k and estimate.has_values:
         sentences.append(_intervals(estimate))
     if k and plan.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
         sentences.append(COLUMNS["max_contamination"].sentence)
@@ -460,6 +453,6 @@ def _values(estimate: Estimate) -> str:
     if plan.dealing == "pairs" or not plan.refine:
         which = "the median of all differences" if plan.dealing == "pairs" else "a median of bucket means"
         return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    bounded = plan.target == "mean" or (plan.refine == "auto" and plan.noise != "skewed")
+    bounded = plan.target == "mean" or plan.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

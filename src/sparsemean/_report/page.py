@@ -210,7 +210,7 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
         if plan.target == "mean"
-        else [("Noise", plan.noise), ("Test", how_tested(plan)), ("Buckets", buckets)]
+        else [("Noise", "symmetric"), ("Test", how_tested(plan)), ("Buckets", buckets)]
     )
     settings = [
         *tested,

@@ -336,7 +336,7 @@ def _bar(estimate: Estimate) -> float | None:
 def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
     """Return intervals of ``features`` after the selection, a row for every feature; None where that takes long."""
     plan, source = decided.plan, decided.source
-    if source is None or not source.source.in_memory or not features.size or plan.noise == "skewed":
+    if source is None or not source.source.in_memory or not features.size:
         return None
     ends = np.full((plan.n_features, 2), np.nan)
     family = decided.evidence.family if isinstance(decided.evidence, FamilyMember) else decided

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -94,7 +93,6 @@ SELECTIONS = {
     "paper": "the paper’s rule",
 }
 """Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.guarantees`."""
-NOISES = ("symmetric", "skewed")
 MISSING = ("raise", "omit")
 TESTS = ("auto", "ranks", "buckets")
 TARGETS = ("centre", "mean")
@@ -156,7 +154,6 @@ def plan_fit(
     contamination: object = AUTO,
     selection: object = "fwer",
     level: object = 0.05,
-    noise: object = "symmetric",
     bucket_sizes: object = "auto",
     n_buckets: object = None,
     step_size: object = PAPER_ETA,
@@ -185,7 +182,7 @@ def plan_fit(
         advice = "buckets of rows cannot be formed from fewer"
         raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
     rule = one_of(selection, SELECTIONS, argument="selection")
-    wanted = _target(target, noise)
+    wanted = one_of(target, TARGETS, argument="target")
     buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
     gaps = one_of(missing, MISSING, argument="missing")
     units = n if n_units is None else n_units
@@ -214,7 +211,6 @@ def plan_fit(
         auto=auto,
         selection=rule,
         level=check_level(level),
-        noise="symmetric" if wanted == "centre" else "any",
         dealing="blocks" if J is None else "paper",
         n_buckets=J,
         bucket_sizes=_sizes(bucket_sizes) if J is None else (n // J,),
@@ -229,14 +225,6 @@ def plan_fit(
         alternative=side,
         min_effect=least,
     )
-
-
-def _target(target: object, noise: object) -> str:
-    """Return what is tested; ``noise="skewed"`` is what the mean was called in earlier versions."""
-    if one_of(noise, NOISES, argument="noise") == "symmetric":
-        return one_of(target, TARGETS, argument="target")
-    warnings.warn("noise='skewed' goes in 0.4: use target='mean' with scale=", FutureWarning, stacklevel=2)
-    return "mean"
 
 
 def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
@@ -313,7 +301,6 @@ def groups_plan(
         auto=auto,
         selection=selection,
         level=level,
-        noise="any",
         dealing="pairs",
         n_buckets=None,
         bucket_sizes=(1,),

@@ -31,8 +31,8 @@ class Plan:
         Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
     auto, looked
         Whether that is the number of rows that look bad; whether `Estimate.at` has it from someone who saw an estimate.
-    selection, level, noise
-        The rule that makes the support, its error rate, and what is assumed of the noise.
+    selection, level
+        The rule that makes the support, and its error rate.
     dealing
         ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up; ``"pairs"``:
         two groups, no buckets.
@@ -74,7 +74,6 @@ class Plan:
     bad_rows: int
     selection: str
     level: float
-    noise: str
     dealing: str
     n_buckets: int | None
     bucket_sizes: tuple[int, ...]

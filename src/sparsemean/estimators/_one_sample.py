@@ -19,7 +19,7 @@ from sparsemean._stats.planning import MIN_ROWS
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import MADE_OF_ROWS, Selector, is_foreign
 
-COUNTING = ("random_state", "bucket_sizes", "noise", "null", "missing")
+COUNTING = ("random_state", "bucket_sizes", "null", "missing")
 """Parameters that the counts of its rows depend on."""
 
 
@@ -42,9 +42,6 @@ class SparseMean(Selector):
         dependence and any adversary); the paper's rule (no error rate).
     level : float in (0, 1), default=0.05
         Error rate of the selection and of the intervals.
-    noise : {"symmetric"}, default="symmetric"
-        What is assumed of a feature without a mean. "skewed" is what ``target="mean"`` was called in earlier versions:
-        it warns and means that.
     test : {"auto", "ranks", "buckets"}, default="auto"
         What features are tested by: signed ranks of rows, which need no seed and find smaller means, or signs of means
         of small buckets, which are counted in one pass and add up. "auto" takes ranks up to 20,000 rows, and buckets
@@ -145,7 +142,6 @@ class SparseMean(Selector):
         *,
         selection: str = "fwer",
         level: float = 0.05,
-        noise: str = "symmetric",
         test: str = "auto",
         target: str = "centre",
         scale: Any = None,
@@ -169,7 +165,6 @@ class SparseMean(Selector):
         self.contamination = contamination
         self.selection = selection
         self.level = level
-        self.noise = noise
         self.test = test
         self.target = target
         self.scale = scale
@@ -271,7 +266,7 @@ class SparseMean(Selector):
             The estimator itself.
         """
         if self.target != "centre":
-            raise no_means("target", self.target)
+            raise no_means()
         table = sent(as_table(X), self.device)
         if "sketch_" not in self.__dict__:
             sketch = sketch_table(table, n_jobs=self.n_jobs, **{name: getattr(self, name) for name in COUNTING})

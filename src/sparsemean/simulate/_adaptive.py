@@ -142,7 +142,6 @@ def adaptive(
     aim: str = "hide",
     feature: int | None = None,
     seed: int = 0,
-    noise: str = "symmetric",
     distance: float | None = None,
 ) -> Replacement:
     """Know the buckets and spend every row on the votes for one feature, to hide it or to have it selected.
@@ -164,16 +163,12 @@ def adaptive(
         The feature to hide or to have selected, instead of the one that the attack would choose.
     seed : int
         The ``random_state`` of the fit that is attacked.
-    noise : {"symmetric"}
-        The ``noise`` of the fit that is attacked.
     distance : float, optional
         How far from zero the changed entries are put. By default no further than is needed: a bucket's sum is
         reflected about zero, so that the rows look plausible.
     """
     if aim not in AIMS:
         raise InputError("aim", f"be one of {', '.join(AIMS)}", repr(aim))
-    if noise != "symmetric":
-        raise InputError("noise", "be 'symmetric'", repr(noise), "means have no votes to turn: put rows far away")
     seed = integer(seed, argument="seed", least=0, rule="be the integer that seeds the fit")
     votes = poll(X, corrupted.size, seed=seed)
     inside = np.flatnonzero(mean)
