@@ -344,7 +344,8 @@ def record(path: Path) -> None:
 def differences(one: Any, other: Any) -> list[str]:
     """Return what differs between two records of one fit."""
     if isinstance(one, str) or isinstance(other, str):
-        return [] if one == other else [f"{one} | {other}"]
+        said = [each if isinstance(each, str) else "a result" for each in (one, other)]
+        return [] if one == other else [" | ".join(said)]
     if "support" not in one or "support" not in other:
         if one.keys() != other.keys():
             return [f"tests {list(one)} | {list(other)}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,21 +15,18 @@ from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table
 from sparsemean._stats import path
 from sparsemean._stats.arrays import LeftThere
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
-from sparsemean._stats.families import FamilyMember
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
-from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
 from sparsemean._util.checks import integer
 from sparsemean._util.records import (
     Counts,
-    Evidence,
     FloatArray,
     IntArray,
     MeanDifferenceTest,
     MeanTest,
     Plan,
     RowScores,
-    Selection,
     Status,
     Uncertified,
 )
@@ -61,8 +58,8 @@ class Estimate(LeftThere):
     skewed : ndarray of int of shape (d,)
         1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
         it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
-    selection : Selection
-        p-values, adjusted ones, q-values and the number of bad rows that each feature survives.
+    decision : Decision
+        What was selected, p-values and how many bad rows each feature survives; its evidence is not saved or pickled.
     feature_names : ndarray of str or None
         Names of the features, where the input has any.
     plan : Plan
@@ -103,7 +100,7 @@ class Estimate(LeftThere):
     beta: FloatArray
     bucket_size: IntArray
     skewed: IntArray
-    selection: Selection
+    decision: Decision
     feature_names: npt.NDArray[np.object_] | None
     plan: Plan
     seed: int
@@ -112,7 +109,6 @@ class Estimate(LeftThere):
     rows: RowScores | None = None
     uncertified: Uncertified | None = None
     counts: Counts | None = field(default_factory=lambda: None)  # no attribute of the class: see `__getattr__`
-    evidence: Evidence | SignedRankEvidence | FamilyMember | None = field(default_factory=lambda: None)
     shift: FloatArray | None = None
     units: IntArray | None = None
     labels: IntArray | None = None
@@ -131,7 +127,8 @@ class Estimate(LeftThere):
         self._bring()
         made = {name: getattr(self, name) for name in ("entry_time", "radius", "_suspect_names")}
         made |= {} if self.source is None else {"_no_arms": "pickled before this scorecard was made"}
-        return self.__dict__ | made | {"checksum": checksum_of(self), "source": None, "evidence": None}
+        decision = replace(self.decision, evidence=None, whole=None)
+        return self.__dict__ | made | {"checksum": checksum_of(self), "source": None, "decision": decision}
 
     def __repr__(self) -> str:
         n, d = self.plan.n_rows, self.plan.n_features
@@ -153,17 +150,22 @@ class Estimate(LeftThere):
 
         They are combined over caps of ranks, or bucket sizes, and not adjusted for the number of features.
         """
-        return self.selection.p_values
+        return self.decision.p_values
 
     @property
     def p_adjusted(self) -> FloatArray:
         """Holm-adjusted p-values, for the family-wise error under any dependence and any such adversary."""
-        return self.selection.p_adjusted
+        return self.decision.p_adjusted
 
     @property
     def q_values(self) -> FloatArray:
         """Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``)."""
-        return self.selection.q_values
+        return self.decision.q_values
+
+    @property
+    def log10_p(self) -> FloatArray:
+        """Logarithms of the p-values to base 10, which do not end where the smallest double does."""
+        return np.asarray(self.decision.log_p / np.log(10.0))
 
     @property
     def has_values(self) -> bool:
@@ -176,11 +178,10 @@ class Estimate(LeftThere):
 
         With confidence 1 − level, at once for all features (under Holm): a feature is real, or more rows are bad.
         """
-        if self.selection.last_share is not None:
-            return self.selection.last_share
-        slack = self.selection.last_slack
-        bad = slack // 2 if self.paired else slack  # a pair is bad if either of its rows is
-        return np.where(slack < 0, np.nan, bad / self.plan.n_units)
+        if not self.paired:
+            return self.decision.max_contamination
+        bad = self.decision.last // 2  # a pair is bad if either of its rows is
+        return np.where(bad < 0, np.nan, bad / self.plan.n_units)
 
     @property
     def paired(self) -> bool:
@@ -189,11 +190,8 @@ class Estimate(LeftThere):
 
     @cached_property
     def radius(self) -> IntArray:
-        """Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound."""
-        assert self.evidence is not None
-        if isinstance(self.evidence, FamilyMember):
-            return self.evidence.radius
-        return radius_of(self.evidence, self.selection, self.plan)
+        """Rows that must be replaced before a selected feature can drop out, a guaranteed lower bound; 1 of others."""
+        return self.decision.radius
 
     @cached_property
     def entry_time(self) -> FloatArray:
@@ -462,7 +460,7 @@ class Estimate(LeftThere):
 
 def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
     """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
-    selected, pairs = estimate.selection, estimate.plan.dealing == "pairs"
+    pairs = estimate.plan.dealing == "pairs"
     ranked = pairs and estimate.plan.target != "mean"
     return {
         "feature": estimate.names(features),
@@ -470,7 +468,7 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
         "ci_low": estimate.intervals[features, 0],
         "ci_high": estimate.intervals[features, 1],
         "p_value": estimate.p_values[features],
-        **({} if selected.log10_p is None else {"log10_p": selected.log10_p[features]}),
+        "log10_p": estimate.log10_p[features],
         "p_adjusted": estimate.p_adjusted[features],
         "q_value": estimate.q_values[features],
         "radius": estimate.radius[features],

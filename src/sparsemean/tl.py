@@ -262,7 +262,7 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
 
     selected = np.zeros(estimate.mean.size, dtype=bool)
     selected[estimate.support] = True
-    exact, beta = estimate.selection.log10_p, estimate.beta[at]
+    exact, beta = estimate.log10_p, estimate.beta[at]
     log_p = np.log(np.maximum(estimate.p_values[at], SMALLEST)) if exact is None else np.log(10.0) * exact[at]
     return {
         "scores": -ndtri_exp(np.minimum(log_p, 0.0) - np.log(2.0)) * np.sign(beta),

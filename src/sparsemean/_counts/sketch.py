@@ -275,9 +275,7 @@ def no_means() -> InputError:
     return InputError("target", "be left out of sketches and streams", "'mean'", "means need a fit of the rows")
 
 
-def check_unchanged(
-    sketch: Sketch, *, random_state: Any, bucket_sizes: Any, null: Any, missing: Any
-) -> None:
+def check_unchanged(sketch: Sketch, *, random_state: Any, bucket_sizes: Any, null: Any, missing: Any) -> None:
     """Refuse arguments that would assign or count rows to come in another way than those of a sketch."""
     means = one_number_each(null, sketch.n_features, argument="null")
     known = np.broadcast_to(sketch.null, sketch.n_features)

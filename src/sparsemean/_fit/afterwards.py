@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,19 +17,19 @@ from sparsemean._data.table import FileContext, Table
 from sparsemean._fit import covariates, mean, mean_difference, one_sample, two_sample
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
-from sparsemean._fit.inference import best_beta, decide, drop_constant
-from sparsemean._fit.suspects import ELSEWHERE, strength
+from sparsemean._fit.inference import best_beta, best_sizes
+from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels import rounding
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats import intervals, path
 from sparsemean._stats.buckets import assign_buckets
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
-from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
-from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._stats.rank_evidence import Contrast, RankEvidence
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -130,63 +130,56 @@ def at(estimate: Estimate, contamination: Any) -> Estimate:
     """Decide again for another share of bad rows; see `Estimate.at`."""
     if estimate.plan.selection == "paper":
         raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
-    if estimate.evidence is None:
+    if estimate.decision.evidence is None:
         advice = "curve() and max_contamination are kept; to decide again, fit again"
         raise InputError("estimate", "still have its evidence, which files and pickles leave out", "none", advice)
-    evidence = estimate.evidence
-    if isinstance(evidence, FamilyMember):
-        return of_member(estimate, FamilyMember(decide_family(evidence.family, contamination), evidence.at))
-    plan = _plan(estimate, contamination)
-    selection = drop_constant(decide(plan, evidence, estimate.selection), estimate.selection.skipped)
-    beta, bucket_size = estimate.beta, estimate.bucket_size
+    plan, allowed = plan_at(estimate, contamination)
+    return of_decision(estimate, plan, estimate.decision.at(allowed))
+
+
+def of_decision(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
+    """Return an estimate after it was decided again."""
     if estimate.counts is not None:
-        beta, bucket_size = best_beta(plan, estimate.counts, selection)
-    return _decided(replace(estimate, beta=beta, bucket_size=bucket_size), plan, selection)
-
-
-def decide_family(family: Family, contamination: Any) -> Family:
-    """Let all tests of groups decide again."""
-    evidence = replace(family.evidence, shares=check_shares(contamination), numbers=())
-    return Family(evidence, select_ranks(evidence, selection=family.rule), family.rule)
+        beta, bucket_size = best_beta(plan, estimate.counts, best_sizes(plan, decision))
+        estimate = replace(estimate, beta=beta, bucket_size=bucket_size)
+    return _decided(estimate, plan, decision.without(estimate.decision.skipped))
 
 
 def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
     """Let several tests of groups decide again together; see `Comparison.at`."""
     results = comparison.results
-    members = {key: each.evidence for key, each in results.items() if isinstance(each.evidence, FamilyMember)}
-    if len(members) < len(results):
+    first = next(iter(results.values()))
+    if first.decision.whole is None or first.decision.evidence is None:
         return replace(comparison, results={key: at(each, contamination) for key, each in results.items()})
-    family = decide_family(next(iter(members.values())).family, contamination)
+    whole = first.decision.whole.at(plan_at(first, contamination)[1])
     return replace(
         comparison,
-        results={key: of_member(results[key], FamilyMember(family, member.at)) for key, member in members.items()},
+        results={
+            key: of_decision(each, plan_at(each, contamination)[0], whole.of(each.decision.contrast))
+            for key, each in results.items()
+        },
     )
 
 
-def of_member(estimate: Estimate, member: FamilyMember) -> Estimate:
-    """Return the estimate of one test after its family has decided again."""
-    evidence, d = member.family.evidence, estimate.plan.n_features
-    first, second = evidence.allowed[member.at.start // d]
-    plan = replace(
-        estimate.plan, contamination=max(evidence.shares), bad_rows=first + second, bad_by_group=(second, first),
-        auto=False, looked=True,
-    )  # fmt: skip
-    return _decided(replace(estimate, evidence=member), plan, member.selection)
-
-
-def _plan(estimate: Estimate, contamination: Any) -> Plan:
-    """Return the plan with another share of bad rows: of pairs, of each of their two rows."""
-    plan = estimate.plan
+def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Any]:
+    """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
+    plan = replace(estimate.plan, auto=False, looked=True)
+    if plan.sizes:
+        shares = check_shares(contamination)
+        allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
+        label, reference = allowed[estimate.decision.contrast]
+        bad = label + reference
+        return replace(plan, contamination=max(shares), bad_rows=bad, bad_by_group=(reference, label)), allowed
     share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))
     bad = bad_pairs(plan.n_units, check_shares(contamination)) if estimate.paired else bad_rows(plan.n_units, share)
     if estimate.mean_test is not None and estimate.mean_test.rows is not None:
         mean.refuse_without_scale(bad > 0)
-    return replace(plan, contamination=share, bad_rows=bad, auto=False, looked=True)
+    return replace(plan, contamination=share, bad_rows=bad), bad
 
 
-def _decided(estimate: Estimate, plan: Plan, selection: Selection) -> Estimate:
-    """Return an estimate with another selection: values that are known stay, what is not known is NaN."""
-    support, before = selection.support, estimate.support
+def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
+    """Return an estimate with another decision: values that are known stay, what is not known is NaN."""
+    support, before = decision.support, estimate.support
     same = plan.bad_rows == estimate.plan.bad_rows and plan.bad_by_group == estimate.plan.bad_by_group
     known = np.isin(support, before)
     value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
@@ -200,7 +193,7 @@ def _decided(estimate: Estimate, plan: Plan, selection: Selection) -> Estimate:
     if effects is not None:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
-        estimate, plan=plan, selection=selection, support=support, mean=value, intervals=ends, skewed=skewed,
+        estimate, plan=plan, decision=decision, support=support, mean=value, intervals=ends, skewed=skewed,
         effects=effects, uncertified=None,
         status=replace(estimate.status, messages=tuple(dict.fromkeys((*said, *(() if same else (AGAIN,)))))),
     )  # fmt: skip
@@ -210,7 +203,7 @@ def curve(estimate: Estimate) -> pd.DataFrame:
     """Return how many features are left at each contamination; see `Estimate.curve`."""
     import pandas as pd
 
-    last = np.delete(estimate.max_contamination, estimate.selection.skipped)
+    last = np.delete(estimate.max_contamination, estimate.decision.skipped)
     last = np.sort(last[~np.isnan(last)])
     shares = np.unique((0.0, *last))
     left = last.size - np.searchsorted(last, shares, side="left")
@@ -418,6 +411,5 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
         alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
     )  # fmt: skip
     decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
-    (member,), (test,) = decided.members, decided.family.evidence.tests
-    shown = np.isin(np.arange(plan.n_features), member.selection.support)
-    return np.stack((member.selection.p_values, np.where(shown, np.sign(strength(test)), 0.0)))
+    shown = np.isin(np.arange(plan.n_features), decided.decision.support)
+    return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,13 @@ from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
 from sparsemean._fit import mean
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, columns_ranked, infer, settle
+from sparsemean._fit.inference import best_beta, best_sizes, columns_ranked, infer
 from sparsemean._fit.one_sample import prepare
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
-from sparsemean._stats.families import FamilyMember
-from sparsemean._stats.selection import shares
-from sparsemean._stats.signed_ranks import SignedRankEvidence, radius_of
+from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import draw_seed
-from sparsemean._util.records import Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import FloatArray, IntArray, Plan
 from sparsemean.errors import InputError
 
 OF_GROUPS = ("reference", "groups", "strata", "covariate")
@@ -47,7 +45,7 @@ class Certified:
     q_values : array of shape (d,)
         Benjamini–Hochberg q-values (Benjamini–Yekutieli with ``selection="fdr_by"``).
     radius : array of int of shape (d,)
-        Number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
+        Rows that must be replaced before a selected feature can drop out, a guaranteed lower bound; 1 of others.
     max_contamination : array of shape (d,)
         Largest share of bad rows at which a feature is still selected; NaN if it never is.
     beta : array of shape (d,)
@@ -188,7 +186,7 @@ def _of_groups(
 ) -> Certified | dict[Any, Certified]:
     """Count and select, of every test."""
     # These load numba, which one sample on a device has no need of.
-    from sparsemean._fit import covariates, designs, suspects, two_sample
+    from sparsemean._fit import covariates, designs, two_sample
 
     request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)
@@ -202,19 +200,10 @@ def _of_groups(
     )
     contrasts = two_sample.contrasts_of(classes, design.sizes, reference)
     decided = two_sample.decide(design, contrasts, request, seed=seed, n_jobs=n_jobs)
-    found, d = {}, table.shape[1]
-    for k, key in enumerate(two_sample.keys_of(classes, contrasts)):
-        member = FamilyMember(decided.family, slice(k * d, (k + 1) * d))
-        chosen = member.selection
-        assert chosen.last_share is not None
-        found[key] = Certified(
-            support=chosen.support, p_values=chosen.p_values, p_adjusted=chosen.p_adjusted, q_values=chosen.q_values,
-            radius=member.radius, max_contamination=chosen.last_share,
-            beta=suspects.strength(decided.family.evidence.tests[k]),
-            bucket_size=np.ones(d, dtype=np.intp), feature_names=table.feature_names,
-            plan=decided.plans[k], seed=seed,
-        )  # fmt: skip
-    return next(iter(found.values())) if len(found) == 1 else found
+    ones = np.ones(table.shape[1], dtype=np.intp)
+    of_tests = zip(decided.each, decided.tests, decided.plans, strict=True)
+    each = [_certified(table, plan, seed, decision, test.strength, ones) for decision, test, plan in of_tests]
+    return each[0] if len(each) == 1 else dict(zip(two_sample.keys_of(classes, contrasts), each, strict=True))
 
 
 def decide(data: FitData) -> Certified:
@@ -222,34 +211,30 @@ def decide(data: FitData) -> Certified:
     plan = data.plan
     counts, data = data.count_and_keep(columns_ranked(plan))
     inference, data = infer(data, counts)
-    inference = settle(data, counts, inference)
-    return _certified(data, inference.evidence, inference.selection, best_beta(plan, counts, inference.selection))
+    sizes = best_beta(plan, counts, best_sizes(plan, inference.decision))
+    return _certified(data.table, plan, data.seed, inference.decision, *sizes)
 
 
 def decide_means(data: FitData, scale: Any) -> Certified:
     """Add up influences and do the same."""
     found = mean.infer(data, scale)
     sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)
-    return _certified(replace(data, plan=found.plan), found.evidence, found.selection, (found.beta, sizes))
+    return _certified(data.table, found.plan, data.seed, found.decision, found.beta, sizes)
 
 
 def _certified(
-    data: FitData,
-    evidence: Evidence | SignedRankEvidence,
-    selection: Selection,
-    beta_and_size: tuple[FloatArray, IntArray],
+    table: Table, plan: Plan, seed: int, decision: Decision, beta: FloatArray, bucket_size: IntArray
 ) -> Certified:
-    plan, slack, (beta, bucket_size) = data.plan, selection.last_slack, beta_and_size
     return Certified(
-        support=selection.support,
-        p_values=selection.p_values,
-        p_adjusted=selection.p_adjusted,
-        q_values=selection.q_values,
-        radius=radius_of(evidence, selection, plan),
-        max_contamination=shares(slack, plan.n_units),
+        support=decision.support,
+        p_values=decision.p_values,
+        p_adjusted=decision.p_adjusted,
+        q_values=decision.q_values,
+        radius=decision.radius,
+        max_contamination=decision.max_contamination,
         beta=beta,
         bucket_size=bucket_size,
-        feature_names=data.table.feature_names,
+        feature_names=table.feature_names,
         plan=plan,
-        seed=data.seed,
+        seed=seed,
     )

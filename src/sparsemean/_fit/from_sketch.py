@@ -16,9 +16,10 @@ from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, by_signs, drop_constant, infer
+from sparsemean._fit.inference import best_beta, best_sizes, by_signs, infer
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.nulls import of_signs
+from sparsemean._stats.decision import Decision
+from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -157,8 +158,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        inference = by_signs(plan, of_signs(counts, alternative=plan.alternative))
-        return _without_rows(table, counts, inference, request=request, closed=closed, began=began)
+        decision = by_signs(plan, of_signs(counts, plan.n_units, alternative=plan.alternative)).decision
+        return _without_rows(table, counts, decision, request=request, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
         _check_ranks(plan, "where rows come by only once")
@@ -168,7 +169,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     if request.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     inference, _ = infer(data, counts)
-    columns = np.union1d(screening.screening_columns(data), inference.selection.support)
+    columns = np.union1d(screening.screening_columns(data), inference.decision.support)
     if not table.source.in_memory:
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
@@ -186,7 +187,7 @@ def _check_ranks(plan: Plan, why: str) -> None:
 def _without_rows(
     table: Table,
     counts: Counts,
-    inference: Inference,
+    decision: Decision,
     *,
     request: one_sample.FitRequest,
     closed: Sketch,
@@ -195,14 +196,13 @@ def _without_rows(
     """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
     plan = replace(request.plan, screen_rows=False, refine="")
     d = plan.n_features
-    selection = drop_constant(
-        inference.selection, np.intersect1d(inference.selection.support, closed.constant.features)
-    )
+    decision = decision.without(np.intersect1d(decision.support, closed.constant.features))
     mean = np.zeros(d) if request.null is None else request.null.copy()
-    mean[selection.support] = np.nan
-    notes = (*messages.of_fit(plan, counts, selection, selection.skipped, table), NEEDS_ROWS)
+    mean[decision.support] = np.nan
+    notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
     return one_sample.build_estimate(
-        plan, counts, replace(inference, selection=selection), table=table, began=began, notes=notes,
+        plan, decision, table=table, began=began, notes=notes, counts=counts,
+        sizes=best_beta(plan, counts, best_sizes(plan, decision)),
         mean=mean, intervals=np.full((d, 2), np.nan), seed=closed.seed, shift=request.null,
     )  # fmt: skip
 

@@ -13,12 +13,12 @@ from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
 from sparsemean._stats import intervals, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
-from sparsemean._stats.nulls import SignTestNull, beside, of_signs, sign_test_eras
+from sparsemean._stats.decision import Decision, Evidence, decide, rule_of
+from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.rank_evidence import RankTest
-from sparsemean._stats.selection import SlackSearch, by_paper, select
-from sparsemean._stats.signed_ranks import SIDES, UP, SignedRankEvidence, filter_of, select_by_ranks
-from sparsemean._util.records import Counts, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
+from sparsemean._stats.signed_ranks import SIDES, UP, SignedRankEvidence, filter_of
+from sparsemean._util.records import Counts, FloatArray, IntArray, Plan
 
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
@@ -26,10 +26,9 @@ LOOKED_AT = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
-    """The evidence, what it selects, and the features whose walk had to be iterated for that."""
+    """What is selected, and the features whose walk had to be iterated for that."""
 
-    evidence: Evidence | SignedRankEvidence
-    selection: Selection
+    decision: Decision
     iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
@@ -51,21 +50,15 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
-        signs=signs, n_rows=plan.n_units, error=first_error(plan), features=features,
-        passing=passing, sums=sums, sides=sides, n_sizes=len(plan.bucket_sizes),
+        signs=signs, error=first_error(plan), features=features, passing=passing, sums=sums, sides=sides,
         ties_against=bool(plan.min_effect),
     )  # fmt: skip
-    return Inference(evidence, decide(plan, evidence)), data
+    return Inference(decided(plan, evidence)), data
 
 
-def decide(plan: Plan, evidence: Evidence | SignedRankEvidence, known: Selection | None = None) -> Selection:
-    """Select features for the bad rows of a plan; ``known`` is what the same evidence selects for another number."""
-    options: dict[str, Any] = {"selection": plan.selection, "level": plan.level, "bad_rows": plan.bad_rows}
-    if isinstance(evidence, SignedRankEvidence):
-        return select_by_ranks(evidence, known=None if known is None else known.last_slack, **options)
-    chosen = select(evidence, n_rows=plan.n_units, **options)
-    both_sides = len(evidence.nulls) > len(plan.bucket_sizes)  # of a smallest effect
-    return replace(chosen, best=chosen.best % len(plan.bucket_sizes)) if both_sides else chosen
+def decided(plan: Plan, evidence: Evidence) -> Decision:
+    """Select features for the bad rows of a plan."""
+    return decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -74,32 +67,29 @@ def columns_ranked(plan: Plan) -> IntArray:
     return np.arange(plan.n_features if every else 0)
 
 
-def _passing(plan: Plan, signs: Evidence) -> tuple[IntArray, IntArray]:
+def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
     """Return the features that pass the filter without bad rows, and up to how many each does."""
     most, largest = plan.n_units // 2, filter_of(plan)
     if largest >= 1:
         return np.arange(plan.n_features), np.full(plan.n_features, most)
-    search = SlackSearch(signs, -1)
-    search.raise_to(largest, most)
-    slack = on_host(search.slack)
-    features = np.flatnonzero(slack >= 0)
-    return features, slack[features]
+    features = on_host(signs.reaching(largest, 0))
+    return features, signs.last(largest, features, None)
 
 
-def by_signs(plan: Plan, signs: Evidence) -> Inference:
+def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
     """Return what the signs of bucket means decide."""
     numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
     signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(signs, decide(plan, signs))
+    return Inference(decided(plan, signs))
 
 
-def _signs(data: FitData, counts: Counts) -> Evidence:
+def _signs(data: FitData, counts: Counts) -> SlackEvidence:
     """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
     plan, least = data.plan, data.plan.min_effect
     if not least:
-        return of_signs(counts, alternative=plan.alternative)
+        return of_signs(counts, plan.n_units, alternative=plan.alternative)
     parts = [
-        of_signs(data.shifted(by).count(), alternative=name)
+        of_signs(data.shifted(by).count(), plan.n_units, alternative=name)
         for by, name in ((least, "greater"), (-least, "less"))
         if plan.alternative in (name, "two-sided")
     ]
@@ -108,23 +98,32 @@ def _signs(data: FitData, counts: Counts) -> Evidence:
 
 def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
     """Settle what counts alone do not: the walks of the paper's rule."""
-    plan, selection = data.plan, inference.selection
+    plan, decision = data.plan, inference.decision
     if plan.selection != "paper":
         return inference
-    selection, iterated = _paper_support(data, counts, on_host(selection))
+    decision, iterated = _paper_support(data, counts, on_host(decision))
     counts = on_host(counts)
     if counts.present is not None:  # a column without any value may have come in to reach min_selected
-        support = selection.support[counts.present[0, selection.support] > 0]
-        filled_up = selection.filled_up + int(support.size - selection.support.size)
-        selection = replace(selection, support=support, filled_up=filled_up)
-    return Inference(inference.evidence, selection, iterated)
+        support = decision.support[counts.present[0, decision.support] > 0]
+        filled_up = decision.filled_up + int(support.size - decision.support.size)
+        decision = replace(decision, support=support, filled_up=filled_up)
+    return Inference(decision, iterated)
 
 
-def best_beta(plan: Plan, counts: Counts | RankTest | FloatArray, selection: Selection) -> tuple[FloatArray, IntArray]:
-    """Return β₀ of every feature at its best size, and that size; Cliff's delta or β itself, and 1, without buckets."""
-    if isinstance(counts, (RankTest, np.ndarray)):
-        return counts.delta if isinstance(counts, RankTest) else counts, np.ones(plan.n_features, dtype=np.intp)
-    sizes, best = plan.bucket_sizes, selection.best
+def best_sizes(plan: Plan, decision: Decision) -> Any:
+    """Return the index of the bucket size at which signs of each feature show most; the first where p is 1."""
+    evidence: Any = decision.evidence
+    features, best = evidence.best_size(decision.allowed)
+    out = evidence.xp.zeros(plan.n_features, dtype=np.intp)
+    out[evidence.xp.asarray(features)] = evidence.xp.asarray(best) % len(plan.bucket_sizes)
+    return out
+
+
+def best_beta(plan: Plan, counts: Counts | FloatArray, best: Any) -> tuple[FloatArray, IntArray]:
+    """Return β₀ of every feature at its best size, and that size; β itself, and 1, without buckets."""
+    if isinstance(counts, np.ndarray):
+        return counts, np.ones(plan.n_features, dtype=np.intp)
+    sizes = plan.bucket_sizes
     if on_device(best):
         from sparsemean._kernels import gpu
 
@@ -139,7 +138,7 @@ def best_beta(plan: Plan, counts: Counts | RankTest | FloatArray, selection: Sel
     return beta, np.array(sizes, dtype=np.intp)[best]
 
 
-def _paper_support(data: FitData, counts: Counts, selection: Selection) -> tuple[Selection, IntArray]:
+def _paper_support(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
     """Return the paper's support, and the features that had to be walked for it."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
@@ -151,7 +150,16 @@ def _paper_support(data: FitData, counts: Counts, selection: Selection) -> tuple
         close = path.contenders(mu, plan.min_selected)
         mu[close] = data.walk(close, plan.select_at)
         iterated = np.union1d(iterated, close)
-    return by_paper(selection, mu, alpha=plan.alpha, min_selected=plan.min_selected), iterated
+    return by_paper(decision, mu, alpha=plan.alpha, min_selected=plan.min_selected), iterated
+
+
+def by_paper(decision: Decision, mu: FloatArray, *, alpha: float, min_selected: int) -> Decision:
+    """Put the paper's support {i : |μ̂_i| ≥ α} in place; where fewer than ``min_selected`` pass, the largest |μ̂_i|."""
+    passed = np.flatnonzero(np.abs(mu) >= alpha)
+    if passed.size >= min_selected:
+        return replace(decision, support=passed)
+    largest = np.sort(np.argsort(-np.abs(mu), kind="stable")[:min_selected])
+    return replace(decision, support=largest, filled_up=min_selected - int(passed.size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,28 +176,23 @@ class Values:
     """Selected features whose value and interval are of those of their values that are not the null value."""
 
 
-def estimate_support(data: FitData, selection: Selection, counts: Counts) -> tuple[Selection, Values]:
+def estimate_support(data: FitData, decision: Decision, counts: Counts, best: Any) -> tuple[Decision, Values]:
     """Return the support less columns that hold one value only, which need no test, and what the rest is worth.
 
     They are looked for among all features that some number of bad rows leaves. The paper's rule keeps them, as
     published.
     """
     published = data.plan.selection == "paper"
-    slack = selection.last_slack
-    looked_at = selection.support if published else on_host(namespace(slack).flatnonzero(slack >= 0))
+    last = decision.last
+    looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
     constant = constant_columns(data, looked_at, counts)
-    selection = selection if published else drop_constant(selection, constant)
-    return selection, replace(_support_values(data, selection), constant=constant)
+    decision = decision if published else decision.without(constant)
+    return decision, replace(_support_values(data, decision.support, best), constant=constant)
 
 
-def drop_constant(selection: Selection, constant: IntArray) -> Selection:
-    """Take selected columns that hold one value only off the support."""
-    return replace(selection, support=np.setdiff1d(selection.support, constant), skipped=constant)
-
-
-def _support_values(data: FitData, selection: Selection) -> Values:
+def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Values:
     """Estimate the selected features, with intervals that hold after selection."""
-    plan, support = data.plan, selection.support
+    plan = data.plan
     d = plan.n_features
     offset = np.zeros(d) if data.null is None else data.null
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
@@ -200,14 +203,14 @@ def _support_values(data: FitData, selection: Selection) -> Values:
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
         levels = intervals.sort_levels(levels, plan)
         used = [levels[level] for level in intervals.levels_used(plan)]
-        value = _value(used, take(selection.best, columns), plan)
+        value = _value(used, take(best_of_all, columns), plan)
         (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
         if plan.dealing == "blocks":
             (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, low, high, other))
 
-    depth, best = data.buckets.partition.depth, take(selection.best, support)
+    depth, best = data.buckets.partition.depth, take(best_of_all, support)
     found = values_there(data, support, best, error=error)
     if found is None:
         found = data.means(support, work, depth)

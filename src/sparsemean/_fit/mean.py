@@ -15,24 +15,23 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, decide, drop_constant
+from sparsemean._fit.inference import decided
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
 from sparsemean._stats.arrays import on_host
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.records import (
     CountArray,
-    Evidence,
     FloatArray,
     IntArray,
     LocationEstimate,
     MeanTest,
     Plan,
-    Selection,
 )
 from sparsemean.errors import InputError
 
@@ -42,15 +41,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanInference:
-    """What sums decide: of which rows and how they were taken, the evidence, β and the features selected."""
+    """What sums decide: of which rows and how they were taken, β and the features selected."""
 
     table: Table
     plan: Plan
     test: MeanTest
     missing: CountArray
-    evidence: Evidence
     beta: FloatArray
-    selection: Selection
+    decision: Decision
     notes: tuple[str, ...]
 
 
@@ -67,7 +65,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    return MeanInference(table, plan, test, found.missing, evidence, beta, decide(plan, evidence), tuple(notes))
+    return MeanInference(table, plan, test, found.missing, beta, decided(plan, evidence), tuple(notes))
 
 
 def unit_table(data: FitData) -> Table:
@@ -200,12 +198,12 @@ def estimate(
     table, inference, rows = data.table, on_host(inference), None
     if data.plan.auto:
         with one_blas_thread():
-            rows = screening.screen_first(data, inference.selection)
+            rows = screening.screen_first(data, inference.decision)
         inference = _allowing(inference, rows.rows.aligned)
         data = replace(data, plan=inference.plan)
     plan = inference.plan
-    mean, ends, selection, constant = _on_support(data, inference)
-    support = selection.support
+    mean, ends, decision, constant = _on_support(data, inference)
+    support = decision.support
     with one_blas_thread():
         rows = rows or screening.screen(data, support)
         alike = screening.neighbours_alike(data, rows, support)
@@ -225,7 +223,8 @@ def estimate(
         *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
     )
     return build_estimate(
-        plan, inference.beta, Inference(inference.evidence, selection), table=table, began=began, notes=notes,
+        plan, decision, table=table, began=began, notes=notes,
+        sizes=(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged,
@@ -242,7 +241,7 @@ def _allowing(inference: MeanInference, off_together: int) -> MeanInference:
         return replace(inference, plan=plan)
     if inference.test.rows is not None:
         return replace(inference, notes=(messages.NOT_ALLOWED_FOR, *inference.notes))
-    return replace(inference, plan=plan, selection=decide(plan, inference.evidence))
+    return replace(inference, plan=plan, decision=inference.decision.at(plan.bad_rows))
 
 
 WIDE = 1.25
@@ -272,24 +271,24 @@ def _too_wide(inference: MeanInference, support: IntArray) -> list[str]:
     ]
 
 
-def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Selection, IntArray]:
+def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
-    plan, d, selection = inference.plan, data.plan.n_features, inference.selection
+    plan, d, decision = inference.plan, data.plan.n_features, inference.decision
     mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
     table = inference.table
     constant = [
         columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
-        for columns, values in table.source.takes_of(selection.support)
+        for columns, values in table.source.takes_of(decision.support)
         if columns.size
     ]
     same = np.concatenate((np.empty(0, dtype=np.intp), *constant))
     if same.size:
-        selection = drop_constant(selection, same)
-    if selection.support.size:
-        error = error_after_selection(plan, selection.support.size)
-        found = inverted(table, selection.support, test=inference.test, error=error, plan=plan, n_jobs=data.n_jobs)
-        mean[selection.support], ends[selection.support] = found[0], found[1:].T
-    return mean, ends, selection, same
+        decision = decision.without(same)
+    if decision.support.size:
+        error = error_after_selection(plan, decision.support.size)
+        found = inverted(table, decision.support, test=inference.test, error=error, plan=plan, n_jobs=data.n_jobs)
+        mean[decision.support], ends[decision.support] = found[0], found[1:].T
+    return mean, ends, decision, same
 
 
 def inverted(

@@ -15,7 +15,6 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean
 from sparsemean._kernels import influence
 from sparsemean._stats import mean_differences, means
-from sparsemean._stats.families import Family, select_ranks
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence
 from sparsemean._util.checks import pluralize
@@ -32,7 +31,7 @@ def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(first), np.flatnonzero(~first if contrast.second == REST else codes == contrast.second)
 
 
-def decide(
+def evidence_of(
     design: Design,
     contrasts: Sequence[Contrast],
     request: Request,
@@ -41,8 +40,8 @@ def decide(
     seed: int,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Family, tuple[str, ...], int]:
-    """Fix every test, read all columns once, and select; with what there is to say of the scale, and its rows.
+) -> tuple[RankEvidence, tuple[str, ...], int]:
+    """Fix every test and read all columns once; with what there is to say of the scale, and its rows.
 
     ``plans`` are those of the tests.
     """
@@ -70,10 +69,9 @@ def decide(
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
     evidence = RankEvidence(
-        tuple(found), request.shares, side=SIDES[request.alternative], missing=request.omit, level=request.level,
-        n_jobs=n_jobs,
-    )  # fmt: skip
-    return Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), notes, scale_rows
+        tuple(found), side=SIDES[request.alternative], missing=request.omit, level=request.level, n_jobs=n_jobs
+    )
+    return evidence, notes, scale_rows
 
 
 def values_of(

@@ -14,10 +14,11 @@ from sparsemean._fit.designs import dependence_note
 from sparsemean._fit.inference import Values
 from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import ALARM, SortKeys
 from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
-from sparsemean._util.records import CountArray, Counts, IntArray, Plan, Selection
+from sparsemean._util.records import CountArray, Counts, IntArray, Plan
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
@@ -32,10 +33,10 @@ NOT_LOOKED_FOR = "features that show only without the rejected rows were not loo
 
 
 def of_fit(
-    plan: Plan, counts: Counts, selection: Selection, constant: IntArray, table: Table, *, unit: str = "row"
+    plan: Plan, counts: Counts, decision: Decision, constant: IntArray, table: Table, *, unit: str = "row"
 ) -> tuple[str, ...]:
     """Return the remarks on a one-sample fit."""
-    messages, support, filled_up = [], selection.support, selection.filled_up
+    messages, support, filled_up = [], decision.support, decision.filled_up
     if filled_up:
         messages.append(
             f"only {support.size - filled_up} feature(s) passed the rule; the {support.size} that moved farthest were "
@@ -43,9 +44,9 @@ def of_fit(
         )
     if plan.selection != "paper" and not support.size:
         messages += nothing_possible(plan, unit)
-    if constant.size and not selection.skipped.size:
+    if constant.size and not decision.skipped.size:
         messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
-    messages += skipped(table, selection.skipped)
+    messages += skipped(table, decision.skipped)
     silent = (counts.positive == 0).all(axis=0) & (counts.negative == 0).all(axis=0)
     if counts.missing is not None:
         messages += of_missing(on_host(counts.missing), plan.n_rows, table)

@@ -19,23 +19,20 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import Inference, best_beta, columns_ranked, decide, estimate_support, infer, settle
+from sparsemean._fit.inference import Inference, best_beta, best_sizes, columns_ranked, estimate_support, infer, settle
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.families import FamilyMember
-from sparsemean._stats.rank_evidence import RankTest
+from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
-    Evidence,
     FloatArray,
     IntArray,
     Plan,
-    Selection,
     Status,
     Uncertified,
 )
@@ -179,21 +176,20 @@ def estimate_from_counts(
     """
     table, method = data.table, request.method
     inference = settle(data, counts, inference)
-    if isinstance(inference.evidence, Evidence) and data.plan.selection != "paper":  # stays where it is
-        inference = replace(inference, selection=_with_support_here(inference.selection))
+    if data.plan.test == "buckets" and data.plan.selection != "paper":  # stays where it is
+        decision = _with_support_here(inference.decision)
     else:
-        counts, inference = on_host((counts, inference))
-    data, rows = data.keep(inference.selection.support), None
+        counts, decision = on_host((counts, inference.decision))
+    data, rows = data.keep(decision.support), None
     if data.plan.auto:
         with one_blas_thread():
-            rows = screening.screen_first(data, inference.selection)
+            rows = screening.screen_first(data, decision)
         data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
         if data.plan.bad_rows:
-            decided = decide(data.plan, inference.evidence, inference.selection)
-            inference = replace(inference, selection=_with_support_here(decided))
-    plan = data.plan
-    selection, values = estimate_support(data, inference.selection, counts)
-    support, data = selection.support, replace(data, nonzero=values.nonzero)
+            decision = _with_support_here(decision.at(data.plan.bad_rows))
+    plan, best = data.plan, best_sizes(data.plan, decision)
+    decision, values = estimate_support(data, decision, counts, best)
+    support, data = decision.support, replace(data, nonzero=values.nonzero)
     with one_blas_thread():
         rows = rows or screening.screen(data, support)
         located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
@@ -201,12 +197,10 @@ def estimate_from_counts(
             rows = screening.screen_on_support(data, rows, support, mean=located.mean)
         skewed = screening.flag_skewed(data, rows, support)
         alike = screening.neighbours_alike(data, rows, support)
-    extra = (
-        _uncertified(data, rows, selection, counts=counts, request=request, progress=recounting) if recount else None
-    )
+    extra = _uncertified(data, rows, decision, counts=counts, request=request, progress=recounting) if recount else None
     notes = (
         *messages.of_dependence(*alike, data.units, table),
-        *messages.of_fit(plan, counts, selection, values.constant, table, unit=unit_name(data.units)),
+        *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
         *messages.of_symmetry(skewed, support, data),
         *messages.of_values(values, table),
         *messages.of_precision(data, support),
@@ -215,7 +209,7 @@ def estimate_from_counts(
         *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),
     )
     return build_estimate(
-        plan, counts, replace(inference, selection=selection), table=table, began=began, notes=notes,
+        plan, decision, table=table, began=began, notes=notes, counts=counts, sizes=best_beta(plan, counts, best),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
@@ -226,31 +220,31 @@ def estimate_from_counts(
     )  # fmt: skip
 
 
-def _with_support_here(selection: Selection) -> Selection:
-    """Return a selection whose support lies on the host, and the rest of it where it was made."""
-    return replace(selection, support=on_host(selection.support))
+def _with_support_here(decision: Decision) -> Decision:
+    """Return a decision whose support lies on the host, and the rest of it where it was made."""
+    return replace(decision, support=on_host(decision.support))
 
 
 def build_estimate(
     plan: Plan,
-    counts: Counts | RankTest | FloatArray,
-    inference: Inference | FamilyMember,
+    decision: Decision,
     *,
     table: Table,
     began: float,
     notes: Iterable[str],
+    sizes: tuple[FloatArray, IntArray],
     status: Mapping[str, Any] | None = None,
     skewed: IntArray | None = None,
     **values: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of one test of groups; of sums, β itself stands for the counts."""
-    beta, bucket_size = best_beta(plan, counts, inference.selection)
+    """Put an estimate together, of one sample or of one contrast; ``sizes`` are β and the bucket size of it."""
+    beta, bucket_size = sizes
     return Estimate(
-        support=inference.selection.support,
+        support=decision.support,
         beta=beta,
         bucket_size=bucket_size,
         skewed=np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed,
-        selection=inference.selection,
+        decision=decision,
         plan=plan,
         status=Status(
             messages=(*table.notes, *notes),
@@ -259,8 +253,6 @@ def build_estimate(
             versions=messages.versions(),
             **(status or {}),
         ),
-        counts=counts if isinstance(counts, Counts) else None,
-        evidence=inference if isinstance(inference, FamilyMember) else inference.evidence,
         feature_names=table.feature_names,
         theta=table.theta,
         **values,
@@ -309,7 +301,7 @@ def parts_of(progress: Progress | None, shares: tuple[float, ...]) -> list[Progr
 def _uncertified(
     data: FitData,
     screened: screening.ScreeningResult,
-    selection: Selection,
+    decision: Decision,
     *,
     counts: Counts,
     request: FitRequest,
@@ -327,7 +319,7 @@ def _uncertified(
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
     counts = data.count_subset(subset, counts, progress)
-    of_kept = settle(subset, counts, infer(subset, counts)[0]).selection
-    features = np.setdiff1d(on_host(of_kept.support), np.concatenate((selection.support, selection.skipped)))
+    of_kept = settle(subset, counts, infer(subset, counts)[0]).decision
+    features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
     located = screening.locate_features(data, screened, features, method=request.method)
     return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))

@@ -15,11 +15,11 @@ from sparsemean._fit.inference import Values
 from sparsemean._fit.refinement import Refinement, refined, with_workers
 from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
 from sparsemean._stats.judged import CLIP, Judged, Selected
-from sparsemean._stats.selection import by_holm
 from sparsemean._stats.symmetry import skew_flags
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores, Selection
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,18 +132,18 @@ def _judged(
     return Judged(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
 
 
-def screen_first(data: FitData, selection: Selection) -> ScreeningResult:
+def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     """Judge rows before it is known how many may be bad: by all columns about their medians, then on a support alone.
 
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
     as how many rows look bad must not follow from the rule that is then used for so many.
     """
-    support = by_holm(selection, data.plan.level)
+    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
     for columns in data.pieces(support):
         mean[columns] = medians(columns_of(data, columns)[:])
     rows = screen(data, support, about=mean)
-    rows = replace(rows, columns=without(rows.columns, np.union1d(support, selection.support)))
+    rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
     return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
 
 

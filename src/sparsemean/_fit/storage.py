@@ -16,6 +16,7 @@ from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, as_names
 from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
+from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import ALTERNATIVES, MISSING, SELECTIONS, TARGETS
 from sparsemean._stats.row_scores import KINDS
@@ -27,7 +28,6 @@ from sparsemean._util.records import (
     MeanTest,
     Plan,
     RowScores,
-    Selection,
     Status,
     Uncertified,
 )
@@ -39,7 +39,7 @@ FORMAT, SEVERAL = "sparsemean-estimate-7", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
-    "selection": Selection, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
+    "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
     "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
 }  # fmt: skip
 PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
@@ -48,9 +48,9 @@ ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
     "labels": "iu n 3", "strata": "iu n n", "class_names": "U 2", "feature_names": "U d", "theta": "f d",
-    "selection.support": "iu s d", "selection.p_values": "f d", "selection.p_adjusted": "f d",
-    "selection.q_values": "f d", "selection.best": "iu d k", "selection.last_slack": "iu d",
-    "selection.skipped": "iu * d", "selection.below": "iu d", "selection.log10_p": "f d", "selection.last_share": "f d",
+    "decision.support": "iu s d", "decision.p_values": "f d", "decision.log_p": "f d", "decision.p_adjusted": "f d",
+    "decision.q_values": "f d", "decision.last": "i d", "decision.max_contamination": "f d",
+    "decision.skipped": "iu * d",
     "counts.positive": "iu kd", "counts.negative": "iu kd", "counts.nearest": "f d", "counts.present": "iu kd",
     "counts.missing": "iu d", "rows.scores": "f n", "rows.weights": "f n", "rows.suspects": "iu * n",
     "uncertified.features": "iu * d", "uncertified.estimate": "f *", "uncertified.p_adjusted": "f *",
@@ -64,7 +64,9 @@ ARRAYS = {
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
 DEALINGS = ("paper", "blocks", "pairs")
-SHARES = ("selection.p_values", "selection.p_adjusted", "selection.q_values", "selection.last_share")
+NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
+"""What a decision rests on: with it one could decide again, and it is as large as the data may be."""
+SHARES = ("decision.p_values", "decision.p_adjusted", "decision.q_values", "decision.max_contamination")
 ROUNDING = 1e-9
 USED_TESTS = ("ranks", "buckets", "sums")
 
@@ -105,6 +107,8 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
         for item in fields(record) if record is not None else ():
+            if part == "decision" and item.name in NOT_KEPT:
+                continue
             value = getattr(record, item.name)
             target = arrays if isinstance(value, np.ndarray) else scalars
             target[f"{part}.{item.name}"] = value
@@ -179,6 +183,8 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
     values = {**arrays, **scalars}
     _check_rows(values, plan)
+    rule = rule_of(plan.selection, plan.level, plan.n_hypotheses)
+    values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
     parts: dict[str, Any] = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
@@ -226,7 +232,7 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)
     sizes = [len(of) for of in both] == [2 * grouped] * 2 and min((0, *plan.bad_by_group)) >= 0
     sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
-    sizes = sizes and ("class_names" in arrays or not grouped)
+    sizes = sizes and ({"class_names", "labels"} <= arrays.keys() or not grouped)
     if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
         raise ValueError("its plan cannot be")
 
@@ -238,6 +244,8 @@ def _check_rows(values: dict[str, Any], plan: Plan) -> None:
         if len(told := values.get(f"rows.{name}", ())) not in (0, len(suspects)):
             raise ValueError(f"its suspects are {len(suspects)}, and their {name} {len(told)}")
     features = [feature for why in values.get("rows.reasons", ()) for feature in why]
+    if len(np.unique(suspects)) != len(suspects) or len(values.get("suspect_names", suspects)) != len(suspects):
+        raise ValueError("its suspects are in disorder")
     if not set(values.get("rows.kinds", ())) <= set(KINDS) or not all(0 <= j < plan.n_features for j in features):
         raise ValueError("what speaks against its suspects cannot be")
 
@@ -281,7 +289,8 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
     for name in SHARES:
-        if name in arrays and not (np.isnan(arrays[name]) | ((arrays[name] >= 0) & (arrays[name] <= 1))).all():
+        within = (arrays[name] >= 0) & (arrays[name] <= 1)
+        if not (within | (np.isnan(arrays[name]) & (name == SHARES[-1]))).all():
             raise ValueError(f"{name} is not between 0 and 1")
     if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
         raise ValueError("beta is not between -1 and 1")
@@ -289,7 +298,7 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
         raise ValueError("rows.scores is infinite")
     if np.abs(arrays["skewed"]).max(initial=0) > 1:
         raise ValueError("its flags of skewness cannot be")
-    if not np.array_equal(arrays["support"], np.unique(arrays["selection.support"])):
+    if not np.array_equal(arrays["support"], np.unique(arrays["decision.support"])):
         raise ValueError("its support is in disorder")
     if len({arrays[name].size for name in arrays if name.startswith("uncertified.")}) > 1:
         raise ValueError("its features without a certificate are in disorder")

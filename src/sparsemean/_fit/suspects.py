@@ -10,11 +10,9 @@ import numpy as np
 from sparsemean._fit.screening import most_listed, sample_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
-from sparsemean._stats.families import FamilyMember
-from sparsemean._stats.mean_differences import MeanContrast
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.rank_evidence import REST, BadRows, GroupTest, RankTest
-from sparsemean._stats.selection import by_holm
+from sparsemean._stats.rank_evidence import REST, BadRows, GroupTest
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
@@ -64,10 +62,10 @@ def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
     return np.asarray(centres[np.where(nearer, nearest, codes)])
 
 
-def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScores:
+def suspects_of(design: Design, test: GroupTest, decision: Decision, off: RowScores) -> RowScores:
     """Return the scores of labels in one test, and its suspects: contradicted labels first, then rows that are off."""
-    labels = design.labels_of(member.test.contrast)
-    judged, features = _labels_judged(design, member, labels)
+    labels = design.labels_of(test.contrast)
+    judged, features = _labels_judged(design, test, decision, labels)
     strange = {int(row) for row, kind in zip(off.suspects, off.kinds, strict=True) if kind != row_scores.LARGE}
     wrong = [at for at, row in enumerate(judged.suspects) if int(row) not in strange]  # at home in the other group
     named = set(judged.suspects[wrong].tolist())
@@ -88,26 +86,20 @@ def suspects_of(design: Design, member: FamilyMember, off: RowScores) -> RowScor
     )
 
 
-def _labels_judged(design: Design, member: FamilyMember, labels: IntArray) -> tuple[label_scores.LabelScores, IntArray]:
+def _labels_judged(
+    design: Design, test: GroupTest, decision: Decision, labels: IntArray
+) -> tuple[label_scores.LabelScores, IntArray]:
     """Judge the labels of rows by the features that differ where no row is bad; return these features too."""
-    evidence, last, n = member.family.evidence, member.selection.last_share, labels.size
-    assert last is not None
-    clean = np.flatnonzero(~np.isnan(last))
-    if not any(map(any, evidence.allowed)):  # how many bad rows are allowed for may follow from this
-        clean = by_holm(member.selection, evidence.level)
+    clean, n = np.flatnonzero(decision.last >= 0), labels.size
+    if not any(map(any, decision.allowed)):  # how many bad rows are allowed for may follow from this, not from the rule
+        clean = np.flatnonzero(decision.p_adjusted <= decision.rule.level)
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
-    clean = np.sort(clean[label_scores.strongest(strength(member.test)[clean], n)])
-    classes = design.codes if member.test.contrast.second == REST else None
+    clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])
+    classes = design.codes if test.contrast.second == REST else None
     side = np.where(labels == ELSEWHERE, -1, labels)
     values = design.table.source.take(clean)
     return label_scores.judge(values, side, classes=classes, strata=design.strata), clean
-
-
-def strength(test: GroupTest) -> FloatArray:
-    """Return what stands for the strength of each feature, from −1 to 1: Cliff's delta of ranks."""
-    assert isinstance(test, (RankTest, MeanContrast))
-    return test.beta if isinstance(test, MeanContrast) else test.delta
 
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:

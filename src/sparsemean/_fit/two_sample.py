@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from sparsemean._data.source import Checksum, Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
-from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, strength, suspects_of
+from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
+from sparsemean._stats.decision import Decision, rule_of
+from sparsemean._stats.decision import decide as select
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
-from sparsemean._stats.families import Family, FamilyMember, select_ranks
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, GroupTest, RankEvidence, RankTest
@@ -198,15 +199,16 @@ def compare(
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     with where_it_lies(design.table):
         decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
-        decided = replace(decided, family=on_host(decided.family))  # an estimate may be taken anywhere
+        decided = replace(decided, decision=on_host(decided.decision))  # an estimate may be taken anywhere
     off = rows_off(design)
-    rows = [suspects_of(design, member, off) for member in decided.members]
+    rows = [suspects_of(design, test, each, off) for test, each in zip(decided.tests, decided.each, strict=True)]
     if request.auto:
         decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
-    scale_of_data = _scale(design.table.source.measured) if decided.family.selection.support.size else None
-    selected = np.unique(np.concatenate([member.selection.support for member in decided.members]))
+    scale_of_data = _scale(design.table.source.measured) if decided.decision.support.size else None
+    selected = np.unique(np.concatenate([each.support for each in decided.each]))
     shared: dict[str, Any] = {
-        "scale": scale_of_data, "seed": seed, "began": began, "checksum": design.table.source.early_checksum(selected),
+        "scale": scale_of_data, "seed": seed, "began": began, "n_jobs": n_jobs,
+        "checksum": design.table.source.early_checksum(selected),
     }  # fmt: skip
     estimates = [
         _estimate(design, decided, which, rows=rows[which], progress=part, **shared)
@@ -243,15 +245,19 @@ def design_of(
 class Decisions:
     """What all tests together select, the plan of each, and what there is to say of it."""
 
-    family: Family
+    decision: Decision
     plans: tuple[Plan, ...]
     notes: tuple[str, ...] = ()
 
     @property
-    def members(self) -> list[FamilyMember]:
-        """What each test says."""
-        d = self.plans[0].n_features
-        return [FamilyMember(self.family, slice(k * d, (k + 1) * d)) for k in range(len(self.plans))]
+    def tests(self) -> tuple[GroupTest, ...]:
+        """The tests of all contrasts."""
+        return cast(RankEvidence, self.decision.evidence).tests
+
+    @property
+    def each(self) -> list[Decision]:
+        """What is selected in each of them."""
+        return [self.decision.of(k) for k in range(len(self.plans))]
 
 
 def refuse_strata(strata: Any, request: Request) -> None:
@@ -273,20 +279,21 @@ def decide(
     """Count, or add up influences, and select over all tests."""
     d = design.table.shape[1]
     plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
+    notes: tuple[str, ...] = ()
     if request.target == "mean":
-        family, notes, scale_rows = mean_difference.decide(
+        evidence, notes, scale_rows = mean_difference.evidence_of(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
-        return Decisions(family, tuple(replace(plan, scale_rows=scale_rows) for plan in plans), notes)
-    tests = ranks.count(
-        design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
-        missing=request.omit, n_jobs=n_jobs, progress=progress,
-    )  # fmt: skip
-    evidence = RankEvidence(
-        tuple(tests), request.shares, side=SIDES[request.alternative], missing=request.omit, level=request.level,
-        n_jobs=n_jobs,
-    )  # fmt: skip
-    return Decisions(Family(evidence, select_ranks(evidence, selection=request.selection), request.selection), plans)
+        plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
+    else:
+        tests = ranks.count(
+            design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
+            missing=request.omit, n_jobs=n_jobs, progress=progress,
+        )  # fmt: skip
+        side = SIDES[request.alternative]
+        evidence = RankEvidence(tuple(tests), side=side, missing=request.omit, level=request.level, n_jobs=n_jobs)
+    rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
+    return Decisions(select(evidence, rule, evidence.at_share(request.shares)), plans, notes)
 
 
 def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
@@ -295,23 +302,17 @@ def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, 
     What is selected for so many differs or more are bad, for all numbers at once, so that they may be chosen by
     looking at the rows.
     """
-    evidence = decided.family.evidence
-    sizes = [test.contrast.rows for test in evidence.tests]
-    numbers = tuple(looking_bad(design, test, judged) for test, judged in zip(evidence.tests, rows, strict=True))
+    numbers = tuple(looking_bad(design, test, judged) for test, judged in zip(decided.tests, rows, strict=True))
     if not any(map(any, numbers)):
         return decided
     if own_scale:
         return replace(decided, notes=(messages.NOT_ALLOWED_FOR, *decided.notes))
-    least = min(bad / n for pair, of in zip(numbers, sizes, strict=True) for bad, n in zip(pair, of, strict=True))
-    evidence = replace(evidence, numbers=numbers, shares=(least, least))
-    before = decided.family
-    family = Family(evidence, select_ranks(evidence, selection=before.rule, before=before.selection), before.rule)
     plans = tuple(
         replace(plan, bad_by_group=(second, first), bad_rows=first + second,
                 contamination=max(first / plan.sizes[1], second / plan.sizes[0]))
         for plan, (first, second) in zip(decided.plans, numbers, strict=True)
     )  # fmt: skip
-    return replace(decided, family=family, plans=plans)
+    return replace(decided, decision=decided.decision.at(numbers), plans=plans)
 
 
 def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[int, int]) -> Plan:
@@ -347,17 +348,17 @@ def _estimate(
     scale: str | None,
     seed: int,
     began: float,
+    n_jobs: int | None,
     checksum: Checksum | None,
     progress: Progress | None,
 ) -> Estimate:
     """Return the estimate of one test."""
-    family, table, plan = decided.family, design.table, decided.plans[which]
-    test, d, member = family.evidence.tests[which], table.shape[1], decided.members[which]
-    labels, support = design.labels_of(test.contrast), member.selection.support
+    table, plan, test, decision = design.table, decided.plans[which], decided.tests[which], decided.each[which]
+    labels, support, d = design.labels_of(test.contrast), decision.support, table.shape[1]
     mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
     if support.size:
-        error = error_after_selection(plan, family.selection.support.size)
-        options: dict[str, Any] = {"error": error, "n_jobs": family.evidence.n_jobs}
+        error = error_after_selection(plan, decided.decision.support.size)
+        options: dict[str, Any] = {"error": error, "n_jobs": n_jobs}
         if isinstance(test, MeanContrast):
             mean[support], intervals[support] = mean_difference.on_support(design, test, support, plan=plan, **options)
             effects = _effects(design, labels, support, scale)
@@ -369,7 +370,7 @@ def _estimate(
     flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
-        plan, strength(test), member, table=table, began=began,
+        plan, decision, table=table, began=began, sizes=(test.strength, np.ones(d, dtype=np.intp)),
         notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=rows, labels=labels, effects=effects, strata=design.strata,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -168,14 +168,8 @@ def source() -> str:
 DECIDE_THREADS = 256
 MOST_BLOCKS = 528
 """Groups of threads that share all features: four for each processor of the largest card, all there at once."""
-FIRST_LOOKS = 16
-"""Looks that are queued where the host has other things to do meanwhile."""
-MORE_LOOKS = 8
-"""Looks that are queued before the host asks whether one more is needed: one that is not takes little."""
 ROWS_TO_HOST = 4096
 """Features that come to the host in one copy, with how many there are."""
-SEARCH = ("step", "high", "rejected", "done", "looks", "blocks")
-"""The numbers that say where a search stands, as in decide.cu."""
 
 
 def _decide(name: str, d: int, *arguments: Any) -> None:
@@ -203,15 +197,6 @@ def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[
     return found[0], found[1], [np.flatnonzero(row) for row in occurs.get()]
 
 
-class Asked(NamedTuple):
-    """What sign tests ask for, step by step as the error grows; both lie on the device."""
-
-    majorities: Any
-    """(steps, eras, sizes, numbers of signs that occur): the least one."""
-    settled: Any
-    """The most rejections for which no more than a step's is needed; that of the last step that there is: all."""
-
-
 def constants(numbers: IntArray) -> Any:
     """Copy whole numbers to the device, for any queue there."""
     xp = cupy()
@@ -220,76 +205,29 @@ def constants(numbers: IntArray) -> Any:
     return there
 
 
-class Slacks:
-    """Statistics and numbers of signs on the device, (sizes, features) both, and a slack of each feature.
+def reaching(
+    statistic: Any, nonzero: Any, index: Any, lasts: Any, asked: Any, slack: int
+) -> tuple[Any, CountArray | None]:
+    """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off.
 
-    ``index``, (sizes, numbers of signs), numbers those that occur at each size, and ``lasts`` are the ends of eras.
-    Slacks begin at ``low`` and are raised to ``high`` at most.
+    ``statistic`` and ``nonzero``, how many signs there are, are (sizes, features); ``index``, (sizes, number of signs),
+    numbers those that occur at each size; ``lasts`` are the ends of eras. Features that are few come to the host, with
+    a row for each: the feature, its statistics and its numbers of signs.
     """
-
-    def __init__(self, statistic: Any, nonzero: Any, index: Any, lasts: Any, *, low: int, high: int) -> None:
-        xp = cupy()
-        self.low, self.lasts, self.statistic = low, lasts, statistic
-        self.sizes, self.d = statistic.shape
-        width = index.shape[1]
-        self.features = statistic, nonzero, np.int64(self.d), np.int32(self.sizes), np.int32(width), index
-        self.slack = xp.full(self.d, low, dtype=np.int32)
-        self.bins = high - low + 1
-        self.counters = xp.zeros(self.bins + len(SEARCH), dtype=np.int32)
-        self.look: Any = None
-
-    def reaching(self, asked: Any, slack: int, most_rows: int) -> tuple[Any, CountArray | None]:
-        """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off.
-
-        If there are no more than ``most_rows`` they come to the host, with a row for each: the feature, its statistics
-        and its numbers of signs.
-        """
-        xp, width = cupy(), 1 + 2 * self.sizes
-        most_rows = min(most_rows, self.d, ROWS_TO_HOST)
-        listed, found = xp.empty(self.d, dtype=np.int32), xp.zeros(1 + most_rows * width, dtype=np.int32)
-        _decide(
-            "reach", self.d, *self.features, asked, np.int32(asked.shape[-1]), np.int32(self.lasts.size), self.lasts,
-            np.int32(slack), found, listed, found[1:], np.int32(most_rows),
-        )  # fmt: skip
-        here = found.get()
-        many = int(here[0])
-        if many > most_rows:
-            return listed[:many], None
-        rows = here[1 : 1 + many * width].reshape(many, width)
-        return rows[:, 0].astype(np.intp), rows
-
-    def begin(self, asked: Asked, *, start: int, high: int, looks: int) -> None:
-        """Raise slacks, up to ``high``, look by look, beginning with step ``start``: the first looks are queued."""
-        blocks, kernel = _blocks(self.d), _kernel("look", cupy().cuda.runtime.getDevice())
-        arguments = (
-            *self.features, asked.majorities, np.int32(asked.majorities.shape[-1]), np.int32(self.lasts.size),
-            self.lasts, np.int32(asked.settled.size), asked.settled, np.int32(self.low), np.int32(self.bins),
-        )  # fmt: skip
-        where = self.slack, self.counters, self.counters[self.bins :]
-
-        def look(step: int = -1) -> None:
-            kernel((blocks,), (DECIDE_THREADS,), (*arguments, np.int32(step), np.int32(high), *where))
-
-        self.look = look
-        look(start)
-        for _ in range(min(looks, asked.settled.size) - 1):
-            look()
-
-    def end(self) -> dict[str, int]:
-        """Return where the search stands when it can go no further."""
-        while not (stands := dict(zip(SEARCH, self.counters[self.bins :].get().tolist(), strict=True)))["done"]:
-            for _ in range(MORE_LOOKS):
-                self.look()
-        return stands
-
-
-def put(values: Any, sizes: Any, features: Any, numbers: Any, best: Any) -> None:
-    """Put ``numbers``, a row for each row of ``values``, and the best size of a few ``features`` in their places."""
-    rows = np.vstack((numbers, best, features)).astype(np.float64)
-    columns, d = values.shape
-    many = rows.shape[1]
-    if many:
-        _decide("put", many, cupy().asarray(rows), np.int64(many), np.int32(columns), np.int64(d), values, sizes)
+    xp, (sizes, d) = cupy(), statistic.shape
+    width, most_rows = 1 + 2 * sizes, min(d, ROWS_TO_HOST)
+    listed, found = xp.empty(d, dtype=np.int32), xp.zeros(1 + most_rows * width, dtype=np.int32)
+    _decide(
+        "reach", d, statistic, nonzero, np.int64(d), np.int32(sizes), np.int32(index.shape[1]), index, asked,
+        np.int32(asked.shape[-1]), np.int32(lasts.size), lasts, np.int32(slack), found, listed, found[1:],
+        np.int32(most_rows),
+    )  # fmt: skip
+    here = found.get()
+    many = int(here[0])
+    if many > most_rows:
+        return listed[:many], None
+    rows = here[1 : 1 + many * width].reshape(many, width)
+    return rows[:, 0].astype(np.intp), rows
 
 
 def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
@@ -307,14 +245,6 @@ def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
 @lru_cache(maxsize=16)
 def _numbers_there(numbers: tuple[int, ...], device: int) -> Any:  # noqa: ARG001
     return constants(np.array(numbers))
-
-
-def distances(slack: Any, bad_rows: int, beyond: Any = None, end: int = 0) -> Any:
-    """Return how many rows features are from the other side, given their last slacks, those ``beyond`` from ``end``."""
-    radius = cupy().empty(slack.size, dtype=np.intp)
-    numbers = np.int64(end), np.int64(bad_rows), np.int64(slack.size)
-    _decide("distances", slack.size, slack, _pointer(beyond), *numbers, radius)
-    return radius
 
 
 def shares(slack: Any, rows: int) -> Any:

@@ -1,4 +1,4 @@
-"""One look of the search for slacks at all features: see ``selection.SlackSearch``."""
+"""One look at all features, which of them reach an error: see ``sign_evidence``."""
 
 from __future__ import annotations
 
@@ -15,34 +15,12 @@ LEAST = np.int32(-(1 << 30))
 
 
 @compiled
-def raise_slacks(
-    statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, low: int, high: int, slack: Arr
-) -> None:
-    """Raise slacks to the largest, up to ``high``, at which any size of an era has the majority that is asked for.
+def reaching(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, slack: int, found: Arr) -> None:
+    """Flag the features that have what is asked for at ``slack``, and in eras before it at their ends.
 
     ``asked`` is what each size is asked for in each era, for each number of signs and last for the most there are:
-    ``ragged`` says where among `TILE` features any has fewer, whose numbers are ``nonzero``. An era is looked at where
-    those before it are passed; it ends with its last slack.
+    ``ragged`` says where among `TILE` features any has fewer, whose numbers are ``nonzero``.
     """
-    room, passed = np.empty(TILE, np.int32), np.empty(TILE, np.int32)
-    for first in range(0, slack.size, TILE):
-        mine = slack[first : first + TILE]
-        passed[:] = -LEAST
-        begins, lowest = LEAST, np.int32(low)
-        for era in range(lasts.size):
-            _rooms(statistic, nonzero, ragged, asked[era], first, room[: mine.size])
-            last = np.int32(lasts[era])
-            most = min(last, np.int32(high))
-            for f in range(mine.size):
-                reached = min(min(room[f], most), passed[f])
-                mine[f] = max(mine[f], reached if reached >= begins else lowest)
-                passed[f] = passed[f] if room[f] >= last else LEAST
-            begins = np.int32(last + 1)
-
-
-@compiled
-def reaching(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, slack: int, found: Arr) -> None:
-    """Flag the features that have what is asked for at ``slack``, and in eras before it at their ends."""
     room = np.empty(TILE, np.int32)
     for first in range(0, found.size, TILE):
         mine = found[first : first + TILE]
@@ -73,11 +51,3 @@ def _rooms(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, first: int, ro
             numbers = nonzero[size, first : first + room.size]
             for f in range(room.size):
                 room[f] = max(room[f], np.int32(mine[f] - asked[size, np.uintp(numbers[f])]))
-
-
-@compiled
-def histogram(slack: Arr, low: int, counted: Arr) -> None:
-    """Count how many features have each slack from ``low`` on."""
-    counted[:] = 0
-    for f in range(slack.size):
-        counted[np.uintp(slack[f] - low)] += 1

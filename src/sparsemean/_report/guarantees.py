@@ -15,8 +15,8 @@ from sparsemean._fit.messages import AT_NULL
 from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
 from sparsemean._report.suspects import judged, more_look_bad
+from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
-from sparsemean._stats.selection import harmonic
 from sparsemean._util.checks import unit_name
 from sparsemean._util.records import Plan
 
@@ -419,7 +419,7 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences.append(not_promised.format(**filled))
     if plan.auto:
         sentences.append(UNSEEN.format(**filled))
-    if filled_up := estimate.selection.filled_up:
+    if filled_up := estimate.decision.filled_up:
         sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
     verb = "have a mean" if names is None else "differ"
     sentences.append(

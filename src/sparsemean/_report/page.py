@@ -46,10 +46,10 @@ def listed_features(estimate: Estimate, most: int) -> IntArray:
     Where none is selected the list goes on with the strongest of the rest.
     """
     if not estimate.support.size:
-        passing = int(np.sum(~np.isnan(np.delete(estimate.max_contamination, estimate.selection.skipped))))
+        passing = int(np.sum(~np.isnan(np.delete(estimate.max_contamination, estimate.decision.skipped))))
         return closest_first(estimate, without_bad_rows(estimate))[: min(most, max(WITHOUT_ANY, passing))]
     chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
-    last[estimate.selection.skipped] = np.nan
+    last[estimate.decision.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
     if estimate.plan.selection == "paper":  # whose support is no matter of bad rows
         others = others[:0]
@@ -147,7 +147,7 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
         of = f"{labels.label} and {labels.groups[0]}"
         rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} {may}")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
-    slack = estimate.selection.last_slack
+    slack = estimate.decision.last
     if k and plan.selection != "paper":
         least = float(estimate.max_contamination[estimate.support].min())
         survival = (percent(least), f"bad {labels.each} survived by every one of them")

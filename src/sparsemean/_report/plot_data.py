@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._fit.afterwards import dealt, intervals_of
+from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
 from sparsemean._report import groups
 from sparsemean._report.columns import Labels, plain, rounded
 from sparsemean._stats import path
-from sparsemean._stats.families import Family, FamilyMember
+from sparsemean._stats.decision import Decision
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.nulls import probabilities
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
-from sparsemean._stats.selection import adjust, rule_of
-from sparsemean._util.records import FloatArray, IntArray, Selection
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.plots.robustness import lost_at, planned_share, steps
 from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
 
@@ -123,7 +121,7 @@ def robustness_data(estimate: Estimate) -> dict[str, Any]:
     ``planned`` is the share that was planned for, None where no share of each group is. ``table`` has shares, how many
     rows of each group that is, the features left, and whether it is what was planned for.
     """
-    plan, skipped = estimate.plan, estimate.selection.skipped
+    plan, skipped = estimate.plan, estimate.decision.skipped
     last = np.delete(estimate.max_contamination, skipped)
     at, left = steps(np.delete(lost_at(estimate), skipped))
     if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
@@ -226,7 +224,7 @@ def stops_of(estimates: Sequence[Estimate], most: int) -> list[float]:
 
     Features that survive such a share are selected up to it and not beyond.
     """
-    last = [np.delete(each.max_contamination, each.selection.skipped) for each in estimates]
+    last = [np.delete(each.max_contamination, each.decision.skipped) for each in estimates]
     shares = np.unique((0.0, *(share for each in last for share in each[~np.isnan(each)].tolist())))
     kept = np.unique(np.linspace(0, shares.size - 1, min(most, shares.size)).round().astype(np.intp))
     return [float(share) for share in shares[kept]]
@@ -237,43 +235,23 @@ class Decisions:
     """Decisions at other shares of bad rows; tests of one family share them."""
 
     stops: list[float]
-    families: dict[tuple[int, float], Selection] = field(default_factory=dict)
+    known: dict[tuple[int, float], Decision] = field(default_factory=dict)
 
     def at(self, estimate: Estimate, share: float) -> Estimate | None:
         """Return what would be selected, with its p-values; None where the evidence of the fit is gone."""
-        evidence = estimate.evidence
-        if evidence is None or estimate.plan.selection == "paper":
+        decision = estimate.decision
+        if decision.evidence is None or estimate.plan.selection == "paper":
             return None
-        if not isinstance(evidence, FamilyMember):
-            return estimate.at(share)
-        family, key = evidence.family, (id(evidence.family), share)
-        if key not in self.families:
-            self.families[key] = _decide_some(family, share)
-        member = FamilyMember(Family(family.evidence, self.families[key], family.rule), evidence.at)
-        first, second = family.evidence.at_share((share, share))[evidence.at.start // estimate.plan.n_features]
-        plan = replace(estimate.plan, contamination=share, bad_by_group=(second, first), bad_rows=first + second)
-        selection = member.selection
-        return replace(estimate, plan=plan, evidence=member, selection=selection, support=selection.support)
-
-
-def _decide_some(family: Family, share: float) -> Selection:
-    """Decide again over the hypotheses that are selected at some share: no other is at any.
-
-    Adjusted p-values of what is selected rest on smaller p-values alone, and these are selected as well. Of whole
-    families it takes long to ask for the p-values of all, most of which are near 1.
-    """
-    evidence, before = family.evidence, family.selection
-    assert before.last_share is not None
-    n, some = evidence.n_features, np.flatnonzero(~np.isnan(before.last_share))
-    log_p, values = np.full(n, np.nan), np.full((3, n), np.nan)
-    log_p[some] = evidence.log_p(evidence.at_share((share, share)), some)
-    p = probabilities(log_p[some])
-    values[:, some] = np.stack((p, *adjust(p, n, by=family.rule == "fdr_by")))
-    kept = rule_of(family.rule, evidence.level, n)(p[:, np.newaxis], n, 0)[:, 0]
-    return replace(
-        before, support=some[kept], p_values=values[0], p_adjusted=values[1], q_values=values[2],
-        log10_p=log_p / np.log(10.0),
-    )  # fmt: skip
+        whole, (plan, allowed) = decision.whole or decision, plan_at(estimate, share)
+        if decision.whole is None:
+            again = whole.at(allowed, some=True)
+        else:
+            key = (id(whole), share)
+            if key not in self.known:
+                self.known[key] = whole.at(allowed, some=True)
+            again = self.known[key].of(decision.contrast)
+        again = again.without(decision.skipped)
+        return replace(estimate, plan=plan, decision=again, support=again.support)
 
 
 def share_data(
@@ -299,7 +277,7 @@ def share_data(
 def _stop(
     estimate: Estimate, share: float, some: IntArray, labels: Labels, *, decisions: Decisions, tests: int
 ) -> dict[str, Any]:
-    last = np.delete(estimate.max_contamination, estimate.selection.skipped)
+    last = np.delete(estimate.max_contamination, estimate.decision.skipped)
     stop: dict[str, Any] = {"fit": False, "share": share, "n": int(np.sum(last >= share - ALIKE))}
     decided = decisions.at(estimate, share)
     if decided is None:
@@ -339,8 +317,7 @@ def _intervals(decided: Estimate, features: IntArray) -> FloatArray | None:
     if source is None or not source.source.in_memory or not features.size:
         return None
     ends = np.full((plan.n_features, 2), np.nan)
-    family = decided.evidence.family if isinstance(decided.evidence, FamilyMember) else decided
-    error = error_after_selection(plan, family.selection.support.size)
+    error = error_after_selection(plan, (decided.decision.whole or decided.decision).support.size)
     ends[features] = intervals_of(decided, features, error, dealt(decided, source))
     return ends
 

@@ -89,14 +89,14 @@ def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
 def without_bad_rows(estimate: Estimate) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
     plan = estimate.plan
-    if not plan.bad_rows or plan.selection == "paper" or estimate.evidence is None:
+    if not plan.bad_rows or plan.selection == "paper" or estimate.decision.evidence is None:
         return estimate
     return estimate.at(0.0)
 
 
 def closest_first(estimate: Estimate, clean: Estimate) -> IntArray:
     """Return features in the order in which they would be selected, were fewer rows bad, then by p without bad rows."""
-    features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.selection.skipped)
+    features = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     last = np.nan_to_num(estimate.max_contamination[features], nan=-1.0)
     return features[np.lexsort((-np.abs(clean.beta[features]), clean.p_values[features], -last))]
 

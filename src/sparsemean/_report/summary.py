@@ -109,7 +109,7 @@ def _survived(estimate: Estimate) -> str:
     plan, unit = estimate.plan, unit_name(estimate.units)
     if plan.sizes:
         return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {unit}s of each group"
-    least = int(np.min(estimate.selection.last_slack[estimate.support]))
+    least = int(np.min(estimate.decision.last[estimate.support]))
     return f"{pluralize(least, f'bad {unit}')} ({least / plan.n_units:.2%} of all)"
 
 

@@ -225,7 +225,7 @@ def _any(estimate: Estimate, names: Names | None) -> str:
 def _withstood(estimate: Estimate) -> str:
     plan, k = estimate.plan, int(estimate.support.size)
     if plan.selection == "paper":
-        left = int(np.sum(estimate.selection.last_slack[estimate.support] >= plan.bad_rows))
+        left = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
         bad = f" with {pluralize(plan.bad_rows, 'bad row')}" if plan.bad_rows else ""
         some = "All" if left == k else "None" if not left else f"{left:,}"
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
@@ -279,7 +279,7 @@ def _short(of: str) -> str:
 
 def _closest(estimate: Estimate) -> str:
     """Say at which share of bad rows a feature would be selected, where none is."""
-    kept = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.selection.skipped)
+    kept = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
     if not kept.size:
         return ""
     last, unit = estimate.max_contamination[kept], unit_of(estimate)

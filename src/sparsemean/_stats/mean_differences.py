@@ -167,7 +167,7 @@ class MeanContrast:
 
     contrast: Contrast
     test: MeanDifferenceTest
-    beta: FloatArray
+    strength: FloatArray
     """D/(M·Σλn) at the first look, of every feature."""
     missing: CountArray
     """Values that are missing among the rows that are added up."""
@@ -180,7 +180,16 @@ class MeanContrast:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.beta.size)
+        return int(self.strength.size)
+
+    @property
+    def n_strata(self) -> int:
+        """Means are not compared within strata."""
+        return 1
+
+    def by_class(self, reach: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
+        """Return the same: every feature is a class of its own."""
+        return self, np.arange(self.n_features)
 
     def log_p(
         self,
@@ -208,7 +217,7 @@ class MeanContrast:
 class Look(NamedTuple):
     """What some columns say: see `MeanContrast`."""
 
-    beta: FloatArray
+    strength: FloatArray
     features: IntArray
     first: FloatArray
     second: FloatArray

@@ -14,7 +14,8 @@ import numpy as np
 
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import map_unique, namespace, on_device
-from sparsemean._util.records import Evidence, FloatArray, IntArray, MeanTest, Plan, Threshold
+from sparsemean._stats.sign_evidence import SlackEvidence
+from sparsemean._util.records import FloatArray, IntArray, MeanTest, Plan
 
 KURTOSIS = 20.0
 """E(x − μ)⁴/σ⁴ that a feature has at most: an assumption, made only where the scale is taken from data."""
@@ -39,7 +40,7 @@ class InfluenceNull:
         """Return the same: it is that of every feature."""
         return self
 
-    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
+    def threshold(self, error: float, factor: float = 1.0) -> float:
         """Return the smallest multiple of 2⁻³² whose p-value is small enough."""
 
         def p(step: int) -> float:
@@ -51,7 +52,11 @@ class InfluenceNull:
             step += 1
         while p(step - 1) <= error:
             step -= 1
-        return Threshold(step / GRID, p(step - 1))
+        return step / GRID
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return log p, also where p is no number any more."""
+        return np.minimum(0.0, math.log(self.factor) - np.maximum(statistic - self.bias, 0.0))
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
         """Return the p-values of sums, less what bad rows may have moved."""
@@ -119,7 +124,7 @@ def centres_of(plan: Plan, null: FloatArray | None) -> FloatArray:
     return np.stack([about + sign * plan.min_effect for sign in shifts])
 
 
-def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[Evidence, FloatArray]:
+def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
     """Return the evidence of sums at `centres_of`, and β = S/(nM) on the side that speaks louder."""
     xp = namespace(sums)
     upper, lower = sums[0] / GRID, sums[-1] / GRID
@@ -130,7 +135,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[Evidence, F
     null, move = InfluenceNull(test.bias, test.factor), most(test.kappa)
     # A bad row among those that gave the scale can undo everything.
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
-    evidence = Evidence(statistic[np.newaxis], (null,), (moved,))
+    evidence = SlackEvidence(statistic[np.newaxis], (null,), (moved,), plan.n_units)
     return evidence, net / (test.n_units * move)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from sparsemean._stats.arrays import distinct, map_unique, namespace, on_device, on_host, place, to_device
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, Evidence, FloatArray, IntArray, Threshold
+from sparsemean._stats.arrays import distinct, map_unique, namespace, on_host, place, to_device
+from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
@@ -89,20 +88,32 @@ class SignTestNull:
         xp = namespace(self.nonzero)
         return xp.searchsorted(xp.asarray(self.numbers), self.nonzero)  # type: ignore[no-any-return]
 
-    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
+    def threshold(self, error: float, factor: float = 1.0) -> Any:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
-        if self.numbers.size == 1:
-            return Threshold(*_least_majority(int(self.numbers[0]), error, factor))
-        least, larger = least_majorities(self.numbers, error, factor)
+        least = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():
-            return Threshold(most, larger)
+            return most
         xp, least = namespace(self.nonzero), least.astype(np.int32)
         if self._ragged:
-            return Threshold(xp.asarray(least)[self._places], larger)
+            return xp.asarray(least)[self._places]
         asked = xp.full(self.nonzero.shape, most, dtype=np.int32)
         asked[self.fewer] = xp.asarray(least[np.searchsorted(self.numbers, self._numbers_of_fewer)])
-        return Threshold(asked, larger)
+        return asked
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return log min(1, 2·P(Bin(N, ½) ≥ statistic)), also where p is no number any more; on the host."""
+        from scipy.special import gammaln
+
+        k, n = np.ceil(statistic), np.asarray(self.nonzero, dtype=np.float64)
+        sure = (2 * k > n) & (k <= n)
+        k, n = np.where(sure, k, 1.0), np.where(sure, n, 1.0)
+        term, total, j = np.ones(k.shape), np.ones(k.shape), 0.0
+        while (term > 1e-17 * total).any():  # P(k + 1)/P(k), P(k + 2)/P(k), …
+            term = term * np.maximum(n - k - j, 0.0) / (k + j + 1)
+            total, j = total + term, j + 1
+        log_tail = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2.0) + np.log(total)
+        return np.where(sure, np.minimum(0.0, np.log(2.0) + log_tail), np.where(statistic > self.nonzero, -np.inf, 0.0))
 
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return min(1, 2·P(Bin(N, ½) ≥ statistic)), and 1 where the statistic is not above N/2."""
@@ -137,29 +148,25 @@ def times(p: FloatArray, factor: float) -> FloatArray:
     return xp.where(p < 1, xp.minimum(1.0, factor * p), 1.0)  # type: ignore[no-any-return]
 
 
-def least_majorities(numbers: IntArray, error: float, factor: float) -> tuple[IntArray, float]:
-    """Return the smallest k with factor·p ≤ error of each number of signs, and the next larger error that asks less."""
+def least_majorities(numbers: IntArray, error: float, factor: float) -> IntArray:
+    """Return the smallest k with factor·p ≤ error of each number of signs."""
     if numbers.size <= FEW:
-        each, larger = zip(*(_least_majority(n, error, factor) for n in numbers.tolist()), strict=True)
-        return np.array(each, dtype=numbers.dtype), min(larger)
+        return np.array([_least_majority(n, error, factor) for n in numbers.tolist()], dtype=numbers.dtype)
     low, high = np.zeros_like(numbers), numbers + 1
     while (low < high).any():
         middle = (low + high) // 2
         enough = times(two_sided(middle, numbers), factor) <= error
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-    above = low > 0
-    next_larger = times(two_sided(low[above] - 1, numbers[above]), factor)
-    return low, float(np.min(next_larger, initial=np.inf))
+    return low
 
 
 @lru_cache(maxsize=1024)
-def _least_majority(n: int, error: float, factor: float) -> tuple[int, float]:
+def _least_majority(n: int, error: float, factor: float) -> int:
     """Return the same of one number of signs; fits of as many rows and features ask again."""
     table = _rising(n, factor)
     passing = int(np.searchsorted(table, error, side="right"))
-    if passing == table.size:  # an error of 1 or more, which even no sign at all has
-        return 0, np.inf
-    return n // 2 + table.size - passing, float(table[passing])
+    # An error of 1 or more even no sign at all has.
+    return 0 if passing == table.size else n // 2 + table.size - passing
 
 
 @lru_cache(maxsize=64)
@@ -198,60 +205,6 @@ def two_sided(k: IntArray, n: IntArray) -> FloatArray:
     return np.where(2 * k <= n, 1.0, np.minimum(1.0, 2.0 * tail))
 
 
-def of_signs(counts: Counts, *, alternative: str = "two-sided") -> Evidence:
-    """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket.
-
-    Of one side it is the number of signs of that side, and half of the p-value counts.
-    """
-    sided = {"greater": counts.positive, "less": counts.negative}
-    both = alternative not in sided
-    shared: dict[str, Any] = {"moves": (1.0,) * len(counts.n_buckets), "sides": 2 if both else 1}
-    if on_device(counts.positive):
-        from sparsemean._kernels import gpu
-
-        side = {"greater": 1, "less": -1}.get(alternative, 0)
-        statistic, nonzero, numbers = gpu.majorities(counts.positive, counts.negative, max(counts.n_buckets), side)
-        ends = [(int(each[0]), J) for each, J in zip(numbers, counts.n_buckets, strict=True)]
-        return Evidence(statistic, tuple(map(SignTestNull, nonzero, ends, numbers)), **shared)
-    nonzero = counts.positive + counts.negative
-    fewest = nonzero.min(axis=1).tolist()
-    return Evidence(
-        statistic=np.maximum(counts.positive, counts.negative) if both else sided[alternative],
-        nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
-        **shared,
-    )
-
-
-def beside(one: Evidence, other: Evidence) -> Evidence:
-    """Return the evidence of either."""
-    statistic = namespace(one.statistic).concatenate((one.statistic, other.statistic))
-    return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves)
-
-
-def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
-    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
-
-    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
-    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
-    the largest for m or fewer, and holds for all numbers at once.
-    """
-    lasts = [J - int(least_majorities(np.array([J]), error, sides / 2)[0][0]) for J in n_buckets]
-    return eras_of(lasts)
-
-
-def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
-    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
-
-    Examples
-    --------
-    >>> eras_of([9, 4, -1])
-    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
-    """
-    ends = sorted({last for last in lasts if last >= 0})
-    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
-
-
 # Groups.
 
 
@@ -280,8 +233,3 @@ def critical_rank(first: tuple[int, ...], second: tuple[int, ...], error: float)
         tail = log_tails(n1, n2, n1 + n2, np.array([2 * middle]), bound=False, halves=False)[0]
         low, high = (low, middle) if tail <= goal else (middle + 1, high)
     return low
-
-
-def probabilities(log_p: FloatArray) -> FloatArray:
-    """Return p-values that are never 0."""
-    return np.maximum(np.exp(log_p), np.finfo(np.float64).tiny)

@@ -16,9 +16,10 @@ import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import means
-from sparsemean._stats.nulls import eras_of, two_sided
+from sparsemean._stats.decision import harmonic
+from sparsemean._stats.nulls import two_sided
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.selection import harmonic
+from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_rank_null import critical_sum, score_sums
 from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, filter_of, rank_eras, shares_of, slack_of
 from sparsemean._util.records import Era, FloatArray, Plan

@@ -5,9 +5,8 @@ A hypothesis is one feature in one test; those of a family are numbered test by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
+from sparsemean._stats.decision import Bisected, Rule, probabilities, rejected
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray
@@ -95,6 +95,11 @@ class RankTest:
         """Number of features."""
         return int(self.counts.shape[0])
 
+    @property
+    def n_strata(self) -> int:
+        """Number of strata."""
+        return int(self.counts.shape[1])
+
     def _outcomes(self) -> tuple[Any, Any, Any]:
         """Return, of every stratum and feature, how many pairs there are, are won by the first group, and are tied."""
         n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = self.counts.T
@@ -102,7 +107,7 @@ class RankTest:
         return n1 * n2, won_p + won_m + p1 * (n2 - p2) + z1 * m2, tied_p + tied_m + z1 * z2
 
     @property
-    def delta(self) -> FloatArray:
+    def strength(self) -> FloatArray:
         """Cliff's delta: pairs in which the first group is larger less those in which it is smaller, as a share."""
         pairs, won, tied = (part.sum(axis=0, dtype=np.float64) for part in self._outcomes())
         return np.asarray(on_host((2 * won + tied - pairs) / namespace(pairs).maximum(pairs, 1.0)))
@@ -125,6 +130,8 @@ class RankTest:
         repeat others: as if all values were positive. Few ties are lost pairs for whoever wins. Of features that have
         many different values there are far more than classes. What is returned lies on the host.
         """
+        if self.shifted:
+            return self, np.arange(self.n_features)
         xp, rows = namespace(self.counts), sum(self.contrast.rows)
         pairs, won, tied = self._outcomes()
         n1, n2 = own = self.counts.T[:2]
@@ -396,6 +403,20 @@ class GroupTest(Protocol):
         """Number of features."""
         ...
 
+    @property
+    def n_strata(self) -> int:
+        """Number of strata."""
+        ...
+
+    @property
+    def strength(self) -> FloatArray:
+        """What stands for the strength of each feature, from −1 to 1."""
+        ...
+
+    def by_class(self, reach: int) -> tuple[GroupTest, IntArray]:
+        """Return the same of a feature for each class that no look within ``reach`` tells apart; all their classes."""
+        ...
+
     def log_p(
         self,
         bad: BadRows,
@@ -411,87 +432,121 @@ class GroupTest(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankEvidence:
-    """A family of hypotheses: every feature in every test."""
+@dataclass(frozen=True, eq=False)
+class RankEvidence(Bisected):
+    """A family of hypotheses: every feature in every test. What is allowed for are bad rows of both groups of each."""
 
     tests: tuple[GroupTest, ...]
-    shares: tuple[float, float]
-    """Shares of bad rows that are allowed for in the second group and in the first."""
-    numbers: tuple[BadRows, ...] = ()
-    """Bad rows that are allowed for in the groups of each test, where they are not these shares of them."""
     side: int = 0
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None
-    stand_for: int = 0
-    """Hypotheses that these stand for, where there are more."""
 
     @property
-    def n_features(self) -> int:
+    def n_hypotheses(self) -> int:
         """Number of hypotheses."""
         return sum(test.n_features for test in self.tests)
 
-    def by_class(self) -> tuple[RankEvidence, IntArray]:
-        """Return evidence with a hypothesis for each class of them, and the class of each hypothesis.
-
-        Those of a class have the same log p for as many bad rows as are allowed for, or fewer.
-        """
-        tests, classes, start = list[GroupTest](), list[IntArray](), 0
-        for test, bad in zip(self.tests, self.allowed, strict=True):
-            own = np.arange(test.n_features)
-            if isinstance(test, RankTest) and not test.shifted and test.n_features > A_TASK:
-                test, own = test.by_class(sum(bad))
-            tests.append(test)
-            classes.append(own + np.intp(start))
-            start += test.n_features
-        joined = classes[0] if len(classes) == 1 else np.concatenate(classes)
-        return replace(self, tests=tuple(tests), stand_for=self.n_features), joined
-
-    def log_p(self, bads: Sequence[BadRows], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
-        """Return log p of some hypotheses for so many bad rows in the groups of each test, and ``more`` anywhere."""
-        out, start = [], 0
-        n_threads, goal = (
-            count_threads(self.n_jobs),
-            float(np.log(self.level / (self.stand_for or self.n_features))) - ROUNDING,
-        )
-        order = None if hypotheses is None else np.argsort(hypotheses, kind="stable")
-        for test, bad in zip(self.tests, bads, strict=True):
-            features = None
-            if hypotheses is not None:
-                rising = hypotheses[order]
-                first, last = np.searchsorted(rising, (start, start + test.n_features))
-                features = rising[first:last] - start
-            start += test.n_features
-            options: dict[str, Any] = {
-                "side": self.side, "missing": self.missing, "goal": goal, "features": features, "n_threads": n_threads,
-            }  # fmt: skip
-            found = test.log_p(bad, more=more, **options)
-            if isinstance(test, RankTest) and test.counts.shape[1] > 1 and (more or any(bad)):
-                # Within strata the bound for bad rows may be less than twice the exact tail without any.
-                found = np.maximum(found, test.log_p((0, 0), more=0, **options))
-            out.append(found)
-        joined = np.concatenate(out)
-        if order is None:
-            return joined
-        back = np.empty_like(joined)
-        back[order] = joined
-        return back
+    @property
+    def n_contrasts(self) -> int:
+        """Number of tests."""
+        return len(self.tests)
 
     @property
-    def allowed(self) -> list[BadRows]:
-        """The bad rows of every test that are allowed for."""
-        return list(self.numbers) or self.at_share(self.shares)
+    def xp(self) -> Any:
+        """Decisions lie on the host, wherever counts do."""
+        return np
 
-    def at_share(self, shares: tuple[float, float]) -> list[BadRows]:
-        """Return the bad rows of every test for shares of the second group and of the first."""
-        return [test.contrast.bad(shares) for test in self.tests]
-
+    @cached_property
     def grid(self) -> FloatArray:
-        """Return the shares of bad rows of each group, rising from 0, at which one row more is bad in some group."""
+        """Shares of bad rows of each group, rising from 0, at which one row more is bad in some group."""
         sizes = {size for test in self.tests for size in test.contrast.sizes}
-        steps = [np.arange(-(-size // 2)) / size for size in sizes]
-        shares = np.unique(np.concatenate(steps))
+        shares = np.unique(np.concatenate([np.arange(-(-size // 2)) / size for size in sizes]))
         if shares.size > MOST_SHARES:
             shares = shares[np.unique(np.linspace(0, shares.size - 1, MOST_SHARES).astype(np.intp))]
-        return np.union1d(shares, min(self.shares))  # what is selected survives at least what was allowed for
+        return shares
+
+    def at_share(self, shares: tuple[float, float]) -> tuple[BadRows, ...]:
+        """Return the bad rows of every test for shares of the second group and of the first."""
+        return tuple(test.contrast.bad(shares) for test in self.tests)
+
+    def share_of(self, allowed: tuple[BadRows, ...]) -> float:
+        """Return the share of each group that may be bad: of the group with the smallest."""
+        groups = ((bad, test.contrast.rows) for bad, test in zip(allowed, self.tests, strict=True))
+        return min(m / n for bad, rows in groups for m, n in zip(bad, rows, strict=True))
+
+    def step_of(self, allowed: tuple[BadRows, ...]) -> int | None:
+        """Return the step of the grid at which so many rows are bad."""
+        step = int(np.searchsorted(self.grid, self.share_of(allowed) - ROUNDING))
+        found = step < self.grid.size and self.at_share((float(self.grid[step]),) * 2) == tuple(allowed)
+        return step if found else None
+
+    def as_shares(self, steps: IntArray) -> FloatArray:
+        """Return steps of the grid as shares of bad rows of each group; NaN for −1."""
+        return np.where(steps < 0, np.nan, self.grid[np.maximum(steps, 0)])
+
+    def n_steps(self, allowed: tuple[BadRows, ...] | None) -> int:
+        """Return the number of steps of the grid, or of rows beyond those allowed for."""
+        return self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
+
+    def p_values(
+        self, allowed: tuple[BadRows, ...], some: IntArray | None = None
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the hypotheses whose p-value is below 1, or ``some``, p and log p."""
+        log_p = self.log_p(allowed, some)
+        p = probabilities(log_p)
+        if some is not None:
+            return some, p, log_p
+        alive = np.flatnonzero(p < 1)
+        return alive, p[alive], log_p[alive]
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad."""
+        return rejected(rule, probabilities(self._clean), self.n_hypotheses)
+
+    @cached_property
+    def _clean(self) -> FloatArray:
+        """The log p of all hypotheses where no row is bad."""
+        return self._log_p_by_class(self.at_share((0.0, 0.0)))
+
+    def along(self, steps: IntArray, at: IntArray, allowed: tuple[BadRows, ...] | None) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+        out = np.empty(at.size)
+        for step in np.unique(steps).tolist():
+            here = np.flatnonzero(steps == step)
+            bads = self.at_share((float(self.grid[step]),) * 2) if allowed is None else allowed
+            out[here] = self.log_p(bads, at[here], more=0 if allowed is None else step)
+        return probabilities(out)
+
+    def log_p(self, bads: tuple[BadRows, ...], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
+        """Return log p of some hypotheses, all by default, for so many bad rows of each test and ``more`` anywhere."""
+        if hypotheses is None:
+            return self._log_p_by_class(bads) if any(map(any, bads)) else self._clean
+        order = np.argsort(hypotheses, kind="stable")
+        rising, start, out = hypotheses[order], 0, np.empty(hypotheses.size)
+        for test, bad in zip(self.tests, bads, strict=True):
+            first, last = np.searchsorted(rising, (start, start + test.n_features))
+            if last > first:
+                out[order[first:last]] = self._of_test(test, bad, rising[first:last] - start, more=more)
+            start += test.n_features
+        return out
+
+    def _log_p_by_class(self, bads: tuple[BadRows, ...]) -> FloatArray:
+        """Return log p of all hypotheses; those that no look tells apart are looked at once."""
+        out = []
+        for test, bad in zip(self.tests, bads, strict=True):
+            few, classes = test.by_class(sum(bad)) if test.n_features > A_TASK else (test, slice(None))
+            out.append(self._of_test(few, bad, None)[classes])
+        return np.concatenate(out)
+
+    def _of_test(self, test: GroupTest, bad: BadRows, features: IntArray | None, *, more: int = 0) -> FloatArray:
+        """Return log p of some features in one test."""
+        options: dict[str, Any] = {
+            "side": self.side, "missing": self.missing, "features": features, "n_threads": count_threads(self.n_jobs),
+            "goal": float(np.log(self.level / self.n_hypotheses)) - ROUNDING,
+        }  # fmt: skip
+        found = test.log_p(bad, more=more, **options)
+        if test.n_strata > 1 and (more or any(bad)):
+            # Within strata the bound for bad rows may be less than twice the exact tail without any.
+            found = np.maximum(found, test.log_p((0, 0), more=0, **options))
+        return found

@@ -9,25 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.rounding import ROUNDING
-from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._stats.nulls import eras_of, probabilities
-from sparsemean._stats.selection import (
-    BenjaminiHochberg,
-    Rule,
-    SlackSearch,
-    adjust,
-    best_size,
-    halved,
-    radius,
-    rule_of,
-)
+from sparsemean._stats.decision import Rule, probabilities, rejected
+from sparsemean._stats.sign_evidence import SlackEvidence, eras_of
 from sparsemean._stats.signed_rank_null import LOG_2, log_tails, score_sums
-from sparsemean._util.records import NO_END, Era, Evidence, FloatArray, IntArray, Plan, Selection
+from sparsemean._util.records import NO_END, Era, FloatArray, IntArray, Plan
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
@@ -180,9 +171,8 @@ def rank_sums(
 class SignedRankEvidence:
     """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
 
-    signs: Evidence
+    signs: SlackEvidence
     """Of bucket means, for the filter."""
-    n_rows: int
     error: float
     """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
     features: IntArray
@@ -191,8 +181,6 @@ class SignedRankEvidence:
     sums: tuple[RankSums, ...]
     """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
     sides: tuple[int, ...] = (UP, DOWN)
-    n_sizes: int = 1
-    """Bucket sizes that were counted."""
     ties_against: bool = False
     """Whether ties count against rejection however many there are, so that p rises with the null value."""
     places: tuple[int, ...] = ()
@@ -201,9 +189,58 @@ class SignedRankEvidence:
     """Share of the error that the caps that are looked at have together, at least."""
 
     @property
-    def n_features(self) -> int:
+    def n_hypotheses(self) -> int:
         """Number of features, ranked or not."""
-        return self.signs.n_features
+        return self.signs.n_hypotheses
+
+    @property
+    def n_rows(self) -> int:
+        """Rows (subjects) that may be bad."""
+        return self.signs.n_rows
+
+    @property
+    def n_contrasts(self) -> int:
+        """One sample is one contrast."""
+        return 1
+
+    @property
+    def xp(self) -> Any:
+        """Where decisions lie: with the data."""
+        return self.signs.xp
+
+    def step_of(self, allowed: int) -> int:
+        """Return the number itself."""
+        return allowed
+
+    def share_of(self, allowed: int) -> float:
+        """Return the number as a share of all rows."""
+        return self.signs.share_of(allowed)
+
+    def as_shares(self, steps: Any) -> Any:
+        """Return numbers of bad rows as shares of all; NaN for −1."""
+        return self.signs.as_shares(steps)
+
+    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the features whose p-value is below 1, or ``some``, p and log p."""
+        log_p = self.log_p(allowed, None if some is None else np.searchsorted(self.features, some))
+        features, p = self.features if some is None else some, probabilities(log_p)
+        alive = np.flatnonzero(p < 1) if some is None else np.arange(some.size)
+        return features[alive], p[alive], log_p[alive]
+
+    def best_size(self, allowed: int) -> tuple[IntArray, IntArray]:
+        """Return the ranked features, and at which bucket size signs of each show most."""
+        return self.features, self.signs.here(self.features).p_at(allowed).argmin(axis=0)
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad."""
+        return self.features[rejected(rule, probabilities(self.log_p(0)), self.n_hypotheses)]
+
+    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
+        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
+        places = np.searchsorted(self.features, at)
+        if allowed is None:
+            return probabilities(self.log_p(steps, places))
+        return probabilities(self._beyond(allowed).log_p(allowed + steps, places))
 
     @cached_property
     def caps(self) -> tuple[int, ...]:
@@ -222,18 +259,20 @@ class SignedRankEvidence:
             return (Era(NO_END, self.places),)
         return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
 
-    def last(self, error: float, at: IntArray, above: IntArray | None = None) -> IntArray:
-        """Return the largest number of bad rows at which p of some features is at most ``error``, −1 where at none.
+    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:
+        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
 
-        ``above`` are numbers at which it is known to be: most often the next one is asked for in vain.
+        At those ``above`` it is known to be so small: most often the next number is asked for in vain.
         """
-        goal, high = np.log(error), np.minimum(self.passing[at], self.n_rows // 2)
+        goal, places = np.log(error), np.searchsorted(self.features, at)
+        evidence, start = (self, 0) if allowed is None else (self._beyond(allowed), allowed)
+        high = np.minimum(self.passing[places], self.n_rows // 2) - start
         low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
         while (moving := np.flatnonzero(low < high)).size:
             least, most = low[moving, np.newaxis], high[moving, np.newaxis]
             step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
             asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
-            p = self.log_p(asked.ravel(), np.repeat(at[moving], step.size)).reshape(asked.shape)
+            p = evidence.log_p(start + asked.ravel(), np.repeat(places[moving], step.size)).reshape(asked.shape)
             reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
             ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
             low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
@@ -277,102 +316,11 @@ class SignedRankEvidence:
             out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
         return np.asarray(np.minimum(0.0, out))
 
-    def bounds(self, bad_rows: int) -> tuple[SignedRankEvidence, SignedRankEvidence]:
-        """Return what bounds p for m bad rows from above and from below once any r rows have been replaced.
+    def _beyond(self, allowed: int) -> SignedRankEvidence:
+        """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
 
-        Those are the p-values of the first for m + r bad rows, and of the second for m − r. The caps are those that are
-        looked at for m bad rows, which share the error with those looked at for fewer in the first: p is the largest
-        for m or fewer.
+        The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
+        fewer: p is the largest for that number or fewer.
         """
-        places = next(places for last, places in self.eras if bad_rows <= last)
-        stay = replace(self, places=places)
-        return replace(stay, whole=float(self.shares[list(self.eras[0].places)].sum())), stay
-
-
-# What is selected, up to how many bad rows, and how many rows that takes to change.
-
-SETTLED_ONE_BY_ONE = 64
-"""Numbers of bad rows that are looked at one after the other; of more, they are halved."""
-
-
-def select_by_ranks(
-    evidence: SignedRankEvidence, *, selection: str, level: float, bad_rows: int, known: IntArray | None = None
-) -> Selection:
-    """Select features by their ranks for so many bad rows, and say how many each would survive, if not ``known``."""
-    xp, d = namespace(evidence.signs.statistic), evidence.n_features
-    rule = rule_of(selection, level, d)
-    log_p = evidence.log_p(bad_rows)
-    p, at = probabilities(log_p), xp.asarray(evidence.features)
-    found, alive = np.ones((3, at.size)), np.flatnonzero(p < 1)
-    found[:, alive] = np.stack((p[alive], *adjust(p[alive], d, by=selection == "fdr_by")))
-    values, best = xp.ones((3, d)), xp.zeros(d, dtype=np.intp)
-    slack = xp.full(d, -1, dtype=np.intp) if known is None else known
-    values[:, at] = xp.asarray(found)
-    if at.size:
-        best[at] = xp.asarray(best_size(on_host(evidence.signs.of(at)), bad_rows) % evidence.n_sizes)
-    if at.size and known is None:
-        slack[at] = xp.asarray(_last_slacks(evidence, rule, p if bad_rows == 0 else None))
-    return Selection(
-        support=at[xp.asarray(rule(p[:, np.newaxis], d, 0)[:, 0])],
-        p_values=values[0],
-        p_adjusted=values[1],
-        q_values=values[2],
-        best=best,
-        last_slack=slack,
-    )
-
-
-def _last_slacks(evidence: SignedRankEvidence, rule: Rule, p_values: FloatArray | None = None) -> IntArray:
-    """Return the largest number of bad rows at which each ranked feature is selected, −1 where at none.
-
-    Without bad rows R features are selected, so that at any number a p-value is compared with something between what
-    the first of them and what the last is compared with. Both settle most features, and few numbers are left.
-    ``p_values`` are those without bad rows, if they are known.
-    """
-    d, most = evidence.n_features, evidence.n_rows // 2
-
-    def p(bad_rows: int, at: IntArray) -> FloatArray:
-        return probabilities(evidence.log_p(bad_rows, at))
-
-    slack = np.full(evidence.features.size, -1, dtype=np.intp)
-    p_values = p(0, np.arange(slack.size)) if p_values is None else p_values
-    at = np.flatnonzero(rule(p_values[:, np.newaxis], d, 0)[:, 0])
-    if not at.size:
-        return slack
-    asked = rule.level * (at.size / d if isinstance(rule, BenjaminiHochberg) else 1 / (d - at.size + 1))
-    least = evidence.last(rule.level / d, at)
-    largest = evidence.last(asked, at, least)
-    slack[at] = np.maximum(least, 0)
-    open_ones = {c for low, high in zip(least, largest, strict=True) for c in range(max(low, 0) + 1, high + 1)}
-    if len(open_ones) > SETTLED_ONE_BY_ONE:
-        slack[at] = halved(
-            lambda slacks, group: np.stack([p(int(c), at[group]) for c in slacks], axis=1),
-            rule, (0, most), n_features=at.size, n_hypotheses=d, at_once=1,
-        )  # fmt: skip
-        return slack
-    for c in sorted(open_ones):
-        chosen = at[rule(p(c, at)[:, np.newaxis], d, 0)[:, 0]]
-        slack[chosen] = np.maximum(slack[chosen], c)
-    return slack
-
-
-def radius_of(evidence: Evidence | SignedRankEvidence, chosen: Selection, plan: Plan) -> IntArray:
-    """Return the number of rows that must be replaced before a feature can change sides, a guaranteed lower bound.
-
-    A feature that ranks select at no number of bad rows must pass the filter first, where there is one: that is what
-    is asked for there. Without one, all that is known is that allowing for no bad rows does not select it.
-    """
-    bad_rows, rule = plan.bad_rows, rule_of(plan.selection, plan.level, plan.n_features)
-    if isinstance(evidence, Evidence):
-        return radius(evidence, chosen, rule, bad_rows=bad_rows, n_rows=plan.n_units)
-    xp, slack, at = namespace(chosen.last_slack), chosen.last_slack.copy(), evidence.features
-    if at.size:
-        sure, possible = (_last_slacks(bound, rule) for bound in evidence.bounds(bad_rows))
-        selected = on_host(slack[xp.asarray(at)]) >= bad_rows
-        bounded = np.where(selected, np.maximum(sure, bad_rows), np.minimum(possible, bad_rows - 1))
-        slack[xp.asarray(at)] = xp.asarray(bounded)
-    if (largest := filter_of(plan)) < 1 and (slack < 0).any():
-        search = SlackSearch(evidence.signs, -evidence.n_rows - bad_rows - 1)
-        search.raise_to(largest, -1)
-        slack = xp.where(slack < 0, search.slack, slack)
-    return xp.where(slack >= bad_rows, slack - bad_rows + 1, bad_rows - slack)  # type: ignore[no-any-return]
+        places = next(places for last, places in self.eras if allowed <= last)
+        return replace(self, places=places, whole=float(self.shares[list(self.eras[0].places)].sum()))

@@ -277,15 +277,6 @@ class Counts:
         return replace(self, present=None, missing=None) if complete else self
 
 
-class Threshold(NamedTuple):
-    """What a statistic must reach for its p-value, times a factor, to be no larger than an error."""
-
-    statistic: Any
-    """A number, or one for each feature: above every statistic that misses, at most the smallest that does not."""
-    larger: float
-    """The next larger error for which less is asked of some feature."""
-
-
 class Null(Protocol):
     """A null distribution of one statistic for each feature."""
 
@@ -297,8 +288,15 @@ class Null(Protocol):
         """Return the same of some features."""
         ...
 
-    def threshold(self, error: float, factor: float = 1.0) -> Threshold:
-        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``."""
+    def threshold(self, error: float, factor: float = 1.0) -> Any:
+        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
+
+        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
+        """
+        ...
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
         ...
 
 
@@ -311,43 +309,6 @@ class Era(NamedTuple):
 
     last: int
     places: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """Statistics that are large when a feature has a mean, their nulls, and what one replaced row can move.
-
-    One row of ``statistic`` (and one null, one move) for each bucket size; twice as many for a smallest effect that
-    matters, those above it first.
-    """
-
-    statistic: FloatArray | CountArray
-    nulls: tuple[Null, ...]
-    moves: tuple[float, ...]
-    sides: int = 2
-    """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
-    eras: tuple[Era, ...] = ()
-    """Which statistics are looked at for how many bad rows; all for any number where it is empty."""
-    sharing: int = 0
-    """How many share the error at least, looked at or not."""
-
-    def looks(self) -> tuple[Era, ...]:
-        """Return the eras, rising; the last one has no end."""
-        return self.eras or (Era(NO_END, tuple(range(len(self.nulls)))),)
-
-    def factor(self, n_looked_at: int) -> float:
-        """Return what the smallest of so many p-values is multiplied by."""
-        return max(n_looked_at, self.sharing) * self.sides / 2
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.statistic.shape[1])
-
-    def of(self, features: IntArray) -> Evidence:
-        """Return the evidence of some features."""
-        nulls = tuple(null.of(features) for null in self.nulls)
-        return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -403,30 +364,6 @@ class CellCounts(NamedTuple):
     def of(self, columns: slice) -> CellCounts:
         """Return the counts of some features, over the same memory."""
         return CellCounts(self.own[..., columns], self.pairs[..., columns])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selection:
-    """Which features were selected, and how sure one can be of each: (d,) arrays but for the support."""
-
-    support: IntArray
-    p_values: FloatArray
-    p_adjusted: FloatArray
-    q_values: FloatArray
-    best: IntArray
-    """Index of the size with the smallest p; the first where the combined p is 1."""
-    last_slack: IntArray
-    """Largest number of bad rows at which a feature is selected; −1 where it is not selected at any."""
-    filled_up: int = 0
-    """How many of the support came in only to reach ``min_selected``."""
-    skipped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Features the rule selects that were taken off the support, as they hold one value only."""
-    below: IntArray | None = None
-    """The same as ``last_slack`` with slacks below 0, for the radius, where that came with little more."""
-    log10_p: FloatArray | None = None
-    """The logarithm of the p-values, of groups: it does not end where the smallest double does."""
-    last_share: FloatArray | None = None
-    """Largest share of bad rows of each group at which a feature is selected, NaN where at none; of groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

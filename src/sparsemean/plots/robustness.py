@@ -41,7 +41,7 @@ def plot_robustness(estimate: Estimate, ax: Axes | None = None, *, labels: int =
     ax = axes_for(ax)
     ax.set_xlabel(f"share of bad {unit}s{' of each group' if plan.sizes else ''} allowed for")
     ax.set_ylabel("features selected")
-    lost = np.delete(lost_at(estimate), estimate.selection.skipped)
+    lost = np.delete(lost_at(estimate), estimate.decision.skipped)
     shares, left = steps(lost)
     if not left[0]:
         entitle(ax, f"no feature is selected at any contamination ({_rule(plan)})")
@@ -99,7 +99,7 @@ def planned_share(plan: Plan) -> float | None:
 def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
     """Name the features that last longest where each is lost."""
     lost = lost_at(estimate)
-    lost[estimate.selection.skipped] = np.nan
+    lost[estimate.decision.skipped] = np.nan
     last = np.flatnonzero(~np.isnan(lost))
     last = last[np.argsort(-lost[last], kind="stable")]
     height, across = np.arange(1.0, last.size + 1), lost[last]
@@ -119,7 +119,7 @@ def _bad(plan: Plan, unit: str) -> str:
 
 def _title(estimate: Estimate, unit: str) -> str:
     plan = estimate.plan
-    share = np.nanmax(np.delete(estimate.max_contamination, estimate.selection.skipped))
+    share = np.nanmax(np.delete(estimate.max_contamination, estimate.decision.skipped))
     title = f"features are left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
     if plan.sizes:
         title = f"features are left up to {share:.3g} of each group bad"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._stats import path
-from sparsemean._stats.selection import harmonic
+from sparsemean._stats.decision import harmonic
 from sparsemean._util.checks import count_of, pluralize
 from sparsemean.plots._style import CHOSEN, GUIDE, axes_for, draw_mass, entitle, group_names, label_points, rim
 from sparsemean.result import strongest_first
@@ -42,7 +42,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     selected = strongest_first(estimate, estimate.support)
     rest = np.ones(height.size, dtype=bool)
     rest[selected] = False
-    rest[estimate.selection.skipped] = False
+    rest[estimate.decision.skipped] = False
     line = rejection_p(estimate)
     top = 1.12 * max(float(height.max()), 1.0 if line is None else -float(np.log10(line)))
     wide = 1.08 * max(0.05, float(np.abs(estimate.beta).max()))
@@ -56,7 +56,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
                 estimate.beta[at], height[at], linestyle="", marker=marker, markersize=6, color=CHOSEN,
                 markeredgecolor="white", markeredgewidth=rim(at.size), zorder=3, label=label,
             )  # fmt: skip
-    left_out = estimate.selection.skipped
+    left_out = estimate.decision.skipped
     if left_out.size:
         label = f"left out, one value only: {left_out.size:,}"
         ax.plot(estimate.beta[left_out], height[left_out], "x", color=GUIDE, markersize=6, zorder=3, label=label)
@@ -90,7 +90,7 @@ def rejection_p(estimate: Estimate) -> float | None:
     if plan.selection == "paper":
         return None
     if plan.dealing != "pairs":
-        return _parting(plan, int(np.sum(estimate.selection.last_slack >= plan.bad_rows)))
+        return _parting(plan, int(np.sum(estimate.decision.last >= plan.bad_rows)))
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
     largest = float(estimate.p_values[estimate.support].max(initial=0.0))
     return max(largest, _parting(plan, estimate.support.size))

@@ -6,11 +6,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from sparsemean._stats import selection
 from sparsemean._stats.buckets import assign_block_buckets
-from sparsemean._stats.nulls import of_signs
+from sparsemean._stats.decision import Holm, decide
+from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
 from sparsemean._util.checks import integer
-from sparsemean._util.records import Counts, Evidence, Partition
+from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
 from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement
 
@@ -28,7 +28,7 @@ class Votes(NamedTuple):
     partition: Partition
     sizes: tuple[int, ...]
     counts: Counts
-    evidence: Evidence
+    evidence: SlackEvidence
     budget: int
 
 
@@ -47,12 +47,12 @@ def poll(X: FloatArray, budget: int, *, seed: int) -> Votes:
     from sparsemean._kernels import cpu  # compiled: only this attack needs it
 
     counts = cpu.count_signs(X, partition)
-    return Votes(partition, SIZES, counts, of_signs(counts), budget)
+    return Votes(partition, SIZES, counts, of_signs(counts, partition.n_rows), budget)
 
 
 def nearest(votes: Votes, features: IntArray) -> tuple[int, int]:
     """Return the one of ``features`` with the smallest p-value, and the index of the size that shows it."""
-    p = selection.p_at(votes.evidence, np.array([0]), features)[..., 0]
+    p = votes.evidence.p_at(0, features)
     index, at = np.unravel_index(p.argmin(), p.shape)
     return int(features[at]), int(index)
 
@@ -62,10 +62,7 @@ def weakest(votes: Votes, features: IntArray) -> int:
 
     One that is not selected as it is needs no row; only where none is, the weakest of all is returned.
     """
-    chosen = selection.select(
-        votes.evidence, selection="fwer", level=LEVEL, bad_rows=votes.budget, n_rows=votes.partition.n_rows
-    )
-    slack = chosen.last_slack[features]
+    slack = decide(votes.evidence, Holm(LEVEL), votes.budget).last[features]
     found = slack >= votes.budget
     return int(features[np.argmin(np.where(found, slack, slack.max() + 1) if found.any() else slack)])
 

@@ -20,7 +20,7 @@ from sparsemean._cli.benchmarks.timing import Row, at_least, best_times, measure
 from sparsemean._kernels import reference
 from sparsemean._stats.buckets import assign_block_buckets, assign_buckets
 from sparsemean._stats.planning import PAPER_ITERATIONS, STAGE_1, plan_fit
-from sparsemean._util.records import Counts, FloatArray, IntArray, Selection
+from sparsemean._util.records import Counts, FloatArray, IntArray
 
 PAPER_BARS = {"float64": 0.8, "float32": 1.3}
 GOALS = {"float64": 0.5, "float32": 0.7}
@@ -350,17 +350,18 @@ def draw_counts(shape: Shape, labels: IntArray) -> Any:
     return sparse.vstack(stripes, format="csr") if shape.kind == "CSR" else np.concatenate(stripes)
 
 
-def compare_groups(X: Any, labels: IntArray) -> Selection:
+def compare_groups(X: Any, labels: IntArray) -> Any:
     """Compare each group with the rest: counts, p-values, selection and the contamination that each survives."""
     from sparsemean._counts import ranks
     from sparsemean._data import as_table
-    from sparsemean._stats.families import select_ranks
+    from sparsemean._stats.decision import Holm, decide
     from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
 
     sizes = tuple(np.bincount(labels).tolist())
     contrasts = [Contrast(label, REST, sizes) for label in range(len(sizes))]
     tests = ranks.count(as_table(X), labels, contrasts, n_jobs=1)
-    return select_ranks(RankEvidence(tuple(tests), (0.0, 0.0), n_jobs=1), selection="fwer")
+    evidence = RankEvidence(tuple(tests), n_jobs=1)
+    return decide(evidence, Holm(evidence.level), evidence.at_share((0.0, 0.0)))
 
 
 def _compare(

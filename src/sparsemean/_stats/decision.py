@@ -1,0 +1,346 @@
+"""From evidence to decisions: one protocol, one selection, one radius, one way to decide again for other bad rows.
+
+Evidence says how small the p-value of a hypothesis is if so many rows are bad: the largest that they could have left.
+It rises with their number, along a *grid* of numbers; and with rows that are replaced beyond those allowed for. What is
+selected at one step of either is selected at all before it. docs/guarantees.md has the proofs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._util.records import FloatArray, IntArray
+
+Flags = npt.NDArray[np.bool_]
+Allowed: TypeAlias = Any
+"""Bad rows that are allowed for: their number in one sample, those of both groups of every contrast else."""
+MOST_PAIRS = 200_000
+"""Pairs of hypothesis and step that are looked at in one go."""
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class Evidence(Protocol):
+    """What data say of hypotheses, numbered contrast by contrast; one file a kind."""
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number of hypotheses that share the error."""
+        ...
+
+    @property
+    def n_contrasts(self) -> int:
+        """Number of contrasts: every feature is tested in each of them."""
+        ...
+
+    @property
+    def xp(self) -> Any:
+        """Where decisions lie, NumPy or CuPy: with the data."""
+        ...
+
+    def step_of(self, allowed: Allowed) -> int | None:
+        """Return the step of the grid that ``allowed`` is; None where it lies beside it."""
+        ...
+
+    def as_shares(self, steps: Any) -> Any:
+        """Return steps of the grid as shares of bad rows, of each group; NaN for −1."""
+        ...
+
+    def share_of(self, allowed: Allowed) -> float:
+        """Return the share of bad rows, of each group, that is allowed for."""
+        ...
+
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+        """Return the hypotheses whose p-value is below 1, or ``some``, these p-values and their logarithms."""
+        ...
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad: with bad rows there is nothing else."""
+        ...
+
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
+        """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
+        ...
+
+    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+        """Return the last step at which p ≤ ``error``, −1 where at none; it is known to be at those ``above``."""
+        ...
+
+
+class Bisected:
+    """Evidence of which nothing is known but p-values: the last step is found by halving."""
+
+    @property
+    def n_hypotheses(self) -> int:
+        """See `Evidence`."""
+        raise NotImplementedError
+
+    def n_steps(self, allowed: Allowed | None) -> int:
+        """Return the number of steps of the grid, or of rows beyond ``allowed`` that are looked at."""
+        raise NotImplementedError
+
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
+        """See `Evidence`."""
+        raise NotImplementedError
+
+    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+        """See `Evidence`; from known steps on the next one is most often asked for in vain."""
+        high = np.full(at.size, self.n_steps(allowed) - 1)
+        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
+        while (moving := np.flatnonzero(low < high)).size:
+            middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
+            reached = self.along(middle, at[moving], allowed) <= error
+            low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
+        return low
+
+
+# Rules: what p-values are compared with, given how many others are rejected.
+
+
+@dataclass(frozen=True, slots=True)
+class Holm:
+    """Reject p_(k) ≤ level/(d − k + 1) step by step: family-wise error at most ``level``, under any dependence."""
+
+    level: float
+    scale: float = 1.0
+    """What q-values are multiplied by."""
+
+    def error(self, rejected: Any, total: int) -> Any:
+        """Return what the last of so many rejected p-values is compared with."""
+        return self.level / (total - rejected + 1)
+
+    def next_error(self, found: int | None, total: int) -> float:
+        """Return what p-values are compared with next, given how many passed before: their number only grows."""
+        return float(self.error(min(total, 1 + (found or 0)), total))
+
+    def accepts(self, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
+        """Flag what is rejected of each of several columns of p-values, ``sure`` others of it being rejected too."""
+        order, column, rank, passed = _ranked(self, p, columns, sure, total)
+        first = np.full(sure.size, p.size)
+        np.minimum.at(first, column[~passed], rank[~passed])
+        return _back(order, rank < first[column])
+
+
+@dataclass(frozen=True, slots=True)
+class BenjaminiHochberg:
+    """Reject up to the largest k with p_(k) ≤ k·level/(d·scale); a scale of 1 + 1/2 + … + 1/d is Yekutieli's rule."""
+
+    level: float
+    scale: float = 1.0
+
+    def error(self, rejected: Any, total: int) -> Any:
+        """Return what the last of so many rejected p-values is compared with."""
+        return rejected * (self.level / self.scale) / total
+
+    def next_error(self, found: int | None, total: int) -> float:
+        """Return what p-values are compared with next, given how many passed before: their number only falls."""
+        return float(self.error(total if found is None else found, total))
+
+    def accepts(self, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
+        """Flag what is rejected of each of several columns of p-values, ``sure`` others of it being rejected too."""
+        order, column, rank, passed = _ranked(self, p, columns, sure, total)
+        last = np.full(sure.size, -1)
+        np.maximum.at(last, column[passed], rank[passed])
+        return _back(order, rank <= last[column])
+
+
+Rule = Holm | BenjaminiHochberg
+
+
+def _ranked(
+    rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, total: int
+) -> tuple[IntArray, IntArray, IntArray, Flags]:
+    """Return the order by columns and p-values, and in it the columns, ranks, and which p-values are small enough."""
+    order = np.lexsort((p, columns))
+    column = columns[order]
+    rank = np.arange(p.size) - np.searchsorted(column, np.arange(sure.size))[column]
+    return order, column, rank, p[order] <= rule.error(sure[column] + rank + 1, total)
+
+
+def _back(order: IntArray, flags: Flags) -> Flags:
+    out = np.empty_like(flags)
+    out[order] = flags
+    return out
+
+
+def rule_of(selection: str, level: float, total: int) -> Rule:
+    """Return the rule named ``selection``; the paper's own support is judged by Holm."""
+    if selection == "fdr":
+        return BenjaminiHochberg(level)
+    return BenjaminiHochberg(level, harmonic(total)) if selection == "fdr_by" else Holm(level)
+
+
+def harmonic(d: int) -> float:
+    """Return 1 + 1/2 + … + 1/d."""
+    return float(np.sum(1.0 / np.arange(1, d + 1)))
+
+
+def rejected(rule: Rule, p: FloatArray, total: int) -> IntArray:
+    """Return the places of the p-values that a rule rejects; no rule rejects one above its level."""
+    small = np.flatnonzero(p <= rule.level)
+    return small[rule.accepts(p[small], np.zeros(small.size, dtype=np.intp), np.zeros(1, dtype=np.intp), total)]
+
+
+def adjust(p: FloatArray, total: int, scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
+    """Return Holm's adjusted p-values, and the q-values of Benjamini and Hochberg times ``scale``.
+
+    The p-values are all those below 1 of ``total`` hypotheses. Equal ones have equal answers: what the first of them in
+    order has under Holm, the last under the other.
+    """
+    if not p.size:
+        return p, p
+    xp = namespace(p)
+    values, back, counts = xp.unique(p, return_inverse=True, return_counts=True)
+    value, count = on_host((values, counts))
+    last = np.cumsum(count)
+    adjusted = np.minimum(1.0, np.maximum.accumulate((total + count - last) * value))
+    q = np.minimum(1.0, np.minimum.accumulate((scale * total / last * value)[::-1])[::-1])
+    return xp.asarray(adjusted)[back], xp.asarray(q)[back]
+
+
+def probabilities(log_p: FloatArray) -> FloatArray:
+    """Return p-values that are never 0."""
+    return np.maximum(np.exp(log_p), TINY)
+
+
+# Decisions.
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What is selected for so many bad rows, and how sure that is: (hypotheses,) arrays but for the support."""
+
+    evidence: Evidence | None
+    """None of a decision that was read from a file."""
+    rule: Rule
+    allowed: Allowed
+    support: IntArray
+    p_values: FloatArray
+    log_p: FloatArray
+    """Their natural logarithms, which do not end where the smallest double does."""
+    p_adjusted: FloatArray
+    q_values: FloatArray
+    last: IntArray
+    """Step of the grid up to which a hypothesis is selected, −1 where at none: the same for all that is allowed for."""
+    max_contamination: FloatArray
+    """The same as a share of bad rows, NaN where at none; for what is selected at least what was allowed for."""
+    filled_up: int = 0
+    """How many of the support came in only to reach ``min_selected`` of the paper's rule."""
+    skipped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Hypotheses that the rule selects and that are not on the support, as their features hold one value only."""
+    whole: Decision | None = None
+    """That of all contrasts, where this is of one of them."""
+    contrast: int = 0
+
+    def at(self, allowed: Allowed, *, some: bool = False) -> Decision:
+        """Decide again for other bad rows; of one contrast, with all others.
+
+        With ``some``, p-values of what is selected for no number of bad rows are not looked at, and NaN: adjusted ones
+        of what is selected rest on smaller p-values alone, and these are selected as well.
+        """
+        whole = self.whole or self
+        assert whole.evidence is not None
+        again = _decided(whole.evidence, whole.rule, allowed, whole.last, some=some)
+        return again if self.whole is None else again.of(self.contrast)
+
+    def of(self, contrast: int) -> Decision:
+        """Return that of one contrast."""
+        whole = self.whole or self
+        assert whole.evidence is not None
+        d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
+        part = slice(contrast * d, (contrast + 1) * d)
+        arrays = ("p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination")
+        within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
+        own = {name: getattr(whole, name)[part] for name in arrays}
+        return replace(whole, support=within, whole=whole, contrast=contrast, **own)
+
+    def without(self, constant: IntArray) -> Decision:
+        """Take hypotheses whose features hold one value only off the support."""
+        return replace(self, support=np.setdiff1d(self.support, constant), skipped=constant)
+
+    @property
+    def selected(self) -> IntArray:
+        """What the rule selects, whatever became of the support since; on the host."""
+        assert self.evidence is not None
+        step = self.evidence.step_of(self.allowed)
+        if step is None:
+            return on_host(self.support)
+        return on_host(namespace(self.last).flatnonzero(self.last >= step))
+
+    @cached_property
+    def radius(self) -> IntArray:
+        """Rows that must be replaced, beyond those allowed for, before what is selected can drop out, at least.
+
+        Of others no more is promised than that one must.
+        """
+        if self.whole is not None:
+            d = self.p_values.size
+            return self.whole.radius[self.contrast * d : (self.contrast + 1) * d]
+        assert self.evidence is not None
+        xp, chosen = namespace(self.p_values), self.selected
+        out = xp.ones(self.p_values.size, dtype=np.intp)
+        if chosen.size:
+            out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence, self.rule, chosen, self.allowed))
+        return out  # type: ignore[no-any-return]
+
+
+def decide(evidence: Evidence, rule: Rule, allowed: Allowed) -> Decision:
+    """Select for so many bad rows, and say up to how many each hypothesis would be selected."""
+    return _decided(evidence, rule, allowed, None)
+
+
+def _decided(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any, *, some: bool = False) -> Decision:
+    """Decide; ``last`` is known where the same was decided for other bad rows."""
+    xp, n = evidence.xp, evidence.n_hypotheses
+    at, p, log_p = evidence.p_values(allowed, on_host(xp.flatnonzero(last >= 0)) if some else None)
+    values, places = xp.full((4, n), np.nan if some else 1.0), xp.asarray(at)
+    values[3] -= 1.0  # log p
+    values[:, places] = xp.asarray(namespace(p).stack((p, *adjust(p, n, rule.scale), log_p)))
+    if last is None:
+        last, candidates = xp.full(n, -1, dtype=np.intp), evidence.selected_first(rule)
+        if candidates.size:
+            last[xp.asarray(candidates)] = xp.asarray(_last_selected(evidence, rule, candidates, None))
+    share, step = evidence.as_shares(last), evidence.step_of(allowed)
+    if step is not None:
+        support = xp.flatnonzero(last >= step)
+    else:
+        support = at[rejected(rule, p, n)]
+        share[support] = np.fmax(share[support], evidence.share_of(allowed))
+    p_values, p_adjusted, q_values, logs = values
+    return Decision(evidence, rule, allowed, support, p_values, logs, p_adjusted, q_values, last, share)
+
+
+def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:
+    """Return the last step at which each of some hypotheses is selected: all are at the first, and no others.
+
+    At any step a p-value is compared with something between what the first rejected one and what the last of all
+    these is compared with. Both settle most hypotheses; only steps between their answers are left open.
+    """
+    n = evidence.n_hypotheses
+    low = np.maximum(evidence.last(float(rule.error(1, n)), at, allowed), 0)
+    high = evidence.last(float(rule.error(at.size, n)), at, allowed, low)
+    todo = [(int(low.min()) + 1, int(high.max()))]
+    while todo:
+        first, last = todo.pop()
+        begin, end = np.maximum(low + 1, first), np.minimum(high, last)
+        pairs = np.maximum(end - begin + 1, 0)
+        if not pairs.any():
+            continue
+        if pairs.sum() > MOST_PAIRS and last > first:
+            middle = (first + last) // 2
+            todo += [(first, middle - 1), (middle + 1, last)]
+            begin = end = np.full(at.size, middle)
+            pairs = ((low < middle) & (middle <= high)).astype(np.intp)
+        which = np.repeat(np.arange(at.size), pairs)
+        step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
+        steps, column = np.unique(step, return_inverse=True)
+        sure = at.size - np.searchsorted(np.sort(low), steps)
+        kept = rule.accepts(evidence.along(step, at[which], allowed), column, sure, n)
+        np.maximum.at(low, which[kept], step[kept])
+        np.minimum.at(high, which[~kept], step[~kept] - 1)
+    return low

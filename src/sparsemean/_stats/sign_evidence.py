@@ -1,0 +1,369 @@
+"""Statistics that every bad row lowers by no more than a fixed move: signs of bucket means, and influence sums.
+
+With slack c every statistic is lowered by what c rows can move it: a p-value at slack m is the largest that any
+replacement of m rows could have left. Bucket sizes share the error (Bonferroni) while they can still reject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sparsemean._stats.arrays import namespace, on_device, on_host
+from sparsemean._stats.arrays import place as device_of
+from sparsemean._stats.decision import Rule
+from sparsemean._stats.nulls import SignTestNull, least_majorities, times
+from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null
+
+FEW = 100_000
+"""Features that are moved to the host rather than looked at in many small steps on a device."""
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""Features that do not reach it have p = 1: they need no look at their p-values."""
+LEAST = 1e-290
+"""p-values below this are looked at as logarithms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlackEvidence:
+    """Statistics that are large when a feature has a mean, their nulls, and what one replaced row can move.
+
+    One row of ``statistic`` (and one null, one move) for each bucket size; twice as many for a smallest effect that
+    matters, those above it first. What is allowed for is a number of bad rows, and the grid all up to half of them.
+    """
+
+    statistic: FloatArray | CountArray
+    nulls: tuple[Null, ...]
+    moves: tuple[float, ...]
+    n_rows: int
+    """Rows (subjects) that may be bad."""
+    sides: int = 2
+    """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
+    eras: tuple[Era, ...] = ()
+    """Which statistics are looked at for how many bad rows; all for any number where it is empty."""
+    sharing: int = 0
+    """How many share the error at least, looked at or not."""
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number of features."""
+        return int(self.statistic.shape[1])
+
+    @property
+    def n_contrasts(self) -> int:
+        """One sample is one contrast."""
+        return 1
+
+    @property
+    def xp(self) -> Any:
+        """Where decisions lie: with the data."""
+        return namespace(self.statistic)
+
+    def looks(self) -> tuple[Era, ...]:
+        """Return the eras, rising; the last one has no end."""
+        return self.eras or (Era(NO_END, tuple(range(len(self.nulls)))),)
+
+    def factor(self, n_looked_at: int) -> float:
+        """Return what the smallest of so many p-values is multiplied by."""
+        return max(n_looked_at, self.sharing) * self.sides / 2
+
+    def of(self, features: Any) -> SlackEvidence:
+        """Return the evidence of some features, where it lies."""
+        nulls = tuple(null.of(features) for null in self.nulls)
+        return replace(self, statistic=self.statistic[:, features], nulls=nulls)
+
+    def here(self, features: IntArray) -> SlackEvidence:
+        """Return the evidence of some features, on the host."""
+        return on_host(self.of(self.xp.asarray(features)))
+
+    def step_of(self, allowed: int) -> int:
+        """Return the number itself."""
+        return allowed
+
+    def share_of(self, allowed: int) -> float:
+        """Return the number as a share of all rows."""
+        return allowed / self.n_rows
+
+    def as_shares(self, steps: Any) -> Any:
+        """Return numbers of bad rows as shares of all; NaN for −1."""
+        if on_device(steps):
+            from sparsemean._kernels import gpu
+
+            return gpu.shares(steps, self.n_rows)
+        return np.where(steps < 0, np.nan, steps / self.n_rows)
+
+    # p-values.
+
+    def p_at(self, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the p-values of every size, each feature at a slack of its own or all at one: (sizes, features)."""
+        xp = namespace(self.statistic)
+        parts = zip(self.statistic, self.nulls, self.moves, strict=True)
+        return xp.stack(  # type: ignore[no-any-return]
+            [null.p_values((of[features] - slacks * move)[:, np.newaxis], features)[:, 0] for of, null, move in parts]
+        )
+
+    def combined(self, slacks: Any, features: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the p-values of features: the largest for that or any smaller number of bad rows.
+
+        As numbers grow, fewer sizes can reject and share the error.
+        """
+        xp, out, first = namespace(self.statistic), None, -NO_END
+        for last, places in self.looks():
+            if not np.any(slacks >= first):
+                break
+            p = self.p_at(np.minimum(slacks, last), features)
+            p = times((p if len(places) == len(p) else p[list(places)]).min(axis=0), self.factor(len(places)))
+            out = p if out is None else xp.where(slacks >= first, xp.maximum(out, p), out)
+            first = last + 1
+        return out  # type: ignore[return-value]
+
+    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+        """Return the features whose p-value is below 1, or ``some``, on the host if they are few; p and log p."""
+        features, of = self.alive(allowed) if some is None else (some, self.here(some))
+        p = of.combined(allowed)
+        xp = namespace(p)
+        with np.errstate(divide="ignore"):
+            log_p = xp.log(p)
+        if (far := np.flatnonzero(on_host(p) < LEAST)).size:
+            log_p[far] = xp.asarray(of.here(far)._log_combined(allowed))
+        return features, p, log_p
+
+    def _log_combined(self, slack: int) -> FloatArray:
+        """Return log p of features so sure that p is next to no number any more, on the host."""
+        out, first = np.full(self.n_hypotheses, -np.inf), -NO_END
+        for last, places in self.looks():
+            if slack < first:
+                break
+            least, first = min(slack, last), last + 1
+            logs = [self.nulls[k].log_p(self.statistic[k] - least * self.moves[k]) for k in places]
+            out = np.maximum(out, np.min(logs, axis=0) + np.log(self.factor(len(places))))
+        return np.asarray(np.minimum(out, 0.0))
+
+    def best_size(self, allowed: int) -> tuple[Any, Any]:
+        """Return features, and the first size, of those that can reject, at which each has its smallest p-value.
+
+        Of features with p = 1 it is the first of all.
+        """
+        features, some = self.alive(allowed)
+        places = next(places for last, places in self.looks() if allowed <= last)
+        p = some.p_at(allowed)
+        return features, namespace(p).asarray(places)[p[list(places)].argmin(axis=0)]
+
+    # Which features have p-values small enough, and up to how many bad rows.
+
+    def alive(self, allowed: int) -> tuple[Any, SlackEvidence]:
+        """Return the features whose p-value is below 1 and their evidence, on the host if they are few."""
+        if self._signs_there:
+            return _reached_there(self, BELOW_ONE, allowed)
+        features = self.reaching(BELOW_ONE, allowed)
+        some = features, self.of(features)
+        return on_host(some) if features.size <= FEW else some
+
+    @property
+    def _signs(self) -> bool:
+        """Whether all statistics are numbers of signs."""
+        return all(isinstance(null, SignTestNull) for null in self.nulls)
+
+    @property
+    def _signs_there(self) -> bool:
+        """Whether they are, and lie on a device."""
+        return on_device(self.statistic) and self._signs
+
+    def reaching(self, error: float, slack: int) -> Any:
+        """Return the features whose p-value is at most ``error``, below 1, at ``slack``."""
+        from sparsemean._kernels.compiling import plainly
+
+        if self._signs_there:
+            return _reached_there(self, error, slack)[0]
+        xp = namespace(self.statistic)
+        if xp is np and self._signs and self.statistic.dtype == np.int32 and not plainly(self.statistic.size):
+            return _reached_compiled(self, error, slack)
+        found, before = True, -NO_END
+        for (last, _), room in zip(self.looks(), self._rooms(error), strict=True):
+            if slack > before:
+                found = found & (room >= min(slack, last))
+            before = last
+        return xp.flatnonzero(found)
+
+    def _rooms(self, error: float) -> Iterator[Any]:
+        """Yield, of each era, the numbers of bad rows up to which p of features would be ``error`` or less."""
+        xp = namespace(self.statistic)
+        for _, places in self.looks():
+            most, factor = None, self.factor(len(places))
+            for place in places:
+                room, move = self.statistic[place] - self.nulls[place].threshold(error, factor), self.moves[place]
+                if room.dtype.kind == "f" or move != 1:
+                    room = xp.maximum(-NO_END, xp.floor(room / move))
+                most = room if most is None else xp.maximum(most, room)
+            yield most
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad, from thresholds alone.
+
+        Looks follow each other until as many features pass as the error of the look is made for.
+        """
+        found, passed = None, None
+        while found is None or passed != found.size:
+            passed = None if found is None else int(found.size)
+            found = self.reaching(rule.next_error(passed, self.n_hypotheses), 0)
+        return on_host(found)
+
+    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
+        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
+        some = self.here(at)
+        if allowed is None:
+            return some.combined(steps)
+        return some._beyond(allowed).combined(allowed + steps)
+
+    def _beyond(self, allowed: int) -> SlackEvidence:
+        """Return what bounds p once further rows have been replaced: they do not change which sizes are looked at.
+
+        Those stay that are looked at for ``allowed`` bad rows. For fewer there may be more, whose p-values count as
+        well: none exceeds the smallest of the sizes that stay times the number of all.
+        """
+        looks = self.looks()
+        places = next(places for last, places in looks if allowed <= last)
+        return replace(self, eras=(Era(NO_END, places),), sharing=len(looks[0].places))
+
+    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
+        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``."""
+        some, most = self.here(at), self.n_rows // 2
+        some = some if allowed is None else some._beyond(allowed)
+        out, alive, first = np.full(at.size, -1), np.ones(at.size, dtype=bool), -NO_END
+        for (last, _), room in zip(some.looks(), some._rooms(error), strict=True):
+            reached = np.minimum(room, min(last, most)).astype(np.intp)
+            out = np.where(alive & (reached >= first), np.maximum(out, reached), out)
+            alive, first = alive & (room >= last), last + 1
+        return out if allowed is None else np.maximum(out - allowed, -1)
+
+
+def of_signs(counts: Counts, n_rows: int, *, alternative: str = "two-sided") -> SlackEvidence:
+    """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket.
+
+    Of one side it is the number of signs of that side, and half of the p-value counts.
+    """
+    sided = {"greater": counts.positive, "less": counts.negative}
+    both = alternative not in sided
+    shared: dict[str, Any] = {"moves": (1.0,) * len(counts.n_buckets), "n_rows": n_rows, "sides": 2 if both else 1}
+    if on_device(counts.positive):
+        from sparsemean._kernels import gpu
+
+        side = {"greater": 1, "less": -1}.get(alternative, 0)
+        statistic, nonzero, numbers = gpu.majorities(counts.positive, counts.negative, max(counts.n_buckets), side)
+        ends = [(int(each[0]), J) for each, J in zip(numbers, counts.n_buckets, strict=True)]
+        return SlackEvidence(statistic, tuple(map(SignTestNull, nonzero, ends, numbers)), **shared)
+    nonzero = counts.positive + counts.negative
+    fewest = nonzero.min(axis=1).tolist()
+    return SlackEvidence(
+        statistic=np.maximum(counts.positive, counts.negative) if both else sided[alternative],
+        nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
+        **shared,
+    )
+
+
+def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:
+    """Return the evidence of either."""
+    statistic = namespace(one.statistic).concatenate((one.statistic, other.statistic))
+    return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves)
+
+
+def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
+    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
+
+    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
+    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
+    the largest for m or fewer, and holds for all numbers at once.
+    """
+    return eras_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
+
+
+def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
+    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
+
+    Examples
+    --------
+    >>> eras_of([9, 4, -1])
+    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
+    """
+    ends = sorted({last for last in lasts if last >= 0})
+    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
+
+
+# Very many features: one compiled pass, or a kernel on a device.
+
+
+def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntArray:
+    """Return what `SlackEvidence.reaching` does, by one pass over the features."""
+    from sparsemean._kernels import slacks
+
+    nulls: Any = evidence.nulls
+    ragged = np.zeros((len(nulls), evidence.n_hypotheses // slacks.TILE + 1), dtype=bool)
+    for of_size, null in zip(ragged, nulls, strict=True):
+        of_size[null.fewer // slacks.TILE] = True
+    some, looks = bool(ragged.any()), evidence.looks()
+    nonzero = np.stack([null.nonzero for null in nulls]) if some else np.empty((len(nulls), 0), np.int32)
+    most = max(null.most for null in nulls) if some else -1
+    asked = np.full((len(looks), len(nulls), most + 2), NO_END, dtype=np.int32)
+    for of_era, (_, places) in zip(asked, looks, strict=True):
+        for place in places:
+            least = least_majorities(nulls[place].numbers, error, evidence.factor(len(places)))
+            of_era[place, -1] = least[-1]
+            if some:
+                of_era[place, nulls[place].numbers] = least
+    found, lasts = np.empty(evidence.n_hypotheses, dtype=bool), np.array([last for last, _ in looks])
+    slacks.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
+    return np.flatnonzero(found)
+
+
+Numbers = tuple[tuple[int, ...], ...]
+"""Numbers of signs that occur, rising, of each size."""
+
+
+def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[Any, SlackEvidence]:
+    """Return the features that reach an error, in order, and their evidence, on the host if they are few."""
+    from sparsemean._kernels import gpu
+
+    nulls: Any = evidence.nulls
+    numbers: Numbers = tuple(tuple(null.numbers.tolist()) for null in nulls)
+    looks = tuple((last, places, evidence.factor(len(places))) for last, places in evidence.looks())
+    asked, index, lasts = _asked_there(numbers, looks, error, device_of(evidence.statistic) or 0)
+    nonzero = _together([null.nonzero for null in nulls])
+    features, rows = gpu.reaching(evidence.statistic, nonzero, index, lasts, asked, slack)
+    if rows is None:
+        features = namespace(features).sort(features)
+        some = features, evidence.of(features)
+        return on_host(some) if features.size <= FEW else some
+    order = np.argsort(features)
+    statistic, nonzero = np.split(rows[order, 1:].T, 2)
+    ends = [(each[0], null.most) for each, null in zip(numbers, nulls, strict=True)]
+    return features[order], replace(evidence, statistic=statistic, nulls=tuple(map(SignTestNull, nonzero, ends)))
+
+
+def _together(rows: list[Any]) -> Any:
+    """Return arrays of one length as rows of one; those that lie so already are passed on as they are."""
+    first = rows[0]
+    if all(row.data.ptr == first.data.ptr + k * first.nbytes for k, row in enumerate(rows)):
+        return first
+    return namespace(first).stack(rows)
+
+
+@lru_cache(maxsize=64)
+def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device: int) -> tuple[Any, Any, Any]:  # noqa: ARG001
+    """Return the majorities asked for, (eras, sizes, numbers that occur), the place of each number, and ends of eras.
+
+    None of it depends on the data but for the numbers of signs that occur: it is kept on the device.
+    """
+    from sparsemean._kernels.gpu import constants
+
+    asked = np.full((len(looks), len(numbers), max(map(len, numbers))), NO_END)
+    for of_era, (_, places, factor) in zip(asked, looks, strict=True):
+        for place in places:
+            of_era[place, : len(numbers[place])] = least_majorities(np.array(numbers[place]), error, factor)
+    index = np.zeros((len(numbers), 1 + max(each[-1] for each in numbers)), dtype=np.intp)
+    for row, each in zip(index, numbers, strict=True):
+        row[list(each)] = np.arange(len(each))
+    return constants(asked), constants(index), constants(np.array([last for last, *_ in looks]))
