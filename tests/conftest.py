@@ -44,7 +44,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
     from sparsemean._kernels import gpu, gpu_blocks, gpu_columns
-    from sparsemean._stats import device_search, nulls
+    from sparsemean._stats import nulls, sign_evidence
 
     from emulated import Emulated
 
@@ -55,7 +55,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for module in (gpu, gpu_columns):
         module._kernel.cache_clear()
         module._module.cache_clear()
-    tables = device_search._frame, device_search._asked_there, device_search._steps_there
+    tables = (sign_evidence._asked_there,)
     for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel, gpu_blocks._grid_there):
         kept.cache_clear()
 

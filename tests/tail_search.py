@@ -159,7 +159,10 @@ KINDS: dict[str, tuple[Callable[[Rng], Problem], Callable[..., float]]] = {
 
 
 MET: dict[str, list[Problem]] = {
-    "strata, zeros": [(2390054 + k, 902, 9, 2626, 22, 8, 31) for k in range(-6, 3)],
+    "strata, zeros": [
+        *((2390054 + k, 902, 9, 2626, 22, 8, 31) for k in range(-6, 3)),
+        *((9636056 + k, 29, 1025, 2901, 9236, 35, 2) for k in range(-6, 3)),
+    ],
     "signed ranks": [(5042, 649, 3058760), *((5042, 504, 2412411 - k) for k in range(0, 400, 50))],
 }
 """Of which a search found tails that were too small, once."""

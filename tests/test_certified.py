@@ -79,7 +79,7 @@ def test_columns_that_hold_one_value_only_are_named_and_left_out() -> None:
     result = sparse_mean(X, contamination=0.05, random_state=0, feature_names=[f"f{i}" for i in range(62)])
     assert result.p_values[61] == 1.0
     np.testing.assert_array_equal(result.support, sparse_mean(DATA, contamination=0.05, random_state=0).support)
-    assert (result.mean[60], result.selection.skipped.tolist()) == (0.0, [60])
+    assert (result.mean[60], result.decision.skipped.tolist()) == (0.0, [60])
     assert result.p_adjusted[60] < 1e-9
     assert np.isnan(result.intervals[60]).all()
     assert result.uncertified is None or 60 not in result.uncertified.features
@@ -92,7 +92,7 @@ def test_columns_whose_bucket_means_agree_are_looked_at_row_by_row() -> None:
     X = np.column_stack((np.tile([1.0, 3.0], 60), np.full(120, 2.0)))
     result = sparse_mean(X, contamination=0.05, random_state=0, groups=subject)
     np.testing.assert_array_equal(result.support, [0])
-    np.testing.assert_array_equal(result.selection.skipped, [1])
+    np.testing.assert_array_equal(result.decision.skipped, [1])
 
 
 def test_intervals_know_how_many_features_are_left() -> None:
@@ -198,7 +198,7 @@ def test_shares_of_subjects_are_of_subjects() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 10)) + np.where(np.arange(10) == 0, 5.0, 0.0)
     result = sparse_mean(X, contamination=0.0, random_state=0, groups=np.arange(400) // 10)
-    least = int(result.selection.last_slack[0])
+    least = int(result.decision.last[0])
     assert result.max_contamination[0] == least / 40
     assert f"({least / 40:.2%} of all)" in result.summary()
 

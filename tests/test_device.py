@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._stats import arrays, nulls, path, selection
+from sparsemean._stats import arrays, nulls, path, sign_evidence
+from sparsemean._stats.decision import Holm, decide, rule_of
 from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.nulls import of_signs
-from sparsemean._util.records import Counts, Evidence
+from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
+from sparsemean._util.records import Counts
 
 import fakecupy
 from emulated import needs_compiler
@@ -51,7 +52,7 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
     same(counts, back)
     assert arrays.on_host(counts) is counts
     assert arrays.on_host((1, "a")) == (1, "a")
-    evidence = of_signs(there)
+    evidence = of_signs(there, 128)
     assert not any(arrays.on_device(null.nonzero) for null in arrays.on_host(evidence).nulls)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="array of the host"):
         there.positive + counts.positive
@@ -67,26 +68,22 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
 def test_decisions_are_the_same_bits(
     few: int, kind: str, zeros: float, rule: str, bad_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "FEW", few)
+    monkeypatch.setattr(sign_evidence, "FEW", few)
     monkeypatch.setattr(nulls, "FEW_VALUES", few)
     here = counts_of(1, zeros)
     there = moved(here)
     found = []
     for counts in (here, there):
-        evidence = of_signs(counts)
+        evidence = of_signs(counts, 128)
         if kind == "sums":
             statistic = (counts.positive[:1] - counts.negative[:1]) / 8.0
-            evidence = Evidence(abs(statistic), (InfluenceNull(4.0, 2.0),), (0.5,))
-        chosen = selection.select(evidence, selection=rule, level=0.05, bad_rows=bad_rows, n_rows=128)
-        named = selection.rule_of(rule, 0.05, 50)
-        radius = selection.radius(evidence, chosen, named, bad_rows=bad_rows, n_rows=128)
-        found.append((chosen, radius))
-    (chosen, radius), (chosen_there, radius_there) = found
-    assert all(arrays.on_device(getattr(chosen_there, item)) for item in ("support", "p_values", "last_slack"))
-    same(chosen, arrays.on_host(chosen_there))
-    np.testing.assert_array_equal(radius, arrays.on_host(radius_there))
-    by_rule = selection.by_paper(chosen_there, moved(np.linspace(-1, 1, 50)), alpha=0.99, min_selected=4)
-    np.testing.assert_array_equal(arrays.on_host(by_rule.support), [0, 1, 48, 49])
+            evidence = SlackEvidence(abs(statistic), (InfluenceNull(4.0, 2.0),), (0.5,), 128)
+        found.append(decide(evidence, rule_of(rule, 0.05, 50), bad_rows))
+    chosen, chosen_there = found
+    names = ("support", "p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination", "radius")
+    for name in names:
+        assert arrays.on_device(getattr(chosen_there, name))
+        np.testing.assert_array_equal(getattr(chosen, name), arrays.on_host(getattr(chosen_there, name)), err_msg=name)
 
 
 @pytest.mark.parametrize("zeros", [0.0, 1e-6])
@@ -98,9 +95,7 @@ def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
     positive = rng.binomial(nonzero, share).astype(np.int32)
     counts = moved(Counts(positive, nonzero - positive, np.full(d, np.inf), buckets))
     fakecupy.CALLS.clear()
-    evidence = of_signs(counts)
-    chosen = selection.select(evidence, selection="fwer", level=0.05, bad_rows=100, n_rows=2000)
-    selection.radius(evidence, chosen, selection.Holm(0.05), bad_rows=100, n_rows=2000)
+    assert decide(of_signs(counts, 2000), Holm(0.05), 100).radius.size == d
     assert fakecupy.CALLS["to host"] <= 30
     assert fakecupy.CALLS.total() <= 90
 

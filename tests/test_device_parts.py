@@ -15,10 +15,11 @@ import sparsemean as sm
 from sparsemean._data import as_table
 from sparsemean._kernels import gpu, reference
 from sparsemean._kernels.gpu_columns import Columns
-from sparsemean._stats import device_search, selection, symmetry
+from sparsemean._stats import symmetry
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
-from sparsemean._stats.nulls import of_signs, sign_test_eras
+from sparsemean._stats.decision import Holm, decide
+from sparsemean._stats.sign_evidence import of_signs, sign_test_eras
 from sparsemean._util.records import Counts, Partition
 from sparsemean.simulate import make_contaminated
 
@@ -26,7 +27,8 @@ from emulated import needs_compiler
 from fakecupy import moved
 
 pytestmark = [needs_compiler, pytest.mark.usefixtures("cupy")]
-LEFT = ("beta", "bucket_size", "selection", "counts", "evidence")
+LEFT = ("beta", "bucket_size", "decision", "counts")
+DECIDED = ("support", "p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination", "radius")
 ANSWERS = ("support", "p_values", "p_adjusted", "q_values", "radius", "max_contamination", "beta", "bucket_size")
 
 
@@ -41,53 +43,29 @@ def counts_of(seed: int, zeros: float, buckets: tuple[int, ...], d: int = 80) ->
 @pytest.mark.parametrize("bad_rows", [0, 1, 4, 9, 12, 40])
 @pytest.mark.parametrize("zeros", [0.0, 0.004, 0.3])
 @pytest.mark.parametrize("buckets", [(128, 64, 32), (128, 64, 32, 16, 8), (97,)])
-def test_slacks_and_radius_where_sizes_drop_out(buckets: tuple[int, ...], zeros: float, bad_rows: int) -> None:
-    """One search serves both up to the end of the first era; the host, which searches twice, has the same answers."""
+def test_decisions_where_sizes_drop_out(buckets: tuple[int, ...], zeros: float, bad_rows: int) -> None:
     here = counts_of(3, zeros, buckets)
-    rule = selection.Holm(0.05)
-    found = []
-    for counts in (here, moved(here)):
-        eras = sign_test_eras(buckets, error=0.05 / 80, sides=2)
-        evidence = replace(of_signs(counts), eras=eras)
-        chosen = selection.select(evidence, selection="fwer", level=0.05, bad_rows=bad_rows, n_rows=buckets[0])
-        radius = selection.radius(evidence, chosen, rule, bad_rows=bad_rows, n_rows=buckets[0])
-        found.append((evidence, chosen, radius))
-    (_, plain, expected), (evidence, chosen, radius) = found
-    np.testing.assert_array_equal(on_host(radius), expected)
-    copied = on_host(chosen)
-    assert radius.dtype == expected.dtype
-    again = selection.radius(on_host(evidence), copied, rule, bad_rows=bad_rows, n_rows=buckets[0])
-    np.testing.assert_array_equal(again, expected)
-    for name in ("support", "p_values", "p_adjusted", "q_values", "best", "last_slack"):
-        np.testing.assert_array_equal(getattr(copied, name), getattr(plain, name), err_msg=name)
-    shares = selection.shares(chosen.last_slack, 128)
-    np.testing.assert_array_equal(on_host(shares), selection.shares(plain.last_slack, 128))
+    eras = sign_test_eras(buckets, error=0.05 / 80, sides=2)
+    plain, there = (
+        decide(replace(of_signs(counts, buckets[0]), eras=eras), Holm(0.05), bad_rows) for counts in (here, moved(here))
+    )
+    assert any_on_device(there.radius)
+    for copied in (there, on_host(there)):
+        for name in DECIDED:
+            expected, found = getattr(plain, name), on_host(getattr(copied, name))
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+            assert found.dtype == expected.dtype
 
 
 def test_more_features_than_come_in_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     here = counts_of(4, 0.1, (128, 64, 32))
-    options: dict[str, Any] = {"selection": "fwer", "level": 0.05, "bad_rows": 3, "n_rows": 128}
-    plain = selection.select(of_signs(here), **options)
+    plain = decide(of_signs(here, 128), Holm(0.05), 3)
     monkeypatch.setattr(gpu, "ROWS_TO_HOST", 2)
-    monkeypatch.setattr(gpu, "FIRST_LOOKS", 1)
-    monkeypatch.setattr(gpu, "MORE_LOOKS", 2)
-    chosen = on_host(selection.select(of_signs(moved(here)), **options))
-    for name in ("support", "p_values", "p_adjusted", "q_values", "best", "last_slack"):
-        np.testing.assert_array_equal(getattr(chosen, name), getattr(plain, name), err_msg=name)
-
-
-@pytest.mark.parametrize("numbers", [((40,), (20,)), ((37, 38, 40), (18, 20)), ((1, 2, 3), (0, 1)), ((300,),)])
-@pytest.mark.parametrize("d", [1, 2, 60])
-def test_every_number_of_rejections_has_its_step(numbers: device_search.Numbers, d: int) -> None:
-    everything = tuple(range(len(numbers)))
-    looks = ((5, everything, float(len(numbers))), (2**30, (0,), 1.0))
-    for level in (0.05, 0.3):
-        steps, settled = device_search.all_steps(numbers, looks, level, d)
-        assert settled[-1] == d
-        assert (np.diff(settled) >= 0).all()
-        for rejected in range(d):
-            asked, _ = device_search._asked(numbers, looks, level / (d - rejected))
-            np.testing.assert_array_equal(steps[np.searchsorted(settled, rejected)], asked)
+    there = decide(of_signs(moved(here), 128), Holm(0.05), 3)
+    for name in DECIDED:
+        np.testing.assert_array_equal(on_host(getattr(there, name)), getattr(plain, name), err_msg=name)
+    for one, other in zip(of_signs(here, 128).best_size(3), of_signs(moved(here), 128).best_size(3), strict=True):
+        np.testing.assert_array_equal(one, on_host(other))
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -101,8 +79,8 @@ def test_beta_at_the_best_size(gaps: bool) -> None:
         here = replace(here, present=present)
     best = np.random.default_rng(0).integers(0, 3, 80)
     plan = as_plan(40, 80)
-    expected = best_beta(plan, here, chosen_with(best))
-    found = best_beta(plan, moved(here), chosen_with(moved(best)))
+    expected = best_beta(plan, here, best)
+    found = best_beta(plan, moved(here), moved(best))
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, on_host(b))
@@ -112,10 +90,6 @@ def as_plan(n: int, d: int) -> Any:
     from sparsemean._stats.planning import plan_fit
 
     return replace(plan_fit(n, d, test="buckets"), bucket_sizes=(1, 2, 4))
-
-
-def chosen_with(best: Any) -> Any:
-    return selection.Selection(*[best] * 6)
 
 
 PARTITIONS = {
@@ -207,7 +181,7 @@ def test_an_estimate_moves_what_is_asked_for(pair: tuple[Any, Any]) -> None:
     assert found.beta is found.beta
     agree(found, expected)
     assert not any_on_device(found.counts)
-    assert not any_on_device(found.evidence)
+    assert not any_on_device(found.decision.evidence)
     with pytest.raises(AttributeError, match="no attribute 'gamma'"):
         _ = found.gamma
     assert "_there" not in vars(expected)

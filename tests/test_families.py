@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
-from sparsemean._stats.families import FamilyMember, select_ranks
+from sparsemean._stats.decision import decide, rule_of
 from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
 from sparsemean.comparison import Comparison
 
@@ -332,18 +331,15 @@ def test_what_survives_is_the_same_whether_it_is_searched_again_or_not() -> None
     codes = rng.integers(0, 3, 150)
     counts = rng.poisson(0.7, (150, 40)) + 1.0 * (codes[:, np.newaxis] == np.arange(40) % 5)
     contrasts = [Contrast(label, REST, tuple(np.bincount(codes).tolist())) for label in range(3)]
-    evidence = RankEvidence(tuple(ranks.count(as_table(counts), codes, contrasts)), (0.0, 0.0))
-    for rule in ("fwer", "fdr"):
-        before = select_ranks(evidence, selection=rule)
-        for share in (0.01, 0.031, 0.08):
-            allowing = replace(evidence, shares=(share, share), numbers=((2, 3), (1, 4), (5, 9)))
-            again, kept = (select_ranks(allowing, selection=rule, before=known) for known in (None, before))
-            assert again.last_share is not None
-            assert kept.last_share is not None
-            assert np.unique(again.last_share[~np.isnan(again.last_share)]).size > 3
-            np.testing.assert_array_equal(kept.last_share, again.last_share)
-            np.testing.assert_array_equal(kept.last_slack, again.last_slack)
-            np.testing.assert_array_equal(kept.support, again.support)
+    evidence = RankEvidence(tuple(ranks.count(as_table(counts), codes, contrasts)))
+    for name in ("fwer", "fdr"):
+        rule = rule_of(name, evidence.level, evidence.n_hypotheses)
+        before = decide(evidence, rule, evidence.at_share((0.0, 0.0)))
+        for allowed in (((2, 3), (1, 4), (5, 9)), evidence.at_share((0.031, 0.08)), evidence.at_share((0.08, 0.08))):
+            again, kept = decide(evidence, rule, allowed), before.at(allowed)
+            assert np.unique(again.last[again.last >= 0]).size > 3
+            for item in ("last", "max_contamination", "support", "p_adjusted"):
+                np.testing.assert_array_equal(getattr(kept, item), getattr(again, item), err_msg=item)
 
 
 def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
@@ -358,6 +354,5 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     p = [float(each.p_values[0]) for each in found]
     assert p[0] == pytest.approx(2 * (141 / 201) ** 12, rel=1e-4)
     assert p == sorted(p)
-    evidence = found[1].evidence
-    assert isinstance(evidence, FamilyMember)
-    assert evidence.test.log_p((1, 0), side=1)[0] < np.log(p[0]) - 0.6  # what is kept from falling here
+    (test,) = cast(RankEvidence, found[1].decision.evidence).tests
+    assert test.log_p((1, 0), side=1)[0] < np.log(p[0]) - 0.6  # what is kept from falling here

@@ -177,7 +177,7 @@ def test_groups_are_tuned_for_the_smallest_p_that_is_asked_for(bad: tuple[int, i
     X, labels = np.random.default_rng(0).standard_normal((1300, d)), np.repeat([1, 0], sizes)
     shares = tuple(m / n for m, n in zip(reversed(bad), reversed(sizes), strict=True))
     found = SparseMeanDifference(shares, target="mean", scale=1.0, level=level).fit(X, labels)
-    test = found.result_.evidence.test.test  # type: ignore[union-attr]
+    test = found.result_.decision.evidence.tests[0].test  # type: ignore[union-attr]
 
     def half_width(kappa: float, weights: tuple[float, float], slope: float) -> float:
         """(κs²V + L + 2M·Σλm)/s, V = Σσ²/(λn)."""

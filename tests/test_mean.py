@@ -17,7 +17,7 @@ from sparsemean._fit.one_sample import fit
 from sparsemean._kernels import influence, reference
 from sparsemean._stats import means, planning
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.selection import p_at
+from sparsemean._stats.decision import rejected, rule_of
 from sparsemean.errors import InputError
 
 from command import expect
@@ -64,7 +64,7 @@ def test_p_values_are_valid_to_the_last_atom_of_a_two_point_law(q: float, n: int
     hits = np.arange(n + 1)
     column = np.where(np.arange(n)[:, np.newaxis] < hits, 1 - q, -q)  # mean 0, variance q(1 − q)
     found, _ = evidence(column, scale=math.sqrt(q * (1 - q)), d=1, alternative=alternative)
-    p, chance = p_at(found, [0])[0, :, 0], stats.binom.pmf(hits, n, q)
+    p, chance = found.p_at(0)[0], stats.binom.pmf(hits, n, q)
     for t in np.unique(p):
         assert chance[p <= t].sum() <= t * (1 + 1e-12)
 
@@ -81,7 +81,7 @@ def test_replaced_rows_do_not_make_p_values_invalid(q: float, bad: int) -> None:
             X = clean.copy()
             X[rows] = far
             found, _ = evidence(X, contamination=bad / n, scale=math.sqrt(q * (1 - q)), d=1)
-            least = np.minimum(least, p_at(found, [bad])[0, :, 0])
+            least = np.minimum(least, found.p_at(bad)[0])
     for t in np.unique(least):
         assert chance[least <= t].sum() <= t * (1 + 1e-12)
 
@@ -120,8 +120,8 @@ def test_the_threshold_is_the_first_step_that_suffices() -> None:
     null = means.InfluenceNull(bias=37.2, factor=2.0)
     for error in (0.9999999, 0.05, 1e-6, 1e-90):
         asked = null.threshold(error)
-        p = null.p_values(np.array([asked.statistic, asked.statistic - 2.0**-32]), slice(None))
-        assert p[0] <= error < p[1] == asked.larger
+        p = null.p_values(np.array([asked, asked - 2.0**-32]), slice(None))
+        assert p[0] <= error < p[1]
 
 
 # Slack: what bad rows can do.
@@ -146,7 +146,7 @@ def test_features_survive_fewer_replaced_rows_than_their_radius(contamination: f
 
 def test_p_values_rise_with_the_slack() -> None:
     found, _ = evidence(problem(), scale=SCALE)
-    p = p_at(found, np.arange(0, 400))[0]
+    p = np.stack([found.p_at(slack)[0] for slack in range(400)], axis=1)
     assert (np.diff(p, axis=1) >= 0).all()
     assert (p[:, -1] == 1).all()
 
@@ -156,11 +156,10 @@ def test_the_last_slack_is_that_of_the_p_values(selection: str) -> None:
     X = problem()
     found = sm.certify(X, target="mean", scale=SCALE, contamination=0, selection=selection)
     last = np.where(np.isnan(found.max_contamination), -1, np.round(found.max_contamination * 800))
-    from sparsemean._stats.selection import rule_of
-
-    rule, (sums, _) = rule_of(selection, 0.05, 40), evidence(X, scale=SCALE)
-    chosen = rule(p_at(sums, np.arange(0, 120))[0], 40, 0)
-    np.testing.assert_array_equal(last, chosen.sum(axis=1) - 1)
+    rule, (sums, _), expected = rule_of(selection, 0.05, 40), evidence(X, scale=SCALE), np.full(40, -1)
+    for slack in range(120):
+        expected[rejected(rule, sums.p_at(slack)[0], 40)] = slack
+    np.testing.assert_array_equal(last, expected)
 
 
 # Every road.

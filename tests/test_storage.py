@@ -336,7 +336,7 @@ def test_what_failed_in_a_summary_does_not_load(kind: str, entry: str, value: An
         ("counts.positive", np.zeros((12, 3), dtype=int), "counts.positive has shape"),
         ("support", np.array([0, 1, 12]), "support is not among 12"),
         ("support", np.array([2, 1, 0]), "support is in disorder"),
-        ("selection.p_values", np.full(12, np.inf), "selection.p_values is not between 0 and 1"),
+        ("decision.p_values", np.full(12, np.inf), "decision.p_values is not between 0 and 1"),
         ("rows.suspects", np.array([300]), "rows.suspects is not among 300"),
         ("colour", np.zeros(12), "colour"),
     ],

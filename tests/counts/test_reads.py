@@ -82,8 +82,8 @@ def test_ranks_read_again_what_passes_their_filter_and_nothing_more_for_values(
     monkeypatch.setattr(signed_ranks, "ALL_RANKED", 0)
     table, spy = spied(along)
     filtered = fit(table, contamination=0.1, random_state=0, **CERTIFIED)
-    assert isinstance(filtered.evidence, signed_ranks.SignedRankEvidence)
-    ranked = filtered.evidence.features
+    assert isinstance(filtered.decision.evidence, signed_ranks.SignedRankEvidence)
+    ranked = filtered.decision.evidence.features
     assert 4 <= ranked.size <= 100
     assert spy.reads <= 1 + (ranked.size + 4) / 200
     np.testing.assert_array_equal(filtered.support, found.support)

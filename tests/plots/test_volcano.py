@@ -112,7 +112,7 @@ def test_a_million_features_are_counted_in_cells(made: Estimate) -> None:
         mean=np.zeros(d),
         feature_names=None,
         plan=replace(made.plan, n_features=d),
-        selection=replace(made.selection, p_values=p, last_slack=np.resize(made.selection.last_slack, d)),
+        decision=replace(made.decision, p_values=p, last=np.resize(made.decision.last, d)),
     )
     began = perf_counter()
     ax = many.plot_volcano()
@@ -137,4 +137,4 @@ def test_other_tests_of_the_family_move_the_line(groups: Estimate) -> None:
     assert strict == pytest.approx(max(0.05 / (400 - groups.support.size), groups.p_values[groups.support].max()))
     p = groups.p_values.copy()
     p[groups.support[0]] = 0.01
-    assert rejection_p(replace(groups, plan=plan, selection=replace(groups.selection, p_values=p))) == 0.01
+    assert rejection_p(replace(groups, plan=plan, decision=replace(groups.decision, p_values=p))) == 0.01

@@ -95,7 +95,7 @@ def test_without_the_data_there_are_entry_times_only(estimate: Estimate, tmp_pat
 
 def test_features_left_are_those_that_survive(estimate: Estimate) -> None:
     robustness = content_of(estimate)["robustness"]
-    slack = estimate.selection.last_slack
+    slack = estimate.decision.last
     for share, left in np.array(robustness["steps"]).reshape(-1, 2):
         assert left == np.sum(slack >= round(share * 400))
     for share, rows, left, _ in robustness["table"]:

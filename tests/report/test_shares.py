@@ -103,7 +103,7 @@ def test_tests_of_one_family_are_decided_once() -> None:
     decisions = Decisions(stops_of(list(results.values()), 5))
     for estimate in results.values():
         page.page_data(estimate, labels_of(estimate), tests=3, decisions=decisions)
-    assert len(decisions.families) <= 5
+    assert len(decisions.known) <= 5
 
 
 def test_where_none_is_selected_the_strongest_are_listed(nothing: Estimate) -> None:

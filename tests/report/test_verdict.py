@@ -13,8 +13,8 @@ from sparsemean._report import summary
 from sparsemean._report.guarantees import of_fit, worst_share
 from sparsemean._report.strongest import closest, needed
 from sparsemean._report.verdict import verdict
+from sparsemean._stats.decision import harmonic
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
-from sparsemean._stats.selection import harmonic
 from sparsemean._util.records import RowScores
 
 CLEAN = simulate.make_contaminated(600, 100, [1, -0.5, -0.4, 0.3], contamination=0.0, random_state=0).X

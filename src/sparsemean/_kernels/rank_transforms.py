@@ -296,27 +296,31 @@ def summed(
 
 
 @compiled(plain="itself")
-def usual(n1: int, n2: int, A: int, mean: float) -> Any:
-    """Return, of the a at which W has a mean, log of [A, a] at −1, where transforms come back, and 2V's variance."""
-    n = n1 + n2
-    a = int(min(max(A * (n1 / n) + (mean - n1 * float(n2)) / n, 0.0, A - n2), n1, A))
-    return log_choose(A // 2, min(a // 2, A // 2)) - log_choose(A, a), a * (A - a) * (A + 1.0) / 3.0
+def revived(n1: int, n2: int, A: int, weights: Arr) -> Any:
+    """Return the size of the transform at angle π, where it comes back most, and 2V's variance at the mean of a.
+
+    [A, a] is a binomial coefficient at −1 too. Lumps are weighed by `weigh`: those of few values, which hardly count
+    elsewhere, come back most.
+    """
+    size = mean = 0.0
+    for k in range(max(0, A - max(n1, n2)), min(n1, n2, A) + 1):
+        if weights[0, k] >= NEGLIGIBLE:
+            size += weights[0, k] * math.exp(log_choose(A // 2, min(k // 2, A // 2)) - log_choose(A, k))
+            mean += weights[0, k] * k
+    return size, mean * (A - mean) * (A + 1.0) / 3.0
 
 
 @compiled(plain="itself")
 def weigh_all(n1: Arr, n2: Arr, A: Arr, t: float, scratch: Arr) -> Any:
-    """Tilt all strata by t: return log E exp(tW), the mean and the variance of W, and what `usual` says, summed."""
-    cumulant = mean = width = revival = inner = 0.0
+    """Tilt all strata by t: return log E exp(tW), the mean and the variance of W."""
+    cumulant = mean = width = 0.0
     for h in range(n1.size):
         base = 5 * h
         one, two, three = weigh(n1[h], n2[h], A[h], t, scratch[base : base + 3], scratch[base + 3], scratch[base + 4])
-        back, own = usual(n1[h], n2[h], A[h], two)
         cumulant += one
         mean += two
         width += three
-        revival += back
-        inner += own
-    return cumulant, mean, width, revival, inner
+    return cumulant, mean, width
 
 
 @compiled(plain="itself")
@@ -331,7 +335,7 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
     least = 1.0 / math.sqrt(variance)
     t, low, high = max((place - mean) / variance, least), 0.0, np.inf
     for _ in range(ROUNDS):
-        _, at, width, _, _ = weigh_all(n1, n2, A, t, scratch)
+        _, at, width = weigh_all(n1, n2, A, t, scratch)
         near = abs(at - place) <= 0.5 * math.sqrt(width) + CLOSE
         near = near or (t == least and at >= place and at - max(place, mean) <= 1.5 * math.sqrt(width))
         if near:
@@ -343,9 +347,14 @@ def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: A
         t = min(moved, 3.0 * t)
     best = np.inf
     for _ in range(TRIES):  # every tilt gives a bound, the larger ones where lumps lie far from the place
-        cumulant, _, width, revival, inner = weigh_all(n1, n2, A, t, scratch)
+        cumulant, _, width = weigh_all(n1, n2, A, t, scratch)
+        revival, inner = t, 0.0
+        for h in range(n1.size):
+            back, own = revived(n1[h], n2[h], A[h], scratch[5 * h : 5 * h + 3])
+            revival *= back
+            inner += own
         period = 4 * (int(max(14.0 * math.sqrt(width), 45.0 / t, 16.0)) // 4 + 1)
-        band, settled = max(FEWEST, WORK // values), SETTLED if revival + math.log(t) < math.log(REVIVED) else 0.0
+        band, settled = max(FEWEST, WORK // values), SETTLED if revival < REVIVED else 0.0
         start, total = place + power - 1, 0.0
         if min(period / 4.0, period / math.sqrt(inner + 1.0)) <= band:  # the whole lattice, or until V has died away
             total = summed(n1, n2, A, start, power, t, period, -band, settled, scratch, lanes) / period

@@ -327,15 +327,14 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
     todo = [(int(low.min()) + 1, int(high.max()))]
     while todo:
         first, last = todo.pop()
-        begin, end = np.maximum(low + 1, first), np.minimum(high, last)
-        pairs = np.maximum(end - begin + 1, 0)
+        pairs = np.maximum(np.minimum(high, last) - np.maximum(low + 1, first) + 1, 0)
+        if pairs.sum() > MOST_PAIRS and last > first:  # the middle one alone, then those before and behind it
+            middle = (first + last) // 2
+            todo += [(first, middle - 1), (middle + 1, last), (middle, middle)]
+            continue
         if not pairs.any():
             continue
-        if pairs.sum() > MOST_PAIRS and last > first:
-            middle = (first + last) // 2
-            todo += [(first, middle - 1), (middle + 1, last)]
-            begin = end = np.full(at.size, middle)
-            pairs = ((low < middle) & (middle <= high)).astype(np.intp)
+        begin = np.maximum(low + 1, first)
         which = np.repeat(np.arange(at.size), pairs)
         step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
         steps, column = np.unique(step, return_inverse=True)

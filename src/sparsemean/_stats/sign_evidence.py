@@ -206,7 +206,7 @@ class SlackEvidence:
         Looks follow each other until as many features pass as the error of the look is made for.
         """
         found, passed = None, None
-        while found is None or passed != found.size:
+        while found is None or passed != found.size > 0:
             passed = None if found is None else int(found.size)
             found = self.reaching(rule.next_error(passed, self.n_hypotheses), 0)
         return on_host(found)
