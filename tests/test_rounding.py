@@ -126,6 +126,31 @@ def test_a_null_value_beyond_the_digits_of_its_values_is_told_of() -> None:
     assert not any("rounding" in message for message in sm.sparse_mean(X, null=1e5 + 0.3).status.messages)
 
 
+@pytest.mark.parametrize(("null", "step", "kind"), [(1000.3, 0.001, "f4"), (10.3, 1e-5, "f4"), (1e6 + 0.3, 2e-9, "f8")])
+def test_rows_between_two_sizes_make_them_no_less_two(null: float, step: float, kind: str) -> None:
+    """A feature stays selected whatever is done to fewer rows than its radius, though sizes lie close to each other."""
+    rng, n = np.random.default_rng(25000), 2000
+    k = np.where(rng.random(n) < 0.5, rng.integers(5, 9, n), -rng.integers(1, 5, n))
+    X = np.round(null + step * k, 10).astype(kind)[:, np.newaxis]
+    before = sm.certify(X, null=null, contamination=0)
+    for rows in range(1, int(before.radius[0])) if before.support.size else ():
+        if rows < 20 or rows == before.radius[0] - 1:
+            Y = X.copy()
+            Y[:rows, 0] = null + (np.arange(rows) % 9 + 0.5) * step
+            assert sm.certify(Y, null=null, contamination=0).support.size == 1
+
+
+@pytest.mark.parametrize("denominator", [3, 7, 9, 11, 13, 27, 30, 90])
+def test_fractions_lie_equally_far_on_both_sides(denominator: int) -> None:
+    """Whatever the null value: sizes are rounded where no such fraction is halfway between two numbers."""
+    rng = np.random.default_rng(denominator)
+    k = rng.integers(-20, 21, 400)
+    for null in rng.integers(1, 400, 20) / denominator:
+        values = (np.round(null * denominator) + np.concatenate((k, -k))) / denominator
+        sizes = np.abs(rounding.ranked(values - null, np.array(null), 2.0**-52))
+        np.testing.assert_array_equal(sizes[:400], sizes[400:])
+
+
 # Groups.
 
 

@@ -338,17 +338,15 @@ def score_sums(ranks: IntArray, cap: int) -> IntArray:
     return np.asarray(np.where(ranks <= cap, ranks * (ranks + 1) // 2, cap * (cap + 1) // 2 + cap * (ranks - cap)))
 
 
-def add_scores(
-    signs: Arr, all_sizes: Arr, gone: Arr, near: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr
-) -> None:
+def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
     features, n = signs.shape
     if not signs.size:
         return
     place = np.arange(n)
     ranked = place >= gone[:, np.newaxis]
-    close = _close_to_last(all_sizes, gone, near) & (place > gone[:, np.newaxis])
-    first = np.flatnonzero((ranked & ~close).reshape(-1))
+    equal = (np.diff(all_sizes, axis=1, prepend=-1.0) == 0) & (place > gone[:, np.newaxis])
+    first = np.flatnonzero((ranked & ~equal).reshape(-1))
     if not first.size:
         return
     feature, at = np.divmod(first, n)
@@ -374,18 +372,6 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
     both = score_sums(rank + half - 1, cap) - before + score_sums(end, cap) - score_sums(end - half, cap)
     odd = np.where(signed % 2 == 1, np.minimum(rank + half, cap) + np.minimum(end - half, cap), 0)
     return score_sums(rank + signed - 1, cap) - before, 2 * both + odd
-
-
-def _close_to_last(sizes: FloatArray, gone: IntArray, near: FloatArray) -> Any:
-    """Say which sizes belong to the run of the one before: as close to it as rounding at the start of a run allows."""
-    gaps = np.diff(sizes, axis=1, prepend=0.0)
-    close = gaps <= near[:, :1]
-    for row in np.flatnonzero(near[:, 1] > 0).tolist():
-        size, (least, share), skipped = -math.inf, near[row].tolist(), int(gone[row])
-        for at, value in enumerate(sizes[row, skipped:].tolist(), start=skipped):
-            close[row, at] = gaps[row, at] <= least + share * size
-            size = size if close[row, at] else value
-    return close
 
 
 _log_tail = lru_cache(maxsize=1 << 16)(log_tail)

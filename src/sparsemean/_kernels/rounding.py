@@ -18,6 +18,8 @@ nothing but themselves. (What joins neighbours would let one row in between make
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +46,16 @@ def settle(
     with np.errstate(invalid="ignore", over="ignore"):
         most = ROUNDING * reach * (there * abs(null) + sizes) + xp.minimum(reach, DOUBLES) * (rows * sizes)
         return xp.where(abs(sums) <= most, 0.0, sums)
+
+
+def ranked(away: FloatArray, null: FloatArray, precision: float) -> FloatArray:
+    """Return differences to null values as they are ranked, rounded to the digits that both numbers have for sure.
+
+    .2 and .4 lie equally far from .3 in the numbers that were meant. A value's own digits decide, as between groups.
+    """
+    digits = math.floor(-math.log10(ROUNDING * precision)) - (precision < 1e-9)
+    size = (np.abs(null) + np.abs(away)) * (1 + 2.0**-20)  # so that no decade begins at a number that people use
+    return np.where(null != 0, _rounded(away, size, _grid(max(1, digits))), away)
 
 
 def centred(values: Arr, null: Arr, precision: float, xp: Any = np) -> Any:
@@ -75,6 +87,11 @@ class Grid(NamedTuple):
         at = np.clip(np.append(at, 0), 0, powers.size - 2)
         least = min(float(firsts[0]), float(kind(firsts[0])))  # what the first number is in this kind is it too
         return cls(least, float(firsts[-1]), 10.0**digits, firsts[at + 1], powers[at], powers[at + 1])
+
+
+@lru_cache(maxsize=16)
+def _grid(digits: int) -> Grid:
+    return Grid.of(digits, -290, 308, np.float64)
 
 
 DOUBLE, SINGLE = Grid.of(14, -290, 308, np.float64), Grid.of(6, -37, 6, np.float32)

@@ -21,13 +21,8 @@ def score_sum(rank: int, cap: int) -> int:
 
 
 @compiled(plain="reference")
-def add_scores(
-    signs: Arr, all_sizes: Arr, gone: Arr, near: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr
-) -> None:
+def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
     """Add up the scores of either sign, of features whose values are sorted by size and sign.
-
-    Sizes that differ from the next by no more than ``near``, absolutely and relatively to how far apart they lie from
-    zero, are one: a number was subtracted from the values, and rounding must not break their ties by sign.
 
     A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
     values are not ranked; a size of zero has no sign. Of values of one size those of a sign have the lowest scores in
@@ -39,14 +34,14 @@ def add_scores(
     n = signs.shape[1]
     sums = np.zeros((2, 2, caps.size), dtype=np.int64)
     for feature in range(signs.shape[0]):
-        sign_of, sizes, start, close = signs[feature], all_sizes[feature], gone[feature], near[feature]
+        sign_of, sizes, start = signs[feature], all_sizes[feature], gone[feature]
         for sign in range(2):
             for k in range(caps.size):
                 sums[0, sign, k] = sums[1, sign, k] = 0
         first = start
         while first < n:
             size, rank, last = sizes[first], first - start + 1, first + 1
-            if last == n or sizes[last] - size > close[0] + close[1] * size:  # no other value of this size
+            if last == n or sizes[last] != size:  # no other value of this size
                 if size > 0:
                     sign = 0 if sign_of[first] else 1
                     for k in range(caps.size):
@@ -56,7 +51,7 @@ def add_scores(
                 continue
             above = 0
             last = first
-            while last < n and (last == first or sizes[last] - sizes[last - 1] <= close[0] + close[1] * size):
+            while last < n and sizes[last] == size:
                 above += 1 if sign_of[last] else 0
                 last += 1
             number = last - first

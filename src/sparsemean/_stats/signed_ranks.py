@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels.rounding import ROUNDING
+from sparsemean._kernels import rounding
 from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.sign_evidence import SlackEvidence, eras_of
 from sparsemean._stats.signed_rank_null import LOG_2, log_tails, score_sums
@@ -135,7 +135,7 @@ def rank_sums(
 
     Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
     and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
-    (`rounding.centred`), sizes that rounding may have driven apart are one.
+    (`rounding.centred`), sizes that rounding may have driven apart are one (`rounding.ranked`).
 
     Examples
     --------
@@ -151,10 +151,8 @@ def rank_sums(
     gaps = np.isnan(rows)
     if gaps.any():
         rows = np.where(gaps, 0.0, rows)
-    near = np.zeros((d, 2))
     if subtracted is not None:
-        near[:, 0] = ROUNDING * precision * np.abs(subtracted)
-        near[:, 1] = ROUNDING * precision * (subtracted != 0)
+        rows = rounding.ranked(rows, subtracted[:, np.newaxis], precision)
     codes = np.abs(rows).view(np.uint64)
     codes <<= np.uint64(1)
     codes |= rows > 0
@@ -163,7 +161,7 @@ def rank_sums(
     repeats, (low, doubled) = np.zeros(d, dtype=np.int64), np.zeros((2, 2, len(caps), d), dtype=np.int64)
     positive = (codes & np.uint64(1)).astype(bool)
     codes >>= np.uint64(1)
-    add_scores(positive, codes.view(np.float64), gone, near, np.array(caps), repeats, low, doubled)
+    add_scores(positive, codes.view(np.float64), gone, np.array(caps), repeats, low, doubled)
     return RankSums(n - gone, repeats, low, doubled)
 
 
