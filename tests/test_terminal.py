@@ -179,7 +179,7 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
     target = tmp_path / "out.csv"
     done = fit(file, "--out", target, shell=shell)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert set(pd.read_csv(target)["feature"]) == set(NAMES)
+    assert set(pd.read_csv(target)["feature"]) == set(map(visible, NAMES))
 
 
 def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
