@@ -138,6 +138,16 @@ def test_an_interrupt_is_one_line_from_the_first_moment_on(what: str, file: Path
         assert (process.returncode, err) in ([(0, "")] if whole else []) + [(130, LINE)], wait
 
 
+def test_an_interrupt_of_text_that_is_run_is_a_status_too(tmp_path: Path) -> None:
+    """As named tuples and data classes are made: Python, run with -m, would end itself by the signal."""
+    interrupting = "__import__('signal').raise_signal(2)"
+    patched = f"import sparsemean._fit.power as p; p.plan = lambda *_, **__: exec({interrupting!r})"
+    (tmp_path / "patched.py").write_text(f"{patched}\nfrom sparsemean._cli import main\nmain()", encoding="utf-8")
+    command = [sys.executable, "-m", "patched", "plan", "200", "20"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, LINE)
+
+
 def swallowed() -> None:
     """As modules written in C swallow what is raised while they are imported."""
     with contextlib.suppress(KeyboardInterrupt):

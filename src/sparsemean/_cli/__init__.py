@@ -131,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = _run(arguments)
     if arguments is None:  # all is done and said: what is left is the end of Python, which has tracebacks of its own
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        eval("0")  # else Python dies by SIGINT if text that it ran was interrupted: it forgets so when it runs the next
     sys.exit(status)
 
 
