@@ -271,6 +271,36 @@ def test_under_a_limit_of_memory(tmp_path: Path, limit: int) -> None:
     assert not any(line.startswith(("sparsemean", "Traceback")) for line in others)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+@pytest.mark.parametrize(("name", "least"), [("x.parquet", 1000), ("x.feather", 1000), ("x.duckdb", 1500)])
+def test_libraries_that_need_more_memory_are_not_waited_for(name: str, least: int, file: Path) -> None:
+    """With less some ask for ever, deaf to signals; with so much a small table is read."""
+    import duckdb
+
+    frame = pd.read_parquet(file)[["x", "y"]]
+    frame.to_feather(file.with_name("x.feather"))
+    with duckdb.connect(file.with_name("x.duckdb")) as database:
+        database.from_df(frame).create("t")
+    command = [sys.executable, "-m", "sparsemean", "fit", file.with_name(name), "-q"]
+    for limit in (least * 10**6 - 1024, least * 10**6 + 1024):
+        limited = ["bash", "-c", f'ulimit -v {limit // 1024}; exec "$@"', "bash", *command]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        said = f"sparsemean: memory must be at least {least} MB: got {least - 1} MB; raise the limit (ulimit -v)\n"
+        assert (done.returncode, done.stderr) == ((1, said) if limit < least * 10**6 else (0, ""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+def test_a_fault_of_a_library_is_a_line_where_memory_is_limited(file: Path) -> None:
+    """Those that do not look whether they got memory; without a limit it is a fault like any other, and stays one."""
+    patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.kill(os.getpid(), 11)"
+    command = [sys.executable, "-c", f"{patched}; from sparsemean._cli import main; main()", "fit", file]
+    for limit, status in (("4000000", 1), ("unlimited", -signal.SIGSEGV)):
+        limited = ["bash", "-c", f'ulimit -c 0; ulimit -v {limit}; exec "$@"', "bash", *command]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == status
+        assert done.stderr.startswith("sparsemean: a library ended the process, often because memory") == (status == 1)
+
+
 def test_a_library_that_ends_the_process_is_a_line(file: Path) -> None:
     """As C++ does where memory runs out, among others; what it says itself cannot be kept back."""
     patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.abort()"
