@@ -49,7 +49,7 @@ def in_order() -> Iterator[list[int]]:
                 signal.setitimer(signal.ITIMER_REAL, AGAIN)
             raise KeyboardInterrupt
 
-    def pass_on(ignored: Any) -> None:
+    def pass_on(ignored: sys.UnraisableHookArgs) -> None:
         if ignored.exc_type is not KeyboardInterrupt:  # which is sent again
             hook(ignored)
 

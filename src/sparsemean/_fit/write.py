@@ -209,21 +209,19 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
     names = as_names(adata.var_names)
     _refuse_other_genes(estimate, adata, set(names))
     added = _additions(estimate, names, as_names(adata.obs_names), key, _Asked("adata", "AnnData"))
-    if not _compared(_tests(estimate)[0], adata, names):
+    if not _compared(one := _tests(estimate)[0], adata, names):
         added.obs.clear()
-        warnings.warn(NOT_COMPARED, stacklevel=3)
+        why = "saved, of adjusted values or without a checksum" if _of_rows(one) else "of subjects or pairs"
+        warnings.warn(NOT_COMPARED.format(why), stacklevel=3)
     adata.var, adata.obs = _with(adata.var, added.var), _with(adata.obs, added.obs)
     adata.uns[key] = dict(added.settings)
 
 
-NOT_COMPARED = (
-    "columns were added to var only: rows of this fit cannot be compared with the cells of adata, as they were subjects "
-    "or pairs, or adjusted or without a checksum when it was saved"
-)
+NOT_COMPARED = "only var has new columns: this fit ({}) cannot be compared with the cells of adata"
 
 
 def _compared(estimate: Estimate, adata: Any, names: Names) -> bool:
-    """Refuse values of X, layers and raw none of which are those of the fit; False where neither they nor names tell."""
+    """Refuse an AnnData of which neither X nor a layer nor raw was fitted; False where no values or names can tell."""
     from sparsemean._fit.afterwards import checksum_of, rows_of
 
     if not _of_rows(estimate):
