@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from sparsemean import sparse_mean
+from sparsemean import SparseMeanDifference, load, sparse_mean
 from sparsemean._data import open_file
 from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
@@ -241,3 +241,72 @@ def test_cells_in_another_order_are_refused(path: Path) -> None:
     assert other.obs.columns.tolist() == before
     estimate.to_adata(data)
     assert data.obs["sparsemean_suspect"].to_numpy().nonzero()[0].tolist() == sorted(estimate.rows.suspects)
+
+
+def as_fitted(data: Any, kind: str) -> Any:
+    """A result of what an AnnData has: X, a layer, raw, some genes, groups."""
+    sex = data.obs["sex"].to_numpy()
+    fits = {
+        "one sample": lambda: sparse_mean(data),
+        "array": lambda: sparse_mean(data.X),
+        "layer": lambda: sparse_mean(data, layer="counts"),
+        "raw": lambda: SparseMeanDifference().fit(data.raw.to_adata(), sex).result_,
+        "some genes": lambda: sparse_mean(data[:, [7, 2, 1]].copy()),
+        "groups": lambda: SparseMeanDifference().fit(data, sex).result_,
+        "tests": lambda: SparseMeanDifference().fit(data, np.arange(N) % 3).result_,
+        "subjects": lambda: sparse_mean(data, groups=data.obs["patient"].to_numpy()),
+        "buckets": lambda: sparse_mean(data, test="buckets"),
+    }
+    return fits[kind]()
+
+
+KINDS = ["one sample", "array", "layer", "raw", "some genes", "groups", "tests", "subjects", "buckets"]
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_values_of_the_fit_are_marked(kind: str, loaded: bool, path: Path) -> None:
+    """Also once a file has lost the names of rows: other values under the same names are other cells."""
+    data = anndata.read_h5ad(path)
+    data.raw = anndata.AnnData(3.0 * X, obs=data.obs, var=data.var)
+    result = as_fitted(data, kind)
+    if loaded:
+        result.save(path.with_name("e.npz"))
+        result = load(path.with_name("e.npz"))
+    backwards = data[::-1].copy()
+    changes: dict[str, Any] = {
+        "twice": lambda values: 2 * values,
+        "turned": lambda values: -values,
+        "backwards": lambda values: values[::-1],
+        "none": lambda values: values * np.nan,
+    }
+    for change in [None, *changes.values()]:
+        other = backwards.copy() if change is None else data.copy()
+        if change is not None:
+            other.layers["counts"], other.raw = change(data.layers["counts"]), None
+            other.X = change(data.X)
+        with pytest.raises(InputError, match=r"^adata must be the AnnData of the fit: got AnnData with "):
+            result.to_adata(other)
+        assert not [name for name in (*other.obs, *other.var, *other.uns) if name.startswith("sparsemean")]
+    result.to_adata(data)
+    suspect = np.flatnonzero(data.obs["sparsemean_suspect"]).tolist()
+    assert suspect == sorted(result.rows.suspects)
+    turned = data[:, ::-1].copy()
+    if kind not in ("array", "raw"):  # told by names, in any order
+        result.to_adata(turned)
+        assert np.flatnonzero(turned.obs["sparsemean_suspect"]).tolist() == suspect
+
+
+def test_rows_that_cannot_be_compared_leave_cells_alone(path: Path) -> None:
+    data = anndata.read_h5ad(path)
+    halves = np.where(np.arange(N) < N // 2, "a", "b")
+    subjects = SparseMeanDifference().fit(data, halves, groups=data.obs["patient"].to_numpy()).result_
+    adjusted = SparseMeanDifference().fit(data, halves, covariate=X + RNG.standard_normal((N, D))).result_
+    adjusted.to_adata(data, "named")  # by their names, which are there
+    assert "named_suspect" in data.obs
+    adjusted.save(path.with_name("e.npz"))
+    for result in (subjects, load(path.with_name("e.npz"))):
+        with pytest.warns(UserWarning, match="^only var has new columns: this fit .* cannot be compared"):
+            result.to_adata(data, "unknown")
+        assert not [name for name in data.obs if name.startswith("unknown")]
+        np.testing.assert_array_equal(data.var["unknown_p_value"], result.p_values)

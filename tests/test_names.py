@@ -36,6 +36,7 @@ HOSTILE = [
     "b\u2066c",
     "d\u200e\u061c",
     "-5",
+    "nul\x00\u2066",
 ]
 N = 120
 RNG = np.random.default_rng(0)
@@ -58,8 +59,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def harmless(name: str) -> str:
-    """The name in a CSV: a carriage return, which pandas would not quote, is written out besides."""
-    return (f"'{name}" if name[0] in "=+-@\t\r" else name).replace("\r", "\\r")
+    """The name in a CSV: no formula, and controls are written out besides."""
+    return ("'" if name[0] in "=+-@\t\r" else "") + visible(name)
 
 
 @pytest.mark.parametrize("every", [[], ["--all"]])
@@ -70,7 +71,9 @@ def test_text_of_a_csv_is_no_formula_and_numbers_are_numbers(every: list[str], t
     assert set(out["feature"]) == set(map(harmless, HOSTILE))
     assert out["estimate"].dtype == out["ci_low"].dtype == np.float64
     assert (out["estimate"] < -4).sum() == 6  # negative numbers are left alone
-    assert not re.search(r'(^|,)"?[=+@\t\r]', (tmp_path / "out.csv").read_text(encoding="utf-8"), re.M)
+    text = (tmp_path / "out.csv").read_text(encoding="utf-8")
+    assert not re.search(r'(^|,)"?[=+@\t\r]', text, re.M)
+    assert set(CONTROLS.findall(text)) == {"\n"}
     expect("fit", tmp_path / "out.csv", "--id", "feature", "--select", "estimate", "-q")  # it can be read again
 
 
@@ -78,6 +81,7 @@ def test_a_scorecard_has_no_formula(table: Path, tmp_path: Path) -> None:
     expect("fit", table, "--group", "arm", "-q", "--scorecard", tmp_path / "card.csv")
     out = pd.read_csv(tmp_path / "card.csv")
     assert set(out["metric"]) == set(map(harmless, HOSTILE))
+    assert set(CONTROLS.findall((tmp_path / "card.csv").read_text(encoding="utf-8"))) == {"\n"}
     text = out.select_dtypes(exclude=["number", "bool"])
     assert not any(
         str(cell).startswith(("=", "+", "-", "@", "\t", "\r")) for name in text for cell in text[name].dropna()
@@ -87,7 +91,7 @@ def test_a_scorecard_has_no_formula(table: Path, tmp_path: Path) -> None:
 def test_text_is_found_in_columns_of_any_name(tmp_path: Path) -> None:
     frame = pd.DataFrame([["=1", 2.5, "a\x1b", "+1"]], columns=[0, 1, "x", "x"])
     write_csv(frame, tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines() == ["0,1,x,x", "'=1,2.5,a\x1b,'+1"]
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines() == ["0,1,x,x", r"'=1,2.5,a\x1b,'+1"]
     page = as_html(frame)
     assert (page.count("<th>"), page.count("<td>"), page.count(r"a\x1b")) == (4, 4, 1)
     assert frame.iloc[0].tolist() == ["=1", 2.5, "a\x1b", "+1"]

@@ -138,6 +138,16 @@ def test_an_interrupt_is_one_line_from_the_first_moment_on(what: str, file: Path
         assert (process.returncode, err) in ([(0, "")] if whole else []) + [(130, LINE)], wait
 
 
+def test_an_interrupt_of_text_that_is_run_is_a_status_too(tmp_path: Path) -> None:
+    """As named tuples and data classes are made: Python, run with -m, would end itself by the signal."""
+    interrupting = "__import__('signal').raise_signal(2)"
+    patched = f"import sparsemean._fit.power as p; p.plan = lambda *_, **__: exec({interrupting!r})"
+    (tmp_path / "patched.py").write_text(f"{patched}\nfrom sparsemean._cli import main\nmain()", encoding="utf-8")
+    command = [sys.executable, "-m", "patched", "plan", "200", "20"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, LINE)
+
+
 def swallowed() -> None:
     """As modules written in C swallow what is raised while they are imported."""
     with contextlib.suppress(KeyboardInterrupt):
@@ -179,7 +189,7 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
     target = tmp_path / "out.csv"
     done = fit(file, "--out", target, shell=shell)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert set(pd.read_csv(target)["feature"]) == set(NAMES)
+    assert set(pd.read_csv(target)["feature"]) == set(map(visible, NAMES))
 
 
 def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
@@ -259,6 +269,36 @@ def test_under_a_limit_of_memory(tmp_path: Path, limit: int) -> None:
     ended = "a library ended the process" in ours  # it may have said why, on a line of its own
     assert len(others) <= ended
     assert not any(line.startswith(("sparsemean", "Traceback")) for line in others)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+@pytest.mark.parametrize(("name", "least"), [("x.parquet", 1000), ("x.feather", 1000), ("x.duckdb", 1500)])
+def test_libraries_that_need_more_memory_are_not_waited_for(name: str, least: int, file: Path) -> None:
+    """With less some ask for ever, deaf to signals; with so much a small table is read."""
+    import duckdb
+
+    frame = pd.read_parquet(file)[["x", "y"]]
+    frame.to_feather(file.with_name("x.feather"))
+    with duckdb.connect(file.with_name("x.duckdb")) as database:
+        database.from_df(frame).create("t")
+    command = [sys.executable, "-m", "sparsemean", "fit", file.with_name(name), "-q"]
+    for limit in (least * 10**6 - 1024, least * 10**6 + 1024):
+        limited = ["bash", "-c", f'ulimit -v {limit // 1024}; exec "$@"', "bash", *command]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        said = f"sparsemean: memory must be at least {least} MB: got {least - 1} MB; raise the limit (ulimit -v)\n"
+        assert (done.returncode, done.stderr) == ((1, said) if limit < least * 10**6 else (0, ""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other systems differ")
+def test_a_fault_of_a_library_is_a_line_where_memory_is_limited(file: Path) -> None:
+    """Those that do not look whether they got memory; without a limit it is a fault like any other, and stays one."""
+    patched = "import os, sparsemean._fit.one_sample as f; f.fit = lambda *_, **__: os.kill(os.getpid(), 11)"
+    command = [sys.executable, "-c", f"{patched}; from sparsemean._cli import main; main()", "fit", file]
+    for limit, status in (("4000000", 1), ("unlimited", -signal.SIGSEGV)):
+        limited = ["bash", "-c", f'ulimit -c 0; ulimit -v {limit}; exec "$@"', "bash", *command]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == status
+        assert done.stderr.startswith("sparsemean: a library ended the process, often because memory") == (status == 1)
 
 
 def test_a_library_that_ends_the_process_is_a_line(file: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 from contextlib import suppress
 from types import FrameType
 
-LEAST_MEMORY = 700_000_000
-"""Bytes of addresses that the libraries need to load; with less, some wait for ever or end the process."""
+LEAST_MEMORY = {"": 700, r"\.(parquet|feather)$": 1000, r"\.duckdb$|^duckdb:": 1500}
+"""MB of addresses that the libraries need to load, by what an argument says that they read; with less, some wait for
+ever or end the process. Arrow and DuckDB need about 800 and 1250 with two cores, more with the threads of many."""
 
 
 def main() -> None:
@@ -22,8 +25,11 @@ def main() -> None:
         if limit != resource.RLIM_INFINITY:
             # OpenBLAS asks for ever for buffers of its threads where it is refused them; it cannot be interrupted then
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            if limit < LEAST_MEMORY:
-                said = f"memory must be at least 700 MB: got {limit // 10**6} MB; raise the limit (ulimit -v)"
+            # Arrow's own pool takes a gigabyte of addresses at once where it gets them
+            os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+            least = max(mb for kind, mb in LEAST_MEMORY.items() if any(re.search(kind, a, re.I) for a in sys.argv))
+            if limit < least * 10**6:
+                said = f"memory must be at least {least} MB: got {limit // 10**6} MB; raise the limit (ulimit -v)"
                 os.write(2, f"sparsemean: {said}\n".encode())
                 os._exit(1)
     from sparsemean._cli import main as run

@@ -49,7 +49,7 @@ def in_order() -> Iterator[list[int]]:
                 signal.setitimer(signal.ITIMER_REAL, AGAIN)
             raise KeyboardInterrupt
 
-    def pass_on(ignored: Any) -> None:
+    def pass_on(ignored: sys.UnraisableHookArgs) -> None:
         if ignored.exc_type is not KeyboardInterrupt:  # which is sent again
             hook(ignored)
 
@@ -125,12 +125,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:  # a process of our own
         load_special_lazily()
         for number in FATAL if hasattr(signal, "SIGBUS") and not os.environ.get("SPARSEMEAN_DEBUG") else ():
-            ctypes.CDLL(None).signal(number, _ON_FATAL)
+            if number != signal.SIGSEGV or _limited():
+                ctypes.CDLL(None).signal(number, _ON_FATAL)
     with warnings.catch_warnings():
         warnings.showwarning = _note
         status = _run(arguments)
     if arguments is None:  # all is done and said: what is left is the end of Python, which has tracebacks of its own
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        eval("0")  # else Python dies by SIGINT if text that it ran was interrupted: it forgets so when it runs the next
     sys.exit(status)
 
 
@@ -192,12 +194,20 @@ FATAL = {
     for name, status, line in (
         ("SIGBUS", 2, str(InputError("FILE", WHOLE, "a file that was cut short", "run it again"))),
         ("SIGABRT", 1, ABORTED),
+        ("SIGSEGV", 1, ABORTED),
     )
 }
-"""Status and line where a file is cut short that is mapped into memory and being counted, and where a library gives up.
+"""Status and line where a file is cut short that is mapped into memory and being counted, and where a library gives up,
+or under a limit of memory does not look whether it got any.
 
 A handler of Python's would never run: it waits for the next instruction, and there is none, or this one for ever.
 """
+
+
+def _limited() -> bool:
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _on_fatal(number: int) -> None:

@@ -57,6 +57,8 @@ OBJECTS = (
 
 def as_table(X: Any, feature_names: Any = None, *, layer: str | None = None) -> Table:
     """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
+    if isinstance(X, Table):
+        return X
     if layer is not None:
         from sparsemean._data import anndata
 

@@ -233,12 +233,7 @@ def matches_anndata(X: Any) -> bool:
 
 
 def read_anndata(
-    adata: Any,
-    feature_names: Any = None,
-    *,
-    layer: str | None = None,
-    raw: bool = False,
-    known: Collection[str] = (),
+    adata: Any, feature_names: Any = None, *, layer: str | None = None, raw: bool = False, known: Collection[str] = ()
 ) -> Table:
     """Take X of an AnnData, or a layer, or X of its ``raw``, which has genes of its own.
 

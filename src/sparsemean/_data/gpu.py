@@ -69,12 +69,12 @@ def counted_there(source: Source) -> DeviceArray | None:
 
 
 def matches_device(X: Any) -> bool:
-    """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU."""
-    return _is_torch(X) or _module(type(X)) in ("cupy", "cupyx") or _says_so(X)
+    """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU.
 
-
-def _says_so(X: Any) -> bool:
-    """Whether an array of another library says that it lies on a CUDA device; some only know when they are asked."""
+    Arrays of other libraries say so themselves; some only know when they are asked.
+    """
+    if _is_torch(X) or _module(type(X)) in ("cupy", "cupyx"):
+        return True
     try:
         return hasattr(type(X), "__cuda_array_interface__") and hasattr(X, "__cuda_array_interface__")
     except Exception:  # whatever such a library raises for an array on the host

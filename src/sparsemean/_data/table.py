@@ -421,10 +421,7 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Refuse what is not a real-valued matrix with something in it."""
     if dtype.kind == "c":
         raise InputError(
-            "X",
-            "be real",
-            "complex values",
-            "Complex data not supported: take real parts or magnitudes first",
+            "X", "be real", "complex values", "Complex data not supported: take real parts or magnitudes first"
         )
     if len(shape) != 2:
         raise InputError(

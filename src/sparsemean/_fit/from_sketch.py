@@ -185,13 +185,7 @@ def _check_ranks(plan: Plan, why: str) -> None:
 
 
 def _without_rows(
-    table: Table,
-    counts: Counts,
-    decision: Decision,
-    *,
-    request: one_sample.FitRequest,
-    closed: Sketch,
-    began: float,
+    table: Table, counts: Counts, decision: Decision, *, request: one_sample.FitRequest, closed: Sketch, began: float
 ) -> Estimate:
     """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
     plan = replace(request.plan, screen_rows=False, refine="")

@@ -185,12 +185,7 @@ def scale_from_rows(
 
 
 def estimate(
-    data: FitData,
-    inference: MeanInference,
-    *,
-    method: Refinement,
-    began: float,
-    refining: Progress | None = None,
+    data: FitData, inference: MeanInference, *, method: Refinement, began: float, refining: Progress | None = None
 ) -> Estimate:
     """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
     from sparsemean._fit.one_sample import build_estimate

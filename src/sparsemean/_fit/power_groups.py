@@ -181,13 +181,7 @@ def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power
 
 
 def _groups_text(
-    made: Plan,
-    row: dict[str, float],
-    limit: float,
-    needed: int | None,
-    effect: float | None,
-    power: float,
-    left: float,
+    made: Plan, row: dict[str, float], limit: float, needed: int | None, effect: float | None, power: float, left: float
 ) -> str:
     (n0, n1), (b0, b1) = made.sizes, made.bad_by_group
     sentences = [

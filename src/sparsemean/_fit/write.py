@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.anndata import Frame
+from sparsemean._data.anndata import Frame, read_anndata
 from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.table import FileContext, Names, as_names
@@ -113,7 +114,7 @@ def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
     """Return the selected features, or every feature with a column that says which are selected."""
     frame = estimate.table(all=every)
     if every:
-        tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
+        tests = _tests(estimate)
         order = [(test, strongest_first(test, np.arange(test.mean.size))) for test in tests]
         selected = np.concatenate([np.isin(features, test.support) for test, features in order])
         frame.insert(int(frame.columns.get_loc("feature")) + 1, "selected", selected)  # type: ignore[arg-type]
@@ -208,8 +209,34 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
     names = as_names(adata.var_names)
     _refuse_other_genes(estimate, adata, set(names))
     added = _additions(estimate, names, as_names(adata.obs_names), key, _Asked("adata", "AnnData"))
+    if not _compared(one := _tests(estimate)[0], adata, names):
+        added.obs.clear()
+        why = "saved, of adjusted values or without a checksum" if _of_rows(one) else "of subjects or pairs"
+        warnings.warn(NOT_COMPARED.format(why), stacklevel=3)
     adata.var, adata.obs = _with(adata.var, added.var), _with(adata.obs, added.obs)
     adata.uns[key] = dict(added.settings)
+
+
+NOT_COMPARED = "only var has new columns: this fit ({}) cannot be compared with the cells of adata"
+
+
+def _compared(estimate: Estimate, adata: Any, names: Names) -> bool:
+    """Refuse an AnnData of which neither X nor a layer nor raw was fitted; False where no values or names can tell."""
+    from sparsemean._fit.afterwards import checksum_of, rows_of
+
+    if not _of_rows(estimate):
+        return False
+    known, asked = replace(estimate, checksum=checksum_of(estimate)), _Asked("adata", "AnnData")
+    if known.theta is not None or (known.checksum is None and known.counts is None):
+        return known.source is not None and known.source.row_names is not None
+    genes = _places(names, known, asked)
+    own = adata if np.array_equal(genes, np.arange(names.size)) else adata[:, genes]
+    kinds = [{}, *({"layer": name} for name in adata.layers), *([] if adata.raw is None else [{"raw": True}])]
+    for kind in kinds:
+        with suppress(ValueError, TypeError):
+            rows_of(known, read_anndata(own, **kind))
+            return True
+    raise asked.refused("other values in X, layers and raw")
 
 
 def _refuse_other_genes(estimate: Estimate | Comparison, adata: Any, genes: set[str]) -> None:
@@ -264,9 +291,9 @@ def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) 
 
 def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key: str, asked: _Asked) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of what was asked about."""
-    tests = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
+    tests = _tests(estimate)
     one, several = tests[0], len(tests) > 1
-    of_cells = one.class_names is None or (one.labels is not None and one.units is None)  # not of subjects or pairs
+    of_cells = _of_rows(one)
     if of_cells and cells.size != one.plan.n_rows:
         raise asked.refused(f"{cells.size} cells where the fit had {one.plan.n_rows} rows")
     known = None if one.source is None else one.source.row_names
@@ -290,6 +317,16 @@ def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key:
             "n_selected": int(estimate.support.size),
         },
     )
+
+
+def _tests(estimate: Estimate | Comparison) -> list[Estimate]:
+    """Return one result, or those of several tests."""
+    return list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
+
+
+def _of_rows(estimate: Estimate) -> bool:
+    """Whether rows of the fit are those of its data, not subjects or pairs."""
+    return estimate.class_names is None or (estimate.labels is not None and estimate.units is None)
 
 
 def _reserve(path: Path, size: int) -> None:

@@ -218,10 +218,7 @@ def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
         ("Values", _values(estimate)),
         ("Rows screened", "yes" if plan.screen_rows else "no"),
         ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
-        (
-            "Seed",
-            str(estimate.seed),
-        ),
+        ("Seed", str(estimate.seed)),
     ]
     if plan.selection == "paper":
         settings.append(

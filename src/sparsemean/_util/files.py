@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy.typing as npt
 
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,14 +120,14 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame as CSV in which no spreadsheet finds a formula: an apostrophe stands before such text.
 
-    Numbers are left alone, negative ones too. A carriage return, which pandas does not quote, is written out: what
-    follows it would begin a line.
+    Numbers are left alone, negative ones too. Control characters are written out, for people read such files: a
+    terminal would obey them, and a carriage return, which pandas does not quote, would begin a line.
     """
     map_text(frame, _harmless).to_csv(path, index=False)
 
 
 def _harmless(cell: str) -> str:
-    return ("'" if cell.startswith(FORMULAS) else "") + cell.replace("\r", "\\r")
+    return ("'" if cell.startswith(FORMULAS) else "") + visible(cell)
 
 
 def map_text(frame: pd.DataFrame, function: Callable[[str], str]) -> pd.DataFrame:

@@ -124,11 +124,7 @@ class Scorecard:
 
 
 def scorecard(
-    result: Any,
-    *,
-    users: Sequence[Any] | None = None,
-    level: float = 0.95,
-    leave_out: str = "together",
+    result: Any, *, users: Sequence[Any] | None = None, level: float = 0.95, leave_out: str = "together"
 ) -> Scorecard:
     """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
 

@@ -225,12 +225,7 @@ class Adding:
 
 
 def _count_sent(
-    source: Source,
-    spec: BucketSpec,
-    keep: IntArray | None,
-    *,
-    n_threads: int,
-    progress: Progress | None,
+    source: Source, spec: BucketSpec, keep: IntArray | None, *, n_threads: int, progress: Progress | None
 ) -> tuple[Counts, FloatArray | None]:
     """Send pieces to the device and count them there."""
     n, d = source.shape

@@ -214,13 +214,7 @@ def _count_block(
 
 
 def map_means(
-    source: Source,
-    spec: BucketSpec,
-    columns: IntArray,
-    *,
-    work: Work,
-    depth: int = 1,
-    n_jobs: int | None = None,
+    source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, n_jobs: int | None = None
 ) -> FloatArray:
     """Work on memory where it lies, or on a good many columns of a source at a time."""
     precision = spec.precision or source.precision

@@ -10,8 +10,9 @@ function save(text, type, ending) {
 
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
 
-// No spreadsheet is to take text for a formula: an apostrophe stands before it, as in the files that sparsemean writes.
-const harmless = (value) => (typeof value === "string" ? `${/^[=+\-@\t\r\n＝＋－＠]/.test(value) ? "'" : ""}${value.replace(/\r/g, "\\r")}` : String(value));
+// No spreadsheet is to take text for a formula: an apostrophe stands before it, and controls are
+// written out, as in the files that sparsemean writes.
+const harmless = (value) => (typeof value === "string" ? `${/^[=+\-@\t\r\n＝＋－＠]/.test(value) ? "'" : ""}${visible(value)}` : String(value));
 
 function csvCell(value) {
   if (value === null || Number.isNaN(value)) return "";
