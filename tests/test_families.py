@@ -17,7 +17,8 @@ from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
-from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
+from sparsemean._stats.families import RankEvidence
+from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)

@@ -124,7 +124,6 @@ def test_iterations_for_support_and_for_values_are_separate() -> None:
         ({"selection": "lasso"}, "selection must be one of 'fwer', 'fdr', 'fdr_by', 'paper': got 'lasso'"),
         ({"level": 0}, "level must be a number between 0 and 1, both excluded: got 0"),
         ({"level": 1e-320}, "level must be at least 1e-100: got 1e-320"),
-        ({"noise": "odd"}, "noise must be one of 'symmetric', 'skewed': got 'odd'"),
         ({"buckets": 3}, "option must be one of alternative, bucket_sizes, contamination, device, groups"),
         ({"refined": "gd"}, "option must be one of alternative, bucket_sizes, contamination, device, groups"),
         ({"refine": "nonsense"}, "refine must be one of agnostic_filter, catoni"),

@@ -142,7 +142,7 @@ def test_the_function_does_not_need_scikit_learn_or_pandas() -> None:
 
 def test_a_fit_is_conducted_without_compiled_kernels() -> None:
     """What needs them is the pass over data on the host; other passes need not."""
-    modules = ("_fit.one_sample", "_fit.screening", "_fit.refinement", "_stats.selection", "_stats.path")
+    modules = ("_fit.one_sample", "_fit.screening", "_fit.refinement", "_stats.decision", "_stats.path")
     loaded = loaded_by("; ".join(f"import sparsemean.{module}" for module in modules))
     assert not loaded & {"numba", "sklearn", "pandas", "cupy", "scipy"}
 

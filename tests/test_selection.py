@@ -16,10 +16,11 @@ from scipy import stats
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._kernels import compiling
-from sparsemean._stats import arrays, decision, rank_evidence
+from sparsemean._stats import arrays, decision, families
 from sparsemean._stats.decision import Holm, Rule, adjust, decide, probabilities, rejected, rule_of
+from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
+from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
 from sparsemean._util.records import NO_END, Counts, Era
 
@@ -476,7 +477,7 @@ def test_features_that_no_look_tells_apart_are_looked_at_once(
 ) -> None:
     evidence = replace(many_ranks(1, n_strata, missing=missing), side=side)
     every, (test,) = np.arange(evidence.n_hypotheses), evidence.tests
-    monkeypatch.setattr(rank_evidence, "A_TASK", 1)
+    monkeypatch.setattr(families, "A_TASK", 1)
     for bads in (evidence.at_share(shares), ((0, 0),)):
         assert missing or test.by_class(sum(bads[0]))[0].n_features < every.size
         np.testing.assert_array_equal(evidence.log_p(bads), evidence.log_p(bads, every))

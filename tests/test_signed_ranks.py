@@ -11,8 +11,17 @@ from scipy import stats
 
 from sparsemean import certify, sparse_mean
 from sparsemean._stats.sign_evidence import SlackEvidence
-from sparsemean._stats.signed_rank_null import NEAR, log_tails, score_sums
-from sparsemean._stats.signed_ranks import SIDES, RankSums, SignedRankEvidence, caps_of, rank_sums, slack_of
+from sparsemean._stats.signed_ranks import (
+    NEAR,
+    SIDES,
+    RankSums,
+    SignedRankEvidence,
+    caps_of,
+    log_tails,
+    rank_sums,
+    score_sums,
+    slack_of,
+)
 from sparsemean._util.records import NO_END, Era
 
 SIDED = ("two-sided", "greater", "less")
@@ -51,7 +60,7 @@ def test_features_without_zeros_share_one_table(number: int, monkeypatch: pytest
         sums = np.maximum(0, score_sums(values, cap) - deficits)
         shared = log_tails(values, cap, sums)
         with monkeypatch.context() as apart:
-            apart.setattr("sparsemean._stats.signed_rank_null.FEW_TERMS", NO_END)
+            apart.setattr("sparsemean._stats.signed_ranks.FEW_TERMS", NO_END)
             np.testing.assert_array_equal(shared, log_tails(values, cap, sums))
 
 
@@ -143,7 +152,7 @@ def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float =
     n, d = X.shape
     signs = SlackEvidence(np.zeros((1, d)), (), (), n)
     sums = (rank_sums(X, caps_of(n)),)
-    return SignedRankEvidence(signs, error, np.arange(d), np.full(d, n), sums, SIDES[alternative])
+    return SignedRankEvidence(signs, n, d, error, np.arange(d), np.full(d, n), sums, SIDES[alternative])
 
 
 def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:

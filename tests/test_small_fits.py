@@ -11,7 +11,7 @@ from sparsemean._stats import signed_ranks
 from sparsemean._stats.arrays import middle, without
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.covariance import top_eigenpairs
-from sparsemean._stats.nulls import of_signs
+from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._stats.signed_ranks import SignedRankEvidence, caps_of, rank_sums
 from sparsemean._util.records import Counts
 
@@ -62,15 +62,15 @@ def test_the_last_number_of_bad_rows_is_that_of_asking_for_each(
         n_buckets=(n,),
     )
     passing = np.array([n, n, n, 3, n, n])
-    evidence = SignedRankEvidence(of_signs(counts), n, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
+    evidence = SignedRankEvidence(of_signs(counts, n), n, 6, 0.05, np.arange(6), passing, (rank_sums(X, caps_of(n)),))
     every, most = np.arange(6), n // 2
     p = np.stack([evidence.log_p(m, every) for m in range(most + 1)])
     last = {}
     for error in (1e-4, 1e-3, 0.04):
         reached = (p <= np.log(error)) & (np.arange(most + 1)[:, np.newaxis] <= passing)
         last[error] = np.logical_and.accumulate(reached).sum(axis=0) - 1
-        np.testing.assert_array_equal(evidence.last(error, every), last[error])
-    np.testing.assert_array_equal(evidence.last(0.04, every, last[1e-3]), last[0.04])
+        np.testing.assert_array_equal(evidence.last(error, every, None), last[error])
+    np.testing.assert_array_equal(evidence.last(0.04, every, None, last[1e-3]), last[0.04])
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

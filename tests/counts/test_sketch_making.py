@@ -22,8 +22,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "sizes": ({"bucket_sizes": (1, 3)}, "bucket_sizes must be rising powers of two"),
     "sealed": ({"sealed": "yes"}, "sealed must be True or False"),
     "missing": ({"missing": "drop"}, "missing must be one of"),
-    "noise": ({"noise": "loud"}, "noise must be one of"),
-    "skewed": ({"noise": "skewed"}, "noise must be left out of sketches and streams"),
     "null": ({"null": [1.0, 2.0]}, "null must be a finite number or 6 of them"),
     "names": ({"feature_names": ["a"]}, "feature_names must be a sequence of 6 names"),
     "groups": ({"groups": [0] * 100}, "groups must be left out of a sketch: .* share a bucket"),

@@ -19,6 +19,7 @@ from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import Table
 from sparsemean._fit import inference
 from sparsemean._fit.write import as_json
+from sparsemean._stats.decision import Holm
 
 import kinds
 
@@ -104,17 +105,17 @@ def test_seven_pieces_and_five_files_decide_like_one_fit(case: Any, tmp_path: Pa
 @pytest.mark.parametrize("rows", ["none", "memory", "pieces", "chunks"])
 def test_selection_runs_once(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read of the rows is known from the selection that the estimate then has."""
-    calls, select = [], inference.select
+    calls, decide = [], inference.decide
 
-    def counted(*given: Any, **options: Any) -> Any:
-        calls.append(options["selection"])
-        return select(*given, **options)
+    def counted(*given: Any) -> Any:
+        calls.append(given[1])
+        return decide(*given)
 
-    monkeypatch.setattr(inference, "select", counted)
+    monkeypatch.setattr(inference, "decide", counted)
     pieces = [DATA.X[:700], DATA.X[700:]]
     X = {"none": None, "memory": DATA.X, "pieces": pieces, "chunks": iter(pieces)}[rows]
     assert merge(cut(DATA.X)).estimate(X, contamination=0.1).support.size
-    assert calls == ["fwer"]
+    assert calls == [Holm(0.05)]
 
 
 def test_sizes_are_those_counted_or_some_of_them() -> None:

@@ -126,7 +126,6 @@ def test_an_aim_without_a_feature_gives_way_to_the_other(aim: str, mean: list[fl
     ("options", "line"),
     [
         ({"aim": "harm"}, "aim must be one of hide, false_positive: got 'harm'"),
-        ({"noise": "grey"}, "noise must be 'symmetric': got 'grey'; means have no votes to turn: put rows far away"),
         ({"feature": D}, f"feature must be the number of a column, 0 … {D - 1}: got {D}"),
         ({"feature": -1}, f"feature must be the number of a column, 0 … {D - 1}: got -1"),
         ({"seed": "x"}, "seed must be the integer that seeds the fit: got 'x'"),

@@ -25,8 +25,9 @@ from sparsemean._stats import intervals, path
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
+from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
-from sparsemean._stats.rank_evidence import Contrast, RankEvidence
+from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan

@@ -50,7 +50,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
-        signs=signs, error=first_error(plan), features=features, passing=passing, sums=sums, sides=sides,
+        signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.min_effect),
     )  # fmt: skip
     return Inference(decided(plan, evidence)), data

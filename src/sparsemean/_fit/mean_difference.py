@@ -15,8 +15,9 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean
 from sparsemean._kernels import influence
 from sparsemean._stats import mean_differences, means
+from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
-from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankEvidence
+from sparsemean._stats.rank_evidence import REST, SIDES, Contrast
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan
 

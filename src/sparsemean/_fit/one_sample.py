@@ -177,7 +177,7 @@ def estimate_from_counts(
     table, method = data.table, request.method
     inference = settle(data, counts, inference)
     if data.plan.test == "buckets" and data.plan.selection != "paper":  # stays where it is
-        decision = _with_support_here(inference.decision)
+        decision = replace(inference.decision, support=on_host(inference.decision.support))
     else:
         counts, decision = on_host((counts, inference.decision))
     data, rows = data.keep(decision.support), None
@@ -186,7 +186,8 @@ def estimate_from_counts(
             rows = screening.screen_first(data, decision)
         data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
         if data.plan.bad_rows:
-            decision = _with_support_here(decision.at(data.plan.bad_rows))
+            decision = decision.at(data.plan.bad_rows)
+            decision = replace(decision, support=on_host(decision.support))
     plan, best = data.plan, best_sizes(data.plan, decision)
     decision, values = estimate_support(data, decision, counts, best)
     support, data = decision.support, replace(data, nonzero=values.nonzero)
@@ -218,11 +219,6 @@ def estimate_from_counts(
         bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
         skewed=skewed, source=source, checksum=table.source.early_checksum(support),
     )  # fmt: skip
-
-
-def _with_support_here(decision: Decision) -> Decision:
-    """Return a decision whose support lies on the host, and the rest of it where it was made."""
-    return replace(decision, support=on_host(decision.support))
 
 
 def build_estimate(

@@ -22,9 +22,10 @@ from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.decision import decide as select
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
+from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
-from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, GroupTest, RankEvidence, RankTest
+from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankTest
 from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names, unit_name
 from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores
 from sparsemean.comparison import Comparison

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,7 @@ class Holm:
     level: float
     scale: float = 1.0
     """What q-values are multiplied by."""
+    step_down: ClassVar[bool] = True
 
     def error(self, rejected: Any, total: int) -> Any:
         """Return what the last of so many rejected p-values is compared with."""
@@ -118,13 +119,6 @@ class Holm:
         """Return what p-values are compared with next, given how many passed before: their number only grows."""
         return float(self.error(min(total, 1 + (found or 0)), total))
 
-    def accepts(self, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
-        """Flag what is rejected of each of several columns of p-values, ``sure`` others of it being rejected too."""
-        order, column, rank, passed = _ranked(self, p, columns, sure, total)
-        first = np.full(sure.size, p.size)
-        np.minimum.at(first, column[~passed], rank[~passed])
-        return _back(order, rank < first[column])
-
 
 @dataclass(frozen=True, slots=True)
 class BenjaminiHochberg:
@@ -132,6 +126,7 @@ class BenjaminiHochberg:
 
     level: float
     scale: float = 1.0
+    step_down: ClassVar[bool] = False
 
     def error(self, rejected: Any, total: int) -> Any:
         """Return what the last of so many rejected p-values is compared with."""
@@ -141,31 +136,24 @@ class BenjaminiHochberg:
         """Return what p-values are compared with next, given how many passed before: their number only falls."""
         return float(self.error(total if found is None else found, total))
 
-    def accepts(self, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
-        """Flag what is rejected of each of several columns of p-values, ``sure`` others of it being rejected too."""
-        order, column, rank, passed = _ranked(self, p, columns, sure, total)
-        last = np.full(sure.size, -1)
-        np.maximum.at(last, column[passed], rank[passed])
-        return _back(order, rank <= last[column])
-
 
 Rule = Holm | BenjaminiHochberg
 
 
-def _ranked(
-    rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, total: int
-) -> tuple[IntArray, IntArray, IntArray, Flags]:
-    """Return the order by columns and p-values, and in it the columns, ranks, and which p-values are small enough."""
+def accepted(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
+    """Flag what a rule rejects of each of several columns of p-values, ``sure`` others of it being rejected too."""
     order = np.lexsort((p, columns))
     column = columns[order]
     rank = np.arange(p.size) - np.searchsorted(column, np.arange(sure.size))[column]
-    return order, column, rank, p[order] <= rule.error(sure[column] + rank + 1, total)
-
-
-def _back(order: IntArray, flags: Flags) -> Flags:
-    out = np.empty_like(flags)
-    out[order] = flags
-    return out
+    passed = p[order] <= rule.error(sure[column] + rank + 1, total)
+    end = np.full(sure.size, p.size if rule.step_down else 0)  # the first rank that misses, or that behind the last hit
+    if rule.step_down:
+        np.minimum.at(end, column[~passed], rank[~passed])
+    else:
+        np.maximum.at(end, column[passed], rank[passed] + 1)
+    flags = np.empty(p.size, dtype=bool)
+    flags[order] = rank < end[column]
+    return flags
 
 
 def rule_of(selection: str, level: float, total: int) -> Rule:
@@ -183,7 +171,7 @@ def harmonic(d: int) -> float:
 def rejected(rule: Rule, p: FloatArray, total: int) -> IntArray:
     """Return the places of the p-values that a rule rejects; no rule rejects one above its level."""
     small = np.flatnonzero(p <= rule.level)
-    return small[rule.accepts(p[small], np.zeros(small.size, dtype=np.intp), np.zeros(1, dtype=np.intp), total)]
+    return small[accepted(rule, p[small], np.zeros(small.size, dtype=np.intp), np.zeros(1, dtype=np.intp), total)]
 
 
 def adjust(p: FloatArray, total: int, scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
@@ -245,7 +233,7 @@ class Decision:
         """
         whole = self.whole or self
         assert whole.evidence is not None
-        again = _decided(whole.evidence, whole.rule, allowed, whole.last, some=some)
+        again = decide(whole.evidence, whole.rule, allowed, whole.last, some=some)
         return again if self.whole is None else again.of(self.contrast)
 
     def of(self, contrast: int) -> Decision:
@@ -289,13 +277,11 @@ class Decision:
         return out  # type: ignore[no-any-return]
 
 
-def decide(evidence: Evidence, rule: Rule, allowed: Allowed) -> Decision:
-    """Select for so many bad rows, and say up to how many each hypothesis would be selected."""
-    return _decided(evidence, rule, allowed, None)
+def decide(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any = None, *, some: bool = False) -> Decision:
+    """Select for so many bad rows, and say up to how many each hypothesis would be selected.
 
-
-def _decided(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any, *, some: bool = False) -> Decision:
-    """Decide; ``last`` is known where the same was decided for other bad rows."""
+    ``last`` is known where the same was decided for other bad rows; see `Decision.at` for ``some``.
+    """
     xp, n = evidence.xp, evidence.n_hypotheses
     at, p, log_p = evidence.p_values(allowed, on_host(xp.flatnonzero(last >= 0)) if some else None)
     values, places = xp.full((4, n), np.nan if some else 1.0), xp.asarray(at)
@@ -339,7 +325,7 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
         step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
         steps, column = np.unique(step, return_inverse=True)
         sure = at.size - np.searchsorted(np.sort(low), steps)
-        kept = rule.accepts(evidence.along(step, at[which], allowed), column, sure, n)
+        kept = accepted(rule, evidence.along(step, at[which], allowed), column, sure, n)
         np.maximum.at(low, which[kept], step[kept])
         np.minimum.at(high, which[~kept], step[~kept] - 1)
     return low

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices, present_sorted, sort_columns
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.signed_rank_null import critical_sum
-from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, rank_eras, shares_of, slack_of
+from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, critical_sum, rank_eras, shares_of, slack_of
 from sparsemean._util.records import FloatArray, Plan
 
 COMMON = 0.5

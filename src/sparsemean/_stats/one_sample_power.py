@@ -20,8 +20,16 @@ from sparsemean._stats.decision import harmonic
 from sparsemean._stats.nulls import two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import eras_of
-from sparsemean._stats.signed_rank_null import critical_sum, score_sums
-from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, filter_of, rank_eras, shares_of, slack_of
+from sparsemean._stats.signed_ranks import (
+    REPEAT_SHARE,
+    caps_of,
+    critical_sum,
+    filter_of,
+    rank_eras,
+    score_sums,
+    shares_of,
+    slack_of,
+)
 from sparsemean._util.records import Era, FloatArray, Plan
 
 LARGEST_EFFECT = 12.0

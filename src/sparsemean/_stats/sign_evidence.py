@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,19 +27,42 @@ LEAST = 1e-290
 """p-values below this are looked at as logarithms."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SlackEvidence:
+class OfRows:
+    """Evidence of one sample, one contrast: a number of bad rows is allowed for, and the grid is all up to half."""
+
+    n_contrasts: ClassVar[int] = 1
+    n_rows: int
+    """Rows (subjects) that may be bad."""
+
+    def step_of(self, allowed: int) -> int:
+        """Return the number itself."""
+        return allowed
+
+    def share_of(self, allowed: int) -> float:
+        """Return the number as a share of all rows."""
+        return allowed / self.n_rows
+
+    def as_shares(self, steps: Any) -> Any:
+        """Return numbers of bad rows as shares of all; NaN for −1."""
+        if on_device(steps):
+            from sparsemean._kernels import gpu
+
+            return gpu.shares(steps, self.n_rows)
+        return np.where(steps < 0, np.nan, steps / self.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SlackEvidence(OfRows):
     """Statistics that are large when a feature has a mean, their nulls, and what one replaced row can move.
 
     One row of ``statistic`` (and one null, one move) for each bucket size; twice as many for a smallest effect that
-    matters, those above it first. What is allowed for is a number of bad rows, and the grid all up to half of them.
+    matters, those above it first.
     """
 
     statistic: FloatArray | CountArray
     nulls: tuple[Null, ...]
     moves: tuple[float, ...]
     n_rows: int
-    """Rows (subjects) that may be bad."""
     sides: int = 2
     """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
     eras: tuple[Era, ...] = ()
@@ -51,11 +74,6 @@ class SlackEvidence:
     def n_hypotheses(self) -> int:
         """Number of features."""
         return int(self.statistic.shape[1])
-
-    @property
-    def n_contrasts(self) -> int:
-        """One sample is one contrast."""
-        return 1
 
     @property
     def xp(self) -> Any:
@@ -78,22 +96,6 @@ class SlackEvidence:
     def here(self, features: IntArray) -> SlackEvidence:
         """Return the evidence of some features, on the host."""
         return on_host(self.of(self.xp.asarray(features)))
-
-    def step_of(self, allowed: int) -> int:
-        """Return the number itself."""
-        return allowed
-
-    def share_of(self, allowed: int) -> float:
-        """Return the number as a share of all rows."""
-        return allowed / self.n_rows
-
-    def as_shares(self, steps: Any) -> Any:
-        """Return numbers of bad rows as shares of all; NaN for −1."""
-        if on_device(steps):
-            from sparsemean._kernels import gpu
-
-            return gpu.shares(steps, self.n_rows)
-        return np.where(steps < 0, np.nan, steps / self.n_rows)
 
     # p-values.
 

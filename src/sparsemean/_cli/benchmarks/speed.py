@@ -355,7 +355,8 @@ def compare_groups(X: Any, labels: IntArray) -> Any:
     from sparsemean._counts import ranks
     from sparsemean._data import as_table
     from sparsemean._stats.decision import Holm, decide
-    from sparsemean._stats.rank_evidence import REST, Contrast, RankEvidence
+    from sparsemean._stats.families import RankEvidence
+    from sparsemean._stats.rank_evidence import REST, Contrast
 
     sizes = tuple(np.bincount(labels).tolist())
     contrasts = [Contrast(label, REST, sizes) for label in range(len(sizes))]
