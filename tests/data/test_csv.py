@@ -164,6 +164,38 @@ def test_a_first_line_of_numbers_is_a_row_unless_it_counts_the_columns(kind: str
         assert (read_as_row.feature_names, read_as_row.notes) == (None, ())
 
 
+INDICES = {
+    "counts": range(60), "from one": range(1, 61), "what a filter left": range(7, 247, 4), "text": WHO,
+    "days": pd.date_range("2024-01-01", periods=60),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", INDICES)
+@pytest.mark.parametrize("names", [range(2019, 2026), np.arange(7) + 0.5, [3, 1, 9, 12, 5, 2, 7]], ids=str)
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_numbers_beside_an_index_name_columns(ending: str, names: Any, kind: str, tmp_path: Path) -> None:
+    path, frame = tmp_path / f"x{ending}", pd.DataFrame(X.round(6), INDICES[kind], names)
+    if ending == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path)
+    else:
+        frame.to_csv(path)
+    table = open_file(path)
+    np.testing.assert_array_equal(table.values, X.round(6))
+    assert table.feature_names is not None
+    assert table.feature_names.tolist() == [str(name) for name in names]
+    assert table.row_names is not None
+    assert kind == "days" or table.row_names.tolist() == [str(name) for name in INDICES[kind]]
+    assert table.notes == (csv.NUMBERED, csv.UNNAMED_ID)
+
+
+def test_numbers_beside_a_gap_and_no_index_are_a_row(tmp_path: Path) -> None:
+    table = read(tmp_path, ",2019,2020\n0.5,1,2\n3,4,5\n")
+    assert table.shape == (3, 3)
+    assert table.notes == (csv.WHOLE_ROW,)
+    assert read(tmp_path, ",7,7\n0,1,2\n1,4,5\n").shape == (3, 3)
+
+
 def test_who_says_so_decides_whether_there_are_names(tmp_path: Path) -> None:
     table = read(tmp_path, "2019,2020\n1.5,2\n", header=True)
     assert (list(table.feature_names), table.notes) == (["2019", "2020"], ())  # type: ignore[arg-type]

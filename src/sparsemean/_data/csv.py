@@ -121,7 +121,7 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     if dialect.decimal == ",":
         rows = [[swapped(cell.encode()) for cell in row] for row in rows]
     first, *rest = rows
-    named = _is_header(first) if wanted.header is None else wanted.header
+    named = _is_header(first, [row[0] for row in rest]) if wanted.header is None else wanted.header
     names = written if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1:
         if not any(row[-1] for row in rest):  # lines end with a separator, but for the first
@@ -182,13 +182,22 @@ def text_of(text: bytes, first: int, last: int, errors: str = "strict") -> str:
     return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
-def _is_header(first: list[str]) -> bool:
-    """Whether a first line names columns: one of numbers does only if it counts them, as pandas writes columns."""
+def _is_header(first: list[str], below: list[str]) -> bool:
+    """Whether a first line names columns: one of numbers does if it counts them, or stands beside names of rows.
+
+    These are text, or whole numbers that count rows or rise all along, ``below`` a cell with nothing in it.
+    """
     others = [cell for cell in first if not NUMBER.fullmatch(cell)]
     if len(others) == len(first) or any(cell and cell not in cells.MEANT for cell in others):
         return True
     counted = first[not first[0] : len(first) - (not first[-1])]  # beside an index, or before a spare separator
-    return any(counted == [str(start + k) for k in range(len(counted))] for start in (0, 1))
+    rising = len(below) >= FEWEST_RISING and all(cell.isdigit() for cell in below) and _rise([*map(int, below)])
+    texts = not any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in below)
+    counts = [
+        all(cell == str(start + k) for k, cell in enumerate(each)) for each in (counted, below) for start in (0, 1)
+    ]
+    beside = not first[0] and len({*first}) == len(first) > 1
+    return any(counts[:2]) or (beside and bool(below) and (texts or rising or any(counts[2:])))
 
 
 def _names_rows(lines: list[str], first: str, separator: str) -> bool:
@@ -200,7 +209,7 @@ def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
     """Say how a first line with values was read, where it could be meant otherwise."""
     if named:
         return (NUMBERED,) if any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in first) else ()
-    whole = all(cell.isdigit() for cell in first) and len(set(first)) == len(first)
+    whole = all(cell.isdigit() for cell in first[not first[0] :]) and len(set(first)) == len(first)
     rising = (
         len(first) >= FEWEST_RISING and all(map(NUMBER.fullmatch, first)) and _rise([float(cell) for cell in first])
     )
