@@ -6,7 +6,6 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Protocol
@@ -15,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dialect import (
-    MOST_LISTED,
     NUMBER,
     SEPARATORS,
     Dialect,
@@ -25,7 +23,7 @@ from sparsemean._data.dialect import (
     split,
     swapped,
 )
-from sparsemean._data.repeats import gap_codes, likely, no_row, repeated
+from sparsemean._data.repeats import doubts, likely, repeated
 from sparsemean._data.source import Dense, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -40,7 +38,6 @@ from sparsemean._data.table import (
     not_numeric,
 )
 from sparsemean._kernels import cells, compiling
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import Unpacked
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
@@ -56,7 +53,6 @@ NUMBERED = "the first line was read as names of columns, though it holds values;
 WHOLE_ROW = "the first line, of numbers, was read as a row; --header reads it as names of columns"
 FEWEST_RISING = 6
 """Numbers that seldom rise all along by chance."""
-NO_ROW = "{} may be a total of the others, or a comment; it was read as data: if it is one, delete it"
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -65,7 +61,7 @@ class Heading:
     """The columns of a text: their names, those of features if written, which are features, and what else is read.
 
     ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves`` those
-    left out that have two values in the first lines.
+    left out that have two values in the first lines, after one that may call a row a total.
     """
 
     names: list[str]
@@ -139,15 +135,17 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     of_rows = {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()}
     watched = _watched(names, wanted, features)
     others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
-    halves = tuple(islice((column for column in others if _is_halved(rest, column, len(names))), MOST_LOOKED_AT))
+    texts = {column: found for column in others if (found := _texts(rest, column, len(names)))}
+    naming = [column for column, found in texts.items() if len(found) > 2][:1]
+    halves = (*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT])
     spare = spare and features[-1] == len(names) - 1
     return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
 
 
-def _is_halved(rows: list[list[str]], column: int, width: int) -> bool:
-    """Whether a column has two values in some rows, gaps not counted, that are not both numbers."""
+def _texts(rows: list[list[str]], column: int, width: int) -> set[str]:
+    """Return the values of a column in some rows, gaps not counted, nothing if all are numbers."""
     found = {row[column] for row in rows if len(row) == width} - {"", *cells.MISSING}
-    return len(found) == 2 and not all(NUMBER.fullmatch(cell) for cell in found)
+    return set() if all(NUMBER.fullmatch(cell) for cell in found) else found
 
 
 def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
@@ -348,8 +346,7 @@ class Text:
                 *notes,
                 *([left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
-                *_gap_notes(values, [*kept.values()]),
-                *([NO_ROW.format(odd)] if (odd := no_row(values, ids or [])) else []),
+                *doubts(lambda: [values], [*kept.values()], [each for each in self.texts if each]),
             ),
             as_names(ids) if ids is not None else None,
             labels.pop("group", None),
@@ -479,16 +476,6 @@ class Text:
         expected = int(1.02 * self.rows / share) if share else self.rows * 3 // 2
         old, self.values = self.values, np.empty((expected + self._most_lines(found), self.values.shape[1]))
         self.values[: self.rows] = old
-
-
-def _gap_notes(values: Floats, names: list[str]) -> list[str]:
-    """Say which numbers may stand for gaps, and in which columns."""
-    out = []
-    for code, columns in gap_codes(values).items():
-        where = [f"{names[k]!r} ({count:,} of {len(values):,} rows)" for k, count in columns.items()]
-        gap = "if so, empty these cells and pass --missing omit"
-        out.append(f"{code:g} may stand for missing values in {list_names(where, MOST_LISTED)}: {gap}")
-    return out
 
 
 def _labels(texts: list[str]) -> npt.NDArray[Any]:

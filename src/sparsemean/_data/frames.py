@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.repeats import likely, repeated
+from sparsemean._data.repeats import doubts, likely, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -197,6 +197,10 @@ class Batches(Source):
             raise self.opened.broken(f"not the {self.shape[0]} rows it promises")
 
 
+LOOKED_AT_ONCE = 2**23
+"""Values of a file that are read together for the sake of a note."""
+
+
 def table_of(source: Batches) -> Table:
     """Return a file as a table, with the names and labels of its rows."""
     texts = {option: source.texts(column) for option, column in source.found.of_rows.items()}
@@ -205,13 +209,26 @@ def table_of(source: Batches) -> Table:
     return Table(
         source,
         source.found.names,
-        source.found.notes,
+        (*source.found.notes, *_doubts(source, ids)),
         row_names=None if ids is None else as_names(ids),
         groups=labels.pop("group", None),
         columns=labels,
         repeated=_subjects(source),
         two_valued=tuple(name for name, column in source.found.halves.items() if source.has_two_values(column)),
     )
+
+
+def _doubts(source: Batches, ids: list[Any] | None) -> list[str]:
+    """Say which values may be no measurements, by the first columns of a large file; a text left out may name rows."""
+    n, d = source.shape
+    pieces = cut(d, LOOKED_AT_ONCE // n, 1)[: MOST_LOOKED_AT if n <= LOOKED_AT_ONCE else 0]
+    first = [source.block(slice(0, n), piece) for piece in pieces[:1]]
+    with suppress(InputError):
+        ids = source.texts(next(iter(source.found.halves.values()))) if ids is None and source.found.halves else ids
+    called = [] if ids is None else [as_names(ids).tolist()]
+    rest = pieces[1:]
+    names = source.found.names.tolist()
+    return doubts(lambda: chain(first, (source.block(slice(0, n), piece) for piece in rest)), names, called)
 
 
 def _subjects(source: Batches) -> tuple[str, int] | None:
