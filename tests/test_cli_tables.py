@@ -286,6 +286,11 @@ SHEETS = {
         PLAIN_ROWS + '<row r="22"><c r="B22"><v>1</v></c><c r="A22"><v>2</v></c></row>',
         "cell A22 comes after a cell of a later column",
     ),
+    "a cell of another row": (
+        PLAIN_ROWS + '<row r="22"><c r="A23"><v>1</v></c><c r="B22"><v>2</v></c></row>', "cell A23 stands in row 22",
+    ),
+    "a formula": (PLAIN_ROWS + '<row r="22"><c><f>A1</f><v></v></c><c><v>2</v></c></row>', "NaN in column 0 ('a')"),
+    "a comma": (PLAIN_ROWS + row(22, "-0,303", "2", "str"), "text in column 'a' (row 20: '-0,303'); leave it out"),
     "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
     "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),
     "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a whole number"),
@@ -299,9 +304,10 @@ def test_sheets_lose_no_row_and_make_no_numbers(kind: str, tmp_path: Path, capsy
     rows, line = SHEETS[kind]
     expect("fit", book(tmp_path / "x.xlsx", rows), status=2)
     assert line in said(capsys)
-    if kind == "an error":
+    if kind in ("an error", "a formula"):
         expect("fit", tmp_path / "x.xlsx", "--missing", "omit", "--seed", "0")
-        assert "1 cell(s) without a result, 42 first, were read as missing" in said(capsys)
+        first = "42" if kind == "an error" else "a formula"
+        assert f"1 cell(s) without a result, {first} first, were read as missing" in said(capsys)
 
 
 def test_text_is_no_number_in_memory_either(tmp_path: Path) -> None:

@@ -297,6 +297,26 @@ def test_wrong_encodings(content: bytes, tmp_path: Path) -> None:
         read(tmp_path, content)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_cell_has_as_many_bytes_as_is_promised(quote: str, tmp_path: Path) -> None:
+    rows = [f"{quote}{who}{'x' * 900_000 * (k < 2)}{quote},{k},5\n" for k, who in enumerate(WHO)]
+    table = read(tmp_path, "who,a,b\n" + "".join(rows), id="who")
+    np.testing.assert_array_equal(table.values[:, 0], np.arange(60))
+    assert table.row_names is not None
+    assert len(table.row_names[1]) == 900_002
+
+
+@pytest.mark.parametrize("sep", [";", ",", "\t", "|"])
+@pytest.mark.parametrize("form", ["sep={}\n", '"sep={}"\r\n', "\ufeffsep={}\n", "SEP={}\n\n"])
+def test_the_hint_that_excel_writes_is_honoured(form: str, sep: str, tmp_path: Path) -> None:
+    text = form.format(sep) + FRAME.round(2).assign(who=WHO).to_csv(
+        index=False, sep=sep, decimal="." if sep == "," else ","
+    )
+    table = read(tmp_path, text, id="who")
+    np.testing.assert_array_equal(table.values, X.round(2))
+    assert read(tmp_path, f"sep={sep}\n1.5{sep}2\n3{sep}4\n").shape == (2, 2)
+
+
 def test_choices_that_make_no_sense(tmp_path: Path) -> None:
     for wanted, line in (
         ({"layer": "x"}, "--layer must be left out for text"),

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dialect import (
+    LONGEST_CELL,
     NUMBER,
     SEPARATORS,
     Dialect,
@@ -46,6 +47,8 @@ Floats = npt.NDArray[np.float64]
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
+HINT = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+', re.I)
+"""What Excel writes, and honours, above the names."""
 BREAKS = re.compile(rb"[\r\n]*")
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
@@ -226,8 +229,6 @@ JUDGED_BY, MOST_BYTES = 100, 64_000
 """Lines by which a text is judged, and bytes of them: two are always looked at."""
 ODD_AT_ONCE = 32_768
 """Cells that are not plain numbers and are put off until that many are there."""
-LONGEST_CELL = 1_000_000
-"""Bytes that a cell has at most: a quote that is open longer was never meant to be closed."""
 FEW_CELLS = 10_000
 """Cells that a line may have in a file of fewer bytes."""
 A_LINE = 6
@@ -278,6 +279,8 @@ class Text:
         wanted.refuse("layer", "dataset", kind="text")
         self.recode = Recoder(wanted.encoding, self.opened.name)
         lines, end = self._first_lines()
+        if self.hint and wanted.sep is None and (sign := self.hint[1].decode()) in lines[0]:
+            wanted = replace(wanted, sep=sign)
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
@@ -368,6 +371,8 @@ class Text:
         at = first = 0
         self._read_more()
         self.text = self.text.removeprefix(BYTE_ORDER_MARK)
+        self.hint = HINT.match(self.text)
+        self.text = self.text[self.hint.end() if self.hint else 0 :]
         while len(lines) < JUDGED_BY and (len(lines) < 2 or at < MOST_BYTES):
             at = BREAKS.match(self.text, at).end()  # type: ignore[union-attr]  # one by one millions take long
             end = end_of_line(self.text, at)
