@@ -234,8 +234,8 @@ FEW_CELLS = 10_000
 A_LINE = 6
 """Cells in the time of which a line is begun and ended without compiled kernels."""
 TEXTS_AT_ONCE = 100_000
-A_TEXT = 64
-"""Bytes that a text takes besides its own."""
+A_TEXT, A_NUMERAL = 64, 24
+"""Bytes that a text takes besides its own, and those in the time of which a number beside other signs is read."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -412,7 +412,8 @@ class Text:
     def _check_line(self, line: bytes, *, whole: bool) -> None:
         """Refuse a line of more cells than the file has bytes, and a cell that does not come to its end."""
         quoted = line.count(b'"') % 2
-        last = 1 + max(map(line.rfind, [b'"'] if quoted else [b'"', *self.signs]))
+        last = 1 + max(map(line.rfind, self.signs))  # what follows is one cell, whatever quotes are in it
+        last = min(last, 1 + line.rfind(b'"')) if quoted else last
         if not whole and len(line) - last > LONGEST_CELL:
             self._refuse_nul()
             what = "a quote that is never closed, or not" if quoted else "a cell that does not end"
@@ -442,6 +443,8 @@ class Text:
             if n_odd:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
+                self.held += A_NUMERAL * n_odd
+                self._check_held()
             self._keep_texts(found, self.text[used : used + done], spans[:lines])
             self.rows += lines
             used += done

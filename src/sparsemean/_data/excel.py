@@ -21,7 +21,7 @@ from sparsemean.errors import InputError, require
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
-MOST_PACKED, SMALL = 50, 4_000_000
+MOST_PACKED, SMALL = 50, 1_000_000
 """Bytes of XML that a byte of a file may stand for, where a second is not enough to read them: tables of one number, as
 programs write them, reach 20."""
 MOST_SHEETS = 1000
@@ -62,7 +62,7 @@ def _check_packed(file: IO[bytes], opened: FileContext) -> int:
         if unpacked > max(SMALL, MOST_PACKED * opened.size):
             got = f"{opened.name} ({unpacked:,} bytes out of {opened.size:,.0f})"
             raise InputError("FILE", f"unpack to at most {MOST_PACKED} times its size", got, advice)
-        small = (archive.read(part) for part in parts if part.file_size < SMALL)  # of any name
+        small = (archive.read(part) for part in parts if part.file_size < 4 * SMALL)  # of any name
         if (count := max((part.count(b"sheetId") for part in small), default=0)) > MOST_SHEETS:
             raise InputError("FILE", f"have at most {MOST_SHEETS:,} sheets", f"{opened.name} ({count:,})", advice)
     return unpacked

@@ -158,11 +158,15 @@ class Batches(Source):
         memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
         return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
 
+    def check_text(self, column: int) -> None:
+        """Refuse a column that unpacks to more than the file may stand for, where that is known before."""
+
     def texts(self, column: int) -> list[Any]:
         """Return a column, of any type, as Python objects."""
         out: list[Any] = []
         held = 0
         with self.opened.reading():
+            self.check_text(column)
             for _, batch in self._complete(np.array([column])):
                 batch.validate(full=True)
                 for chunk in getattr(batch.column(0), "chunks", [batch.column(0)]):
@@ -178,6 +182,7 @@ class Batches(Source):
 
         found: set[Any] = set()
         with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
+            self.check_text(column)
             for _, batch in self._complete(np.array([column])):
                 batch.validate(full=True)
                 found.update(batch.column(0).unique().drop_null().to_pylist())
@@ -288,6 +293,8 @@ def _only(schema: Any, name: str, argument: str) -> int:
     found: list[int] = schema.get_all_field_indices(name)
     if len(found) > 1:
         raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
+    if schema.types[found[0]].num_fields:
+        raise InputError(argument, "name a column of text or numbers", f"{name!r} of {schema.types[found[0]]}")
     return found[0]
 
 
@@ -315,6 +322,13 @@ class Parquet(Batches):
                 for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
                     wanted = names[some]
                     yield at, file.read_row_groups(groups, columns=wanted).select(wanted)
+
+    def check_text(self, column: int) -> None:
+        """Refuse a column by what the footer says of its size: all of a row group is unpacked at once."""
+        told = self.metadata
+        leaf = [told.schema.column(k).path for k in range(told.num_columns)].index(self.names[column])
+        sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
+        self.opened.check_held(sum(sizes))
 
     def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
         """Yield row groups to be read together, with the number of their first row and how many rows they have."""
