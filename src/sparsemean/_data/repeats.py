@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparsemean._data.source import cut
 from sparsemean._util.checks import is_missing, list_names
 
+Values = npt.NDArray[Any]
 SUBJECTS = (
     "donor", "subject", "patient", "participant", "individual", "person", "volunteer", "respondent", "user",
     "customer", "animal", "mouse", "case", "sample", "replicate", "hashtag", "library",
@@ -69,7 +70,7 @@ LEAST_ROWS, SEEN = 20, 16
 """Rows without which whole numbers in order mean nothing, and rows by which most columns are passed over."""
 
 
-def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
+def row_numbers(names: list[str], values: Values | None) -> list[str]:
     """Return the names of features that number rows: called id and whole, or all of 1 … n (0 … n − 1) once.
 
     Examples
@@ -86,7 +87,7 @@ def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
     return [names[k] for k in sorted({*whole, *counted})]
 
 
-def _counted(values: npt.NDArray[Any]) -> list[int]:
+def _counted(values: Values) -> list[int]:
     """Return the columns that hold 1 … n, or 0 … n − 1, in any order."""
     n, head = len(values), np.sort(values[:SEEN], axis=0)
     likely = np.flatnonzero((head[1:] >= head[:-1] + 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n))
@@ -98,7 +99,7 @@ def says_groups(name: str) -> bool:
     return not GROUPS.isdisjoint(word.lower() for word in WORD.findall(name))
 
 
-def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
+def group_names(names: list[str], values: Values) -> list[str]:
     """Return the names of features with two values, gaps not counted, that are called as groups are.
 
     Examples
@@ -126,7 +127,7 @@ NO_ROWS = re.compile(
     re.I | re.DOTALL,
 )
 """What a row is called that sums up others, or that is a comment."""
-AT_AN_END = re.compile(r"sd|s\.d\.|se|sem|min(imum)?|max(imum)?|n|counts?|all|overall", re.I)
+AT_AN_END = re.compile(r"sd|s\.d\.|min(imum)?|max(imum)?|n|counts?|all|overall", re.I)
 """What it may be called where it is the first, or one of the last: elsewhere Max is a person."""
 ENDS = 8
 """How many of the last."""
@@ -150,7 +151,6 @@ MOST_COMPARED, SOME_COPIES, MIXING = 2**21, 4, np.uint64(0x9E3779B97F4A7C15)
 """Rows of which copies are looked for, of how many one should be another's at least, and what spreads bits of keys."""
 SOME = 1000
 """Rows by which most columns are passed over whose least or largest value is a number for gaps."""
-Values = npt.NDArray[Any]
 
 
 def doubts(blocks: Callable[[], Iterable[Values]], names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -240,25 +240,20 @@ def no_row(blocks: Iterable[Values]) -> str:
     for block in (some for values in blocks for some in np.split(values, FIRST_COLUMNS, axis=1) if some.size):
         if len(block) <= LEAST_SUMMED:
             return ""
-        pieces = (block[rows] for rows in cut(len(block), AT_ONCE // block.shape[1], 1))
+        some_rows = (block[rows] for rows in cut(len(block), AT_ONCE // block.shape[1], 1))
+        pieces = (np.where(np.isnan(rows), 0.0, rows) for rows in some_rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.asarray(sum(_sums(np.where(np.isnan(rows), 0.0, rows)) for rows in pieces))
-            ways = {name: found for name, way in ways.items() if (found := _as_sum(block, sums, *way))}
+            sums = sum(np.array((x.sum(axis=0), np.abs(x).sum(axis=0), np.count_nonzero(x, axis=0))) for x in pieces)
+            for name, (at, chance, summed, others) in [*ways.items()]:
+                row, rest = np.nan_to_num(block[at]), block[1:] if at == 0 else block[:-1]
+                total, size, count = np.asarray(sums) - (row, np.abs(row), row != 0)
+                same = ((np.abs(row - total) <= 1e-9 * size) & (size < np.inf)) | np.isnan(block[at])
+                telling = np.flatnonzero(same & (count >= LEAST_SUMMED) & ~np.isnan(block[at]))
+                for k in telling if chance >= MOST_CHANCE ** FIRST_COLUMNS[0] else ():
+                    chance *= _chance_of_sum(np.nan_to_num(rest[:AT_ONCE, k]))
+                ways[name] = at, chance, summed + telling.size, others + int(np.count_nonzero(~same))
+        ways = {name: way for name, way in ways.items() if not way[3] or way[3] < way[2]}
     return next((name for name, (_, chance, *n) in ways.items() if chance * sum(n) ** n[1] < MOST_CHANCE), "")
-
-
-def _as_sum(
-    block: Values, sums: Values, at: int, chance: float, summed: int, others: int
-) -> tuple[int, float, int, int] | None:
-    """Return how likely a row would be as near to the sum of the others, in how many columns it is, and is not."""
-    row, rest = block[at], block[1:] if at == 0 else block[:-1]
-    total, size, count = sums - _sums(np.where(np.isnan(block[[at]]), 0.0, block[[at]]))
-    same = ((np.abs(row - total) <= 1e-9 * size) & (size < np.inf)) | np.isnan(row)
-    telling = np.flatnonzero(same & (count >= LEAST_SUMMED) & ~np.isnan(row))
-    for k in telling if chance >= MOST_CHANCE ** FIRST_COLUMNS[0] else ():
-        chance *= _chance_of_sum(np.nan_to_num(rest[:AT_ONCE, k]))
-    summed, others = summed + telling.size, others + int(np.count_nonzero(~same))
-    return None if others and others >= summed else (at, chance, summed, others)
 
 
 def n_copies(values: Values) -> int:
@@ -288,12 +283,7 @@ def n_copies(values: Values) -> int:
     return int(again.sum() - again.size) if every or n * alike < 0.1 else 0
 
 
-def _sums(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the sum of each column, that of sizes, and how many values are not zero."""
-    return np.array((rows.sum(axis=0), np.abs(rows).sum(axis=0), np.count_nonzero(rows, axis=0)))
-
-
-def _chance_of_sum(column: npt.NDArray[Any]) -> float:
+def _chance_of_sum(column: Values) -> float:
     """Return about how likely one more value would be the sum of all, by how finely they are written and by signs."""
     near = 1e-9 * np.abs(column).max()
     digits = next((k for k in range(MOST_DIGITS) if np.abs(column - np.round(column, k)).max() <= near), MOST_DIGITS)
