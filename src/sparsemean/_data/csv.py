@@ -341,6 +341,7 @@ class Text:
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
         ids = texts[found.of_rows["id"]] if "id" in found.of_rows else None
+        called = [*([ids] if ids else []), *(texts[at] for at in (*found.watched, *found.halves))]
         return Table(
             Dense(values),
             names,
@@ -349,7 +350,7 @@ class Text:
                 *notes,
                 *([left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
-                *doubts(lambda: [values], [*kept.values()], [each for each in self.texts if each]),
+                *doubts(lambda: [values], [*kept.values()], called),
             ),
             as_names(ids) if ids is not None else None,
             labels.pop("group", None),
