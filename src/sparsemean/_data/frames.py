@@ -202,8 +202,8 @@ class Batches(Source):
             raise self.opened.broken(f"not the {self.shape[0]} rows it promises")
 
 
-LOOKED_AT_ONCE = 2**23
-"""Values of a file that are read together for the sake of a note."""
+LOOKED_AT_ONCE, MOST_NAMES_READ = 2**23, 2**18
+"""Values of a file that are read together for the sake of a note, and rows for that of which texts are."""
 
 
 def table_of(source: Batches) -> Table:
@@ -228,8 +228,9 @@ def _doubts(source: Batches, ids: list[Any] | None) -> list[str]:
     n, d = source.shape
     pieces = cut(d, LOOKED_AT_ONCE // n, 1)[: MOST_LOOKED_AT if n <= LOOKED_AT_ONCE else 0]
     first = [source.block(slice(0, n), piece) for piece in pieces[:1]]
-    with suppress(InputError):
-        ids = source.texts(next(iter(source.found.halves.values()))) if ids is None and source.found.halves else ids
+    if ids is None and source.found.halves and n <= MOST_NAMES_READ:
+        with suppress(InputError):
+            ids = source.texts(next(iter(source.found.halves.values())))
     called = [] if ids is None else [as_names(ids).tolist()]
     rest = pieces[1:]
     names = source.found.names.tolist()
