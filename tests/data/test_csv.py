@@ -119,6 +119,20 @@ def test_tables_as_r_writes_them(tmp_path: Path) -> None:
     assert table.row_names.tolist() == ["s1", "s2"]
 
 
+@pytest.mark.parametrize("names", [["a", "b"], ["2019", "2020"], ["0.5", "7"]])
+@pytest.mark.parametrize("rows", [["s1", "s2", "s3"], ["1", "2", "3"]])
+def test_nothing_above_names_of_rows(rows: list[str], names: list[str], tmp_path: Path) -> None:
+    lines = ["\t".join(names), *(f"{name}\t{k}.5\t{7 - k}" for k, name in enumerate(rows))]
+    table = read(tmp_path, "\n".join(lines), "x.tsv")
+    np.testing.assert_array_equal(table.values, [[0.5, 7], [1.5, 6], [2.5, 5]])
+    assert table.feature_names is not None
+    assert table.feature_names.tolist() == names
+    assert table.row_names is not None
+    assert table.row_names.tolist() == rows
+    with pytest.raises(InputError, match="row 0 has 3 cell"):
+        read(tmp_path, "\n".join(lines).replace("\t", ","))
+
+
 def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
     table = read(tmp_path, "a,b,\n1,2,\n3,4,\n")
     np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])

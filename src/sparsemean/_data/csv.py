@@ -120,12 +120,14 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     if dialect.decimal == ",":
         rows = [[swapped(cell.encode()) for cell in row] for row in rows]
     first, *rest = rows
-    named = _is_header(first, [row[0] for row in rest]) if wanted.header is None else wanted.header
+    below = [row[0] for row in rest]
+    above = ["", *first] if rest and all(len(row) == len(first) + 1 for row in rest) else first
+    named = _is_header(first, []) or _is_header(above, below) if wanted.header is None else wanted.header
     names = written if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1:
         if not any(row[-1] for row in rest):  # lines end with a separator, but for the first
             names = [*names, ""]
-        elif _names_rows(lines, rest[0][0], dialect.separator):
+        elif _names_rows(lines, below, dialect.separator):
             names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
     names = [name or (f"column {k}" if k else "") for k, name in enumerate(names)]
@@ -201,9 +203,11 @@ def _is_header(first: list[str], below: list[str]) -> bool:
     return any(counts[:2]) or (beside and bool(below) and (texts or rising or any(counts[2:])))
 
 
-def _names_rows(lines: list[str], first: str, separator: str) -> bool:
-    """Whether the cell below nothing is the name of a row: between commas it is quoted, as $1,299 may be one number."""
-    return not NUMBER.fullmatch(first) and (separator != "," or all(line.lstrip()[:1] == '"' for line in lines[:2]))
+def _names_rows(lines: list[str], below: list[str], separator: str) -> bool:
+    """Whether cells below nothing name rows: between commas they are quoted, as $1,299 may be one number."""
+    counts = len(below) > 1 and any(below == [str(start + k) for k in range(len(below))] for start in (0, 1))
+    quoted = all(line.lstrip()[:1] == '"' for line in lines[:2])
+    return (counts or not NUMBER.fullmatch(below[0])) and (separator != "," or quoted)
 
 
 def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
