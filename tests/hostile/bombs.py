@@ -664,13 +664,13 @@ def annotated(path: Path, n: int, *, length: int = 0) -> Any:
 def _labels(path: Path) -> None:
     import h5py
 
-    annotated(path, 400, length=1)
+    annotated(path, 100, length=1)
     with h5py.File(path, "a") as file:
-        file["X"][:] = np.arange(800.0).reshape(400, 2)
+        file["X"][:] = np.arange(200.0).reshape(100, 2)
         file["obs"].attrs["column-order"] = np.array(["arm"], dtype=object)
         codes = file.create_group("obs/arm")
         codes["codes"], codes["categories"] = (
-            np.arange(400) % 2,
+            np.arange(100) % 2,
             np.array(["x" * 5_000_000, "y" * 5_000_000], dtype=object),
         )
 
