@@ -265,12 +265,24 @@ def missing_codes(rng: Random, sent: Sent) -> None:
         sent.cells[i][k], sent.values[i][k] = code, np.nan
 
 
-GAP_CODES = ("-9999", "999", "-99", "-999", "9999", "99999", "-9999.0", "-999.9", "-99.99", "-99.00", "1e20", "-1e30")
+GAP_CODES = (
+    "-9999", "999", "-99", "-999", "9999", "99999", "-9999.0", "-999.9", "-99.99", "-99.00", "1e20", "-1e30", "-888",
+    "888", "-8888", "98", "97", "998", "65535", "1e35", "9.96921e36",
+)  # fmt: skip
+NEIGHBOURS = {
+    "999": ("998", "888", "777"), "-9999": ("-8888", "-7777"), "-99": ("-98", "-88"), "98": ("97", "99"),
+    "998": ("999", "997"),
+}  # fmt: skip
+"""Codes for other reasons, which stand beside one."""
 
 
 def gap_codes(rng: Random, sent: Sent) -> None:
-    """Write a number for what is missing: one more than twice as far out as the rest of its column on that side."""
+    """Write a number for what is missing: one more than twice as far out as the rest of its column on that side.
+
+    Some cells in the same column may say why by another one, which is nearer.
+    """
     code, found = rng.choice(GAP_CODES), False
+    others_too = rng.choice((NEIGHBOURS.get(code, ()), ()))
     for k in some(rng, sent):
         rows = rng.sample(range(len(sent.cells)), rng.randint(2, max(2, len(sent.cells) // 4)))
         others = [values[k] for i, values in enumerate(sent.values) if i not in rows]
@@ -280,8 +292,9 @@ def gap_codes(rng: Random, sent: Sent) -> None:
         if not abs(float(code) - nearest) > 2 * abs(nearest - middle) or (float(code) < nearest) != (float(code) < 0):
             continue
         found = True
-        for i in rows:
-            sent.cells[i][k], sent.values[i][k] = code, np.nan
+        for j, i in enumerate(rows):
+            sent.cells[i][k] = rng.choice((code, *others_too)) if j > 1 else code
+            sent.values[i][k] = np.nan
     if not found:
         raise UnknowableError
 
@@ -329,6 +342,18 @@ def numbers_for_names(rng: Random, sent: Sent) -> None:
     sent.values = [[float(cell) for cell in row] for row in sent.cells]
 
 
+def names_beside_an_index(rng: Random, sent: Sent) -> None:
+    """Name columns by numbers beside an index, as pandas writes both."""
+    numbers_for_names(rng, sent)
+    count = rng.choice((0, 1, 7))
+    step = 1 if count < 7 or len(sent.cells) < 6 else 3
+    count = count if step > 1 else count % 7
+    sent.ids = sent.ids or [str(count + step * k) for k in range(len(sent.cells))]
+    sent.header, sent.wanted, sent.at = False, {}, 0
+    sent.head = [["", *sent.names]]
+    sent.content, sent.header = sent.text(), True
+
+
 def sound(rng: Random, sent: Sent) -> None:
     """Write numbers in ways that are unusual and sound."""
     forms = (
@@ -358,7 +383,7 @@ def units_below(rng: Random, sent: Sent) -> None:
 
 
 def totals(rng: Random, sent: Sent) -> None:
-    """End with sums, or with means, of the columns."""
+    """End, or begin, with sums, or with means, of the columns."""
     named = bool(sent.ids) and rng.random() < 0.7
     word, mean = rng.choice((("Total", False), ("Summe:", False), ("Mean", True))) if named else ("", False)
     values = np.array(sent.values)
@@ -368,6 +393,13 @@ def totals(rng: Random, sent: Sent) -> None:
     row = [f"{value:.3f}" if mean else f"{value:.6f}".rstrip("0").rstrip(".") for value in sums]
     if not sent.ids and rng.random() < 0.5:
         row[0] = word or "Total"
+    if rng.random() < 0.3:  # as web analytics write them
+        sent.cells.insert(0, row)
+        if sent.ids:
+            sent.ids.insert(0, word)
+        return
+    if len(row) > 3 and not named and rng.random() < 0.5 and all(row):  # of rates no sum is taken
+        row[rng.randrange(len(row))] = f"{rng.random():.3f}"
     sent.foot = [[*row[: sent.at], word, *row[sent.at :]] if sent.ids else row]
 
 
@@ -550,6 +582,16 @@ def two_headers(rng: Random, sent: Sent) -> None:
     sent.head[0][0] = sent.head[0][0] or "study"
 
 
+def pasted_twice(rng: Random, sent: Sent) -> None:
+    if len(sent.cells) < 20:
+        raise UnknowableError
+    more = len(sent.cells) if len(sent.names) < 3 else rng.randint(len(sent.cells) // 2, len(sent.cells))
+    sent.cells += [list(row) for row in sent.cells[:more]]
+    sent.ids = sent.ids + sent.ids[:more] if sent.ids else None
+    if len({*map(tuple, sent.cells)}) < 20:
+        raise UnknowableError
+
+
 def header_again(rng: Random, sent: Sent) -> None:
     sent.cells.insert(rng.randrange(1, len(sent.cells)), list(sent.names))
     if sent.ids:
@@ -719,6 +761,7 @@ FAULTS = {
     "a name twice": Fault(twice_the_name),
     "no header": Fault(no_header, "was read as (a row|names of columns)"),
     "numbers for names": Fault(numbers_for_names, "was read as a row"),
+    "numbers for names beside an index": Fault(names_beside_an_index),
     "sound numbers": Fault(sound),
     "units below the names": Fault(units_below),
     "totals at the end": Fault(totals, "may be a total"),
@@ -741,6 +784,7 @@ FAULTS = {
     "titles above the names": Fault(titles),
     "two lines of names": Fault(two_headers),
     "names again below": Fault(header_again),
+    "rows pasted twice": Fault(pasted_twice, "exact copies of others"),
     "two tables": Fault(two_tables),
     "everything quoted": Fault(all_quoted),
     "single quotes": Fault(single_quotes),

@@ -141,6 +141,110 @@ def test_numbers_for_gaps_and_totals_are_named(tmp_path: Path, capsys: pytest.Ca
     assert "-9999 may stand for missing values in 'a' (12 of 300 rows), 'c' (1 of 300 rows): if so, " in said(capsys)
 
 
+def written(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a frame without its index, as the ending says."""
+    if path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    elif path.suffix == ".duckdb":
+        with pytest.importorskip("duckdb").connect(str(path)) as made:
+            made.sql("CREATE TABLE t AS SELECT * FROM frame")
+    else:
+        getattr(frame, {".csv": "to_csv", ".parquet": "to_parquet", ".feather": "to_feather"}[path.suffix])(
+            path, **({"index": False} if path.suffix != ".feather" else {})
+        )
+    return path
+
+
+ENDINGS = (".csv", ".parquet", ".feather", ".duckdb", ".xlsx")
+GAPS = {
+    "two nines": (rng.normal(50, 9, N).round(2), (998, 999)),
+    "below": (rng.normal(5, 2, N).round(2), (-98, -99)),
+    "three": (rng.integers(18, 40, N), (97, 98, 99)),
+    "sevens": (rng.normal(60, 9, N).round(2), (777, 888, 999)),
+    "station": (rng.normal(10, 9, N).round(1), (-9999, -8888, -7777)),
+    "Likert": (rng.integers(1, 6, N), (98, 99)),
+    "eights": (rng.normal(5, 2, N).round(2), (-888,)),
+    "all bits": (rng.integers(0, 4000, N), (65535,)),
+    "netCDF": (rng.normal(280, 9, N), (9.96921e36,)),
+    "GRIB": (rng.normal(280, 9, N), (1e35,)),
+    "zeros beside": (np.zeros(N), (-9999,)),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", GAPS)
+def test_several_numbers_for_gaps_do_not_hide_each_other(
+    kind: str, ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values, codes = GAPS[kind]
+    frame = pd.DataFrame({"a": values.astype(float), "b": rng.normal(size=N)})
+    often = 130 // len(codes) if kind == "zeros beside" else 7
+    for k, code in enumerate(codes):
+        frame.loc[k * often : (k + 1) * often - 1, "a"] = code
+    expect("sketch", written(frame, tmp_path / f"x{ending}"), "--out", tmp_path / "x.sketch")
+    notes = said(capsys)
+    for code in codes:
+        assert f"{code:g} may stand for missing values in 'a' ({often} of {N} rows): if so" in notes
+
+
+@pytest.mark.parametrize("ending", ENDINGS[:-1])  # sheets have 16 digits
+def test_float32_has_numbers_for_gaps_too(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.normal(size=N)}).astype(np.float32)
+    frame.loc[:4, "a"] = np.float32(1e20)
+    expect("sketch", written(frame, tmp_path / f"x{ending}"), "--out", tmp_path / "x.sketch")
+    assert "1e+20 may stand for missing values in 'a' (5 of 200 rows)" in said(capsys)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_totals_of_every_kind_of_file(
+    ending: str, first: bool, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At either end, beside a rate, in a column that is left out."""
+    frame = pd.DataFrame(rng.poisson(400, (60, 3)), columns=["users", "sessions", "sales"]).astype(float)
+    frame["rate"] = (frame["sales"] / frame["users"]).round(4)
+    frame.insert(0, "page", [f"/p{k}" for k in range(60)])
+    total = frame.sum(numeric_only=True).to_frame().T.assign(rate=frame["rate"].mean(), page="Grand total")
+    total = total.assign(users=total["users"] * (0.9 if named else 1), page="Grand total" if named else "")
+    both = pd.concat([total, frame] if first else [frame, total], ignore_index=True)[frame.columns]
+    for table, noted in ((frame, False), (both, True)):
+        path = written(table, tmp_path / f"x{noted}{ending}")
+        expect("sketch", path, "--drop-text", "--out", tmp_path / "x.sketch")
+        place = "row 'Grand total'" if named else f"the {'first' if first else 'last'} row"
+        assert (f"{place} may be a total of the others" in (notes := said(capsys))) == noted
+        assert ("may be a total" in notes) == noted
+
+
+@pytest.mark.parametrize("word", ["median", "SD", "std", "Std. dev.", "min", "MAX:", "n", "Count", "mean"])
+def test_rows_that_sum_up_others_by_name(word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"who": [f"s{k}" for k in range(N)], "a": rng.normal(size=N), "b": rng.normal(size=N)})
+    for at in (0, N - 1):
+        expect("sketch", written(frame.replace({"who": {f"s{at}": word}}), tmp_path / "x.csv"), "--id", "who")
+        assert f"row {word!r} may be a total" in said(capsys)
+    flags = frame.assign(who=rng.choice(["n", "y"], N))
+    expect("sketch", written(flags, tmp_path / "x.csv"), "--drop", "who")
+    assert "total" not in said(capsys)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_rows_that_were_pasted_twice_are_noted(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame(rng.normal(size=(N, 3)).round(6), columns=list("abc"))
+    answers = pd.DataFrame(rng.integers(1, 6, (N, 3)), columns=list("abc"))
+    idle = frame.mul(np.arange(N) % 3 == 0, axis=0)
+    for table, copies in (
+        (frame, 0), (answers, 0), (idle, 0), (pd.concat([frame, frame[["a", "b", "c"]]]), N),
+        (pd.concat([frame[["a"]]] * 2), N), (pd.concat([frame, frame.head(N // 2)]), N // 2),
+        (pd.concat([frame, frame.head(9)]), 0),
+    ):  # fmt: skip
+        path = written(table.reset_index(drop=True), tmp_path / f"x{len(list(tmp_path.iterdir()))}{ending}")
+        expect("sketch", path, "--out", tmp_path / "x.sketch")
+        note = f"{copies} of {len(table)} rows are exact copies of others"
+        assert (note in (notes := said(capsys))) == bool(copies)
+        assert ("copies" in notes) == bool(copies)
+
+
 HEAVY = {
     "Cauchy": lambda n: rng.standard_cauchy((n, 50)),
     "Pareto": lambda n: rng.pareto(1, (n, 50)),
@@ -182,6 +286,11 @@ SHEETS = {
         PLAIN_ROWS + '<row r="22"><c r="B22"><v>1</v></c><c r="A22"><v>2</v></c></row>',
         "cell A22 comes after a cell of a later column",
     ),
+    "a cell of another row": (
+        PLAIN_ROWS + '<row r="22"><c r="A23"><v>1</v></c><c r="B22"><v>2</v></c></row>', "cell A23 stands in row 22",
+    ),
+    "a formula": (PLAIN_ROWS + '<row r="22"><c><f>A1</f><v></v></c><c><v>2</v></c></row>', "NaN in column 0 ('a')"),
+    "a comma": (PLAIN_ROWS + row(22, "-0,303", "2", "str"), "text in column 'a' (row 20: '-0,303'); leave it out"),
     "an underscore": (PLAIN_ROWS + row(22, "1_0.1", "2"), "'1_0.1' for a number"),
     "other digits": (PLAIN_ROWS + row(22, "١٢", "2"), "'١٢' for a number"),
     "text from the end": (PLAIN_ROWS + row(22, "-1", "2", "s"), "'-1' for a whole number"),
@@ -195,9 +304,10 @@ def test_sheets_lose_no_row_and_make_no_numbers(kind: str, tmp_path: Path, capsy
     rows, line = SHEETS[kind]
     expect("fit", book(tmp_path / "x.xlsx", rows), status=2)
     assert line in said(capsys)
-    if kind == "an error":
+    if kind in ("an error", "a formula"):
         expect("fit", tmp_path / "x.xlsx", "--missing", "omit", "--seed", "0")
-        assert "1 cell(s) without a result, 42 first, were read as missing" in said(capsys)
+        first = "42" if kind == "an error" else "a formula"
+        assert f"1 cell(s) without a result, {first} first, were read as missing" in said(capsys)
 
 
 def test_text_is_no_number_in_memory_either(tmp_path: Path) -> None:

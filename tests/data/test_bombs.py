@@ -21,7 +21,9 @@ from hostile.bombs import BOMBS, MOST_MB, MOST_SECONDS, main, run
 KNOWN = {f"{made.name} {made.ending}": made for made in BOMBS}
 QUICK = (
     "cells of a header .csv.gz", "zeros .csv.gz", "open quote .csv.gz", "remarks .mtx.gz",
-    "saved estimate .estimate", "text .parquet", "zeros .feather", "styles .xlsx",
+    "percent signs .csv.gz", "money .csv.gz", "a diagonal .npz", "long texts .parquet", "elements of no meaning .xlsx",
+    "long texts that are left out .parquet", "long labels .h5ad", "saved estimate .estimate", "text .parquet",
+    "zeros .feather", "styles .xlsx",
     "a macro in the place of a function .duckdb", "names of one heap .h5ad", "packed again and again .zarr",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsemean._data import as_table, csv, open_file
+from sparsemean._data import as_table, csv, open_file, repeats
 from sparsemean._data.table import ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
@@ -119,6 +119,20 @@ def test_tables_as_r_writes_them(tmp_path: Path) -> None:
     assert table.row_names.tolist() == ["s1", "s2"]
 
 
+@pytest.mark.parametrize("names", [["a", "b"], ["2019", "2020"], ["0.5", "7"]])
+@pytest.mark.parametrize("rows", [["s1", "s2", "s3"], ["1", "2", "3"]])
+def test_nothing_above_names_of_rows(rows: list[str], names: list[str], tmp_path: Path) -> None:
+    lines = ["\t".join(names), *(f"{name}\t{k}.5\t{7 - k}" for k, name in enumerate(rows))]
+    table = read(tmp_path, "\n".join(lines), "x.tsv")
+    np.testing.assert_array_equal(table.values, [[0.5, 7], [1.5, 6], [2.5, 5]])
+    assert table.feature_names is not None
+    assert table.feature_names.tolist() == names
+    assert table.row_names is not None
+    assert table.row_names.tolist() == rows
+    with pytest.raises(InputError, match="row 0 has 3 cell"):
+        read(tmp_path, "\n".join(lines).replace("\t", ","))
+
+
 def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path: Path) -> None:
     table = read(tmp_path, "a,b,\n1,2,\n3,4,\n")
     np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
@@ -162,6 +176,38 @@ def test_a_first_line_of_numbers_is_a_row_unless_it_counts_the_columns(kind: str
         read_as_row = read(tmp_path, text, header=False)
         assert read_as_row.shape == (3, 3)
         assert (read_as_row.feature_names, read_as_row.notes) == (None, ())
+
+
+INDICES = {
+    "counts": range(60), "from one": range(1, 61), "what a filter left": range(7, 247, 4), "text": WHO,
+    "days": pd.date_range("2024-01-01", periods=60),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", INDICES)
+@pytest.mark.parametrize("names", [range(2019, 2026), np.arange(7) + 0.5, [3, 1, 9, 12, 5, 2, 7]], ids=str)
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_numbers_beside_an_index_name_columns(ending: str, names: Any, kind: str, tmp_path: Path) -> None:
+    path, frame = tmp_path / f"x{ending}", pd.DataFrame(X.round(6), INDICES[kind], names)
+    if ending == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path)
+    else:
+        frame.to_csv(path)
+    table = open_file(path)
+    np.testing.assert_array_equal(table.values, X.round(6))
+    assert table.feature_names is not None
+    assert table.feature_names.tolist() == [str(name) for name in names]
+    assert table.row_names is not None
+    assert kind == "days" or table.row_names.tolist() == [str(name) for name in INDICES[kind]]
+    assert table.notes == (csv.NUMBERED, csv.UNNAMED_ID)
+
+
+def test_numbers_beside_a_gap_and_no_index_are_a_row(tmp_path: Path) -> None:
+    table = read(tmp_path, ",2019,2020\n0.5,1,2\n3,4,5\n")
+    assert table.shape == (3, 3)
+    assert table.notes == (csv.WHOLE_ROW,)
+    assert read(tmp_path, ",7,7\n0,1,2\n1,4,5\n").shape == (3, 3)
 
 
 def test_who_says_so_decides_whether_there_are_names(tmp_path: Path) -> None:
@@ -265,6 +311,26 @@ def test_wrong_encodings(content: bytes, tmp_path: Path) -> None:
         read(tmp_path, content)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_cell_has_as_many_bytes_as_is_promised(quote: str, tmp_path: Path) -> None:
+    rows = [f"{quote}{who}{'x' * 900_000 * (k < 2)}{quote},{k},5\n" for k, who in enumerate(WHO)]
+    table = read(tmp_path, "who,a,b\n" + "".join(rows), id="who")
+    np.testing.assert_array_equal(table.values[:, 0], np.arange(60))
+    assert table.row_names is not None
+    assert len(table.row_names[1]) == 900_002
+
+
+@pytest.mark.parametrize("sep", [";", ",", "\t", "|"])
+@pytest.mark.parametrize("form", ["sep={}\n", '"sep={}"\r\n', "\ufeffsep={}\n", "SEP={}\n\n"])
+def test_the_hint_that_excel_writes_is_honoured(form: str, sep: str, tmp_path: Path) -> None:
+    text = form.format(sep) + FRAME.round(2).assign(who=WHO).to_csv(
+        index=False, sep=sep, decimal="." if sep == "," else ","
+    )
+    table = read(tmp_path, text, id="who")
+    np.testing.assert_array_equal(table.values, X.round(2))
+    assert read(tmp_path, f"sep={sep}\n1.5{sep}2\n3{sep}4\n").shape == (2, 2)
+
+
 def test_choices_that_make_no_sense(tmp_path: Path) -> None:
     for wanted, line in (
         ({"layer": "x"}, "--layer must be left out for text"),
@@ -326,18 +392,18 @@ def test_a_table_is_not_held_twice_for_the_sake_of_a_note(
             tracemalloc.start()
             try:
                 found = look(values, *others)
-                shares.append(tracemalloc.get_traced_memory()[1] / values.nbytes)
+                shares.append(tracemalloc.get_traced_memory()[1] / sum(block.nbytes for block in values))
             finally:
                 tracemalloc.stop()
             return found
 
         return call
 
-    for name in ("gap_codes", "no_row"):
-        monkeypatch.setattr(csv, name, watched(getattr(csv, name)))
+    for name in ("gap_codes", "no_row", "n_copies"):
+        monkeypatch.setattr(repeats, name, watched(getattr(repeats, name)))
     names = ",".join(f"c{k}" for k in range(100))
     table = read(tmp_path, "\n".join([names, *8000 * LINES, ENDS[note]]))
     assert table.source.shape[0] >= 32_000
-    assert len(shares) == 2
+    assert len(shares) == 3
     assert max(shares) < 0.2
     assert [note in said for said in table.notes] == [True] * bool(note)

@@ -102,6 +102,14 @@ def test_id_group_select_and_drop(ending: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", ["list", "struct"])
+def test_lists_name_no_rows(kind: str, ending: str, tmp_path: Path) -> None:
+    path = write(pa.table({"a": X[:, 0], "id": REFUSED[kind]}), tmp_path / f"x{ending}")
+    with pytest.raises(InputError, match=rf"^--id must name a column of text or numbers: got 'id' of {kind}<"):
+        open_file(path, ReadOptions(id="id"))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_the_index_of_a_data_frame_names_the_rows(ending: str, tmp_path: Path) -> None:
     table = read(FRAME.set_axis(WHO), tmp_path / f"x{ending}")
     np.testing.assert_array_equal(table.values, X)

@@ -149,11 +149,11 @@ def test_what_a_book_says_of_itself_is_not_trusted(kind: str, tmp_path: Path) ->
 def test_far_more_than_its_size_is_not_unpacked(tmp_path: Path) -> None:
     path = save(tmp_path / "x.xlsx", [["a", "b"], [1, 2]])
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
-        book.writestr("xl/media/x.bin", bytes(3_000_000))
+        book.writestr("xl/media/x.bin", bytes(900_000))
     assert open_file(path).shape == (1, 2)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
         book.writestr("xl/media/y.bin", bytes(7_000_000))
-    with pytest.raises(InputError, match=r"unpack to at most 50 times its size: got x\.xlsx \(10,0.* bytes out of "):
+    with pytest.raises(InputError, match=r"unpack to at most 50 times its size: got x\.xlsx \(7,9.* bytes out of "):
         open_file(path)
 
 

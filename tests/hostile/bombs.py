@@ -154,6 +154,21 @@ def _text(path: Path) -> None:
     packed(path, b"a,b\n", b"xx,1\n", 260_000_000)
 
 
+@bomb("percent signs", ".csv.gz")
+def _percent(path: Path) -> None:
+    packed(path, b"a,b\n", b"1%,yes\n", 84_000_000)
+
+
+@bomb("money", ".csv.gz")
+def _money(path: Path) -> None:
+    packed(path, b"a,b\n", b"$1 234,yes\n", 132_000_000)
+
+
+@bomb("quotes", ".csv")
+def _quotes(path: Path) -> None:
+    path.write_bytes(b'"' * 500_000_000)
+
+
 @bomb("a long label", ".csv", "--group", "a")
 def _label(path: Path) -> None:
     path.write_bytes(b"a,b\n" + b"x,1\ny,2\n" * 100_000 + b"z" * 100_000 + b",3\n")
@@ -254,6 +269,13 @@ def _npz_sparse(path: Path) -> None:
     })  # fmt: skip
 
 
+@bomb("a diagonal", ".npz")
+def _npz_diagonal(path: Path) -> None:
+    from scipy import sparse
+
+    sparse.save_npz(path, sparse.eye(1_000_000, format="dia"))
+
+
 @bomb("many arrays", ".npz", "--dataset", "y")
 def _members(path: Path) -> None:
     zipped(path, {f"{k}.npy": (array((2, 2)), b"\0", 32) for k in range(5000)})
@@ -314,6 +336,19 @@ def _parquet_dropped(path: Path) -> None:
 @bomb("text as a group", ".parquet", "--group", "name")
 def _parquet_group(path: Path) -> None:
     parquet(path, 4, text=2000)
+
+
+def long_texts(path: Path) -> None:
+    """Write rows with a text of a megabyte each, all different."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = [chr(97 + k % 26) * 1_000_000 + str(k) for k in range(800)]
+    pq.write_table(pa.table({"x": np.arange(800.0), "name": texts}), path, compression="zstd")
+
+
+BOMBS.append(Bomb("long texts", ".parquet", long_texts, ("--id", "name"), answered=False))
+BOMBS.append(Bomb("long texts that are left out", ".parquet", long_texts, ("--drop-text",), answered=True))
 
 
 def feather(path: Path, columns: dict[str, Any], times: int = 1) -> None:
@@ -540,6 +575,11 @@ def _deep(path: Path) -> None:
     book(path, (HEAD + b"<row>" * 1_000_000, b" ", 0))
 
 
+@bomb("elements of no meaning", ".xlsx")
+def _elements(path: Path) -> None:
+    book(path, (HEAD + ROW * 30 + b"<x/>" * 700_000 + TAIL, b" ", 0))
+
+
 @bomb("a long cell", ".xlsx")
 def _long_cell(path: Path) -> None:
     book(path, (HEAD + b'<row><c t="inlineStr"><is><t>', b"x", 100_000_000))
@@ -618,6 +658,21 @@ def annotated(path: Path, n: int, *, length: int = 0) -> Any:
             record = one.id.read_direct_chunk((0,))[1]
             names = group.create_dataset("i", (n,), h5py.string_dtype(), chunks=(n,), compression="gzip")
             names.id.write_direct_chunk((0,), zlib.compress(record * n))
+
+
+@bomb("long labels", ".h5ad", "--group", "arm")
+def _labels(path: Path) -> None:
+    import h5py
+
+    annotated(path, 100, length=1)
+    with h5py.File(path, "a") as file:
+        file["X"][:] = np.arange(200.0).reshape(100, 2)
+        file["obs"].attrs["column-order"] = np.array(["arm"], dtype=object)
+        codes = file.create_group("obs/arm")
+        codes["codes"], codes["categories"] = (
+            np.arange(100) % 2,
+            np.array(["x" * 5_000_000, "y" * 5_000_000], dtype=object),
+        )
 
 
 @bomb("names of one heap", ".h5ad")

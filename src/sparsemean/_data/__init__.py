@@ -36,6 +36,7 @@ READERS = {
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
+LONGEST_LABEL = 10_000
 DATABASE = "duckdb:"
 """What the address of a table in a database begins with, whatever the ending of its file."""
 FOLDERS = (".zarr",)
@@ -106,7 +107,11 @@ def _check_labels(table: Table, opened: FileContext) -> None:
     """Refuse labels that are too long to be compared: all take as much room as the longest."""
     for labels in (table.groups, *table.columns.values()):
         if labels is not None and labels.dtype.kind == "O":
-            opened.check_held(4 * labels.size * max(len(label) for label in (*labels, "") if isinstance(label, str)))
+            longest = max((label for label in (*labels, "") if isinstance(label, str)), key=len)
+            opened.check_held(4 * labels.size * len(longest))
+            if len(longest) > LONGEST_LABEL:
+                got = f"{len(longest):,} in {opened.name}, from {longest[:20]!r} on"
+                raise InputError("labels", f"have at most {LONGEST_LABEL:,} characters", got, "name groups otherwise")
 
 
 def _looked_at(table: Table, wanted: ReadOptions) -> Table:

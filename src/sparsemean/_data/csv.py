@@ -6,7 +6,6 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Protocol
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.dialect import (
-    MOST_LISTED,
+    LONGEST_CELL,
     NUMBER,
     SEPARATORS,
     Dialect,
@@ -25,7 +24,7 @@ from sparsemean._data.dialect import (
     split,
     swapped,
 )
-from sparsemean._data.repeats import gap_codes, likely, no_row, repeated
+from sparsemean._data.repeats import doubts, likely, repeated
 from sparsemean._data.source import Dense, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -40,7 +39,6 @@ from sparsemean._data.table import (
     not_numeric,
 )
 from sparsemean._kernels import cells, compiling
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import Unpacked
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
@@ -49,6 +47,8 @@ Floats = npt.NDArray[np.float64]
 Refused = dict[int, tuple[str, str]]
 """Columns that hold no numbers: what they hold, and where it is seen."""
 ENDS = re.compile(rb"\r\n|\n|\r")
+HINT = re.compile(rb'"?sep=([,;|\t])"?[\r\n]+', re.I)
+"""What Excel writes, and honours, above the names."""
 BREAKS = re.compile(rb"[\r\n]*")
 UNNAMED_ID = "the first column, which has no name, was read as the names of the rows"
 UNNAMED_LEFT_OUT = "the first column, which has no name, was left out"
@@ -56,7 +56,6 @@ NUMBERED = "the first line was read as names of columns, though it holds values;
 WHOLE_ROW = "the first line, of numbers, was read as a row; --header reads it as names of columns"
 FEWEST_RISING = 6
 """Numbers that seldom rise all along by chance."""
-NO_ROW = "{} may be a total of the others, or a comment; it was read as data: if it is one, delete it"
 SPARE = "the last column, which has neither a name nor values, was left out"
 
 
@@ -65,7 +64,7 @@ class Heading:
     """The columns of a text: their names, those of features if written, which are features, and what else is read.
 
     ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves`` those
-    left out that have two values in the first lines.
+    left out that have two values in the first lines, after one that may call a row a total.
     """
 
     names: list[str]
@@ -121,12 +120,14 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     if dialect.decimal == ",":
         rows = [[swapped(cell.encode()) for cell in row] for row in rows]
     first, *rest = rows
-    named = _is_header(first) if wanted.header is None else wanted.header
+    below = [row[0] for row in rest]
+    above = ["", *first] if rest and all(len(row) == len(first) + 1 for row in rest) else first
+    named = _is_header(first, []) or _is_header(above, below) if wanted.header is None else wanted.header
     names = written if named else [str(column) for column in range(len(first))]
     if named and rest and len(rest[0]) == len(names) + 1:
         if not any(row[-1] for row in rest):  # lines end with a separator, but for the first
             names = [*names, ""]
-        elif _names_rows(lines, rest[0][0], dialect.separator):
+        elif _names_rows(lines, below, dialect.separator):
             names = ["", *names]  # as R writes tables: nothing above the names of rows
     spare = named and len(names) > 1 and not names[-1]
     names = [name or (f"column {k}" if k else "") for k, name in enumerate(names)]
@@ -139,15 +140,17 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     of_rows = {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()}
     watched = _watched(names, wanted, features)
     others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
-    halves = tuple(islice((column for column in others if _is_halved(rest, column, len(names))), MOST_LOOKED_AT))
+    texts = {column: found for column in others if (found := _texts(rest, column, len(names)))}
+    naming = [column for column, found in texts.items() if len(found) > 2][:1]
+    halves = (*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT])
     spare = spare and features[-1] == len(names) - 1
     return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
 
 
-def _is_halved(rows: list[list[str]], column: int, width: int) -> bool:
-    """Whether a column has two values in some rows, gaps not counted, that are not both numbers."""
+def _texts(rows: list[list[str]], column: int, width: int) -> set[str]:
+    """Return the values of a column in some rows, gaps not counted, nothing if all are numbers."""
     found = {row[column] for row in rows if len(row) == width} - {"", *cells.MISSING}
-    return len(found) == 2 and not all(NUMBER.fullmatch(cell) for cell in found)
+    return set() if all(NUMBER.fullmatch(cell) for cell in found) else found
 
 
 def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
@@ -182,25 +185,36 @@ def text_of(text: bytes, first: int, last: int, errors: str = "strict") -> str:
     return cell.replace('""', '"') if first and text[first - 1] == cells.QUOTE else cell
 
 
-def _is_header(first: list[str]) -> bool:
-    """Whether a first line names columns: one of numbers does only if it counts them, as pandas writes columns."""
+def _is_header(first: list[str], below: list[str]) -> bool:
+    """Whether a first line names columns: one of numbers does if it counts them, or stands beside names of rows.
+
+    These are text, or whole numbers that count rows or rise all along, ``below`` a cell with nothing in it.
+    """
     others = [cell for cell in first if not NUMBER.fullmatch(cell)]
     if len(others) == len(first) or any(cell and cell not in cells.MEANT for cell in others):
         return True
     counted = first[not first[0] : len(first) - (not first[-1])]  # beside an index, or before a spare separator
-    return any(counted == [str(start + k) for k in range(len(counted))] for start in (0, 1))
+    rising = len(below) >= FEWEST_RISING and all(cell.isdigit() for cell in below) and _rise([*map(int, below)])
+    texts = not any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in below)
+    counts = [
+        all(cell == str(start + k) for k, cell in enumerate(each)) for each in (counted, below) for start in (0, 1)
+    ]
+    beside = not first[0] and len({*first}) == len(first) > 1
+    return any(counts[:2]) or (beside and bool(below) and (texts or rising or any(counts[2:])))
 
 
-def _names_rows(lines: list[str], first: str, separator: str) -> bool:
-    """Whether the cell below nothing is the name of a row: between commas it is quoted, as $1,299 may be one number."""
-    return not NUMBER.fullmatch(first) and (separator != "," or all(line.lstrip()[:1] == '"' for line in lines[:2]))
+def _names_rows(lines: list[str], below: list[str], separator: str) -> bool:
+    """Whether cells below nothing name rows: between commas they are quoted, as $1,299 may be one number."""
+    counts = len(below) > 1 and any(below == [str(start + k) for k in range(len(below))] for start in (0, 1))
+    quoted = all(line.lstrip()[:1] == '"' for line in lines[:2])
+    return (counts or not NUMBER.fullmatch(below[0])) and (separator != "," or quoted)
 
 
 def _doubts(first: list[str], named: bool) -> tuple[str, ...]:
     """Say how a first line with values was read, where it could be meant otherwise."""
     if named:
         return (NUMBERED,) if any(NUMBER.fullmatch(cell) or cell in cells.MEANT for cell in first) else ()
-    whole = all(cell.isdigit() for cell in first) and len(set(first)) == len(first)
+    whole = all(cell.isdigit() for cell in first[not first[0] :]) and len(set(first)) == len(first)
     rising = (
         len(first) >= FEWEST_RISING and all(map(NUMBER.fullmatch, first)) and _rise([float(cell) for cell in first])
     )
@@ -219,15 +233,13 @@ JUDGED_BY, MOST_BYTES = 100, 64_000
 """Lines by which a text is judged, and bytes of them: two are always looked at."""
 ODD_AT_ONCE = 32_768
 """Cells that are not plain numbers and are put off until that many are there."""
-LONGEST_CELL = 1_000_000
-"""Bytes that a cell has at most: a quote that is open longer was never meant to be closed."""
 FEW_CELLS = 10_000
 """Cells that a line may have in a file of fewer bytes."""
 A_LINE = 6
 """Cells in the time of which a line is begun and ended without compiled kernels."""
 TEXTS_AT_ONCE = 100_000
-A_TEXT = 64
-"""Bytes that a text takes besides its own."""
+A_TEXT, A_NUMERAL = 64, 24
+"""Bytes that a text takes besides its own, and those in the time of which a number beside other signs is read."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -271,6 +283,8 @@ class Text:
         wanted.refuse("layer", "dataset", kind="text")
         self.recode = Recoder(wanted.encoding, self.opened.name)
         lines, end = self._first_lines()
+        if self.hint and wanted.sep is None and (sign := self.hint[1].decode()) in lines[0]:
+            wanted = replace(wanted, sep=sign)
         found = understand(lines, usual, wanted, self.opened)
         self.signs = [found.dialect.separator.encode()]
         first = self.text if found.labels is None else self.text[end:]
@@ -331,6 +345,7 @@ class Text:
         texts = dict(zip(found.texts, self.texts, strict=True))
         labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
         ids = texts[found.of_rows["id"]] if "id" in found.of_rows else None
+        called = [*([ids] if ids else []), *(texts[at] for at in (*found.watched, *found.halves))]
         return Table(
             Dense(values),
             names,
@@ -339,8 +354,7 @@ class Text:
                 *notes,
                 *([left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
-                *_gap_notes(values, [*kept.values()]),
-                *([NO_ROW.format(odd)] if (odd := no_row(values, ids or [])) else []),
+                *doubts(lambda: [values], [*kept.values()], called),
             ),
             as_names(ids) if ids is not None else None,
             labels.pop("group", None),
@@ -362,6 +376,8 @@ class Text:
         at = first = 0
         self._read_more()
         self.text = self.text.removeprefix(BYTE_ORDER_MARK)
+        self.hint = HINT.match(self.text)
+        self.text = self.text[self.hint.end() if self.hint else 0 :]
         while len(lines) < JUDGED_BY and (len(lines) < 2 or at < MOST_BYTES):
             at = BREAKS.match(self.text, at).end()  # type: ignore[union-attr]  # one by one millions take long
             end = end_of_line(self.text, at)
@@ -401,7 +417,8 @@ class Text:
     def _check_line(self, line: bytes, *, whole: bool) -> None:
         """Refuse a line of more cells than the file has bytes, and a cell that does not come to its end."""
         quoted = line.count(b'"') % 2
-        last = 1 + max(map(line.rfind, [b'"'] if quoted else [b'"', *self.signs]))
+        last = 1 + max(map(line.rfind, self.signs))  # what follows is one cell, whatever quotes are in it
+        last = min(last, 1 + line.rfind(b'"')) if quoted else last
         if not whole and len(line) - last > LONGEST_CELL:
             self._refuse_nul()
             what = "a quote that is never closed, or not" if quoted else "a cell that does not end"
@@ -431,6 +448,8 @@ class Text:
             if n_odd:
                 read = self.numerals.read(canonical[used : used + done], odd[:n_odd], self.rows)
                 self.values[self.rows + odd[:n_odd, 0], roles[odd[:n_odd, 1]]] = read
+                self.held += A_NUMERAL * n_odd
+                self._check_held()
             self._keep_texts(found, self.text[used : used + done], spans[:lines])
             self.rows += lines
             used += done
@@ -470,16 +489,6 @@ class Text:
         expected = int(1.02 * self.rows / share) if share else self.rows * 3 // 2
         old, self.values = self.values, np.empty((expected + self._most_lines(found), self.values.shape[1]))
         self.values[: self.rows] = old
-
-
-def _gap_notes(values: Floats, names: list[str]) -> list[str]:
-    """Say which numbers may stand for gaps, and in which columns."""
-    out = []
-    for code, columns in gap_codes(values).items():
-        where = [f"{names[k]!r} ({count:,} of {len(values):,} rows)" for k, count in columns.items()]
-        gap = "if so, empty these cells and pass --missing omit"
-        out.append(f"{code:g} may stand for missing values in {list_names(where, MOST_LISTED)}: {gap}")
-    return out
 
 
 def _labels(texts: list[str]) -> npt.NDArray[Any]:

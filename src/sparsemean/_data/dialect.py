@@ -20,6 +20,8 @@ from sparsemean._util.checks import list_names, pluralize
 from sparsemean.errors import InputError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+LONGEST_CELL = 1_000_000
+"""Bytes that a cell has at most: a quote that is open longer was never meant to be closed."""
 CALLED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 """Words for separators that a shell makes hard to write."""
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI]nf(inity)?)", re.ASCII)
@@ -229,8 +231,12 @@ def _decimals(cells: list[str]) -> tuple[bool, bool]:
 def split(line: str, separator: str) -> list[str]:
     """Return the cells of one line."""
     pieces = PIECES.findall(line.strip("\r\n"))  # of several lines where a break stands between quotes
-    rows = csv.reader(pieces, delimiter=separator, skipinitialspace=True)
-    return [cell.strip() for row in rows for cell in row]
+    usual = csv.field_size_limit(LONGEST_CELL + 1)
+    try:
+        rows = csv.reader(pieces, delimiter=separator, skipinitialspace=True)
+        return [cell.strip() for row in rows for cell in row]
+    finally:
+        csv.field_size_limit(usual)
 
 
 # Numbers written with more than digits: percentages, money, thousands set apart, yes and no; and what is no number.
@@ -331,9 +337,9 @@ class Numerals:
         return np.array([value for value, _ in meanings])
 
     def _lacks_comma(self, cell: str) -> bool:
-        """Whether a cell would be a number if decimals had commas."""
+        """Whether a cell would be a number if decimals had commas, which nobody ruled out."""
         digits = cell[:LONGEST].strip(SIGNS)
-        return self.dialect.decimal == "." and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
+        return self.dialect.points and any(form.fullmatch(digits) for form in (WITH_COMMA, IN_GROUPS))
 
     def _learn(self, cell: bytes) -> Meaning:
         """Keep what a cell means."""

@@ -21,7 +21,7 @@ from sparsemean.errors import InputError, require
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
-MOST_PACKED, SMALL = 50, 4_000_000
+MOST_PACKED, SMALL = 50, 1_000_000
 """Bytes of XML that a byte of a file may stand for, where a second is not enough to read them: tables of one number, as
 programs write them, reach 20."""
 MOST_SHEETS = 1000
@@ -62,7 +62,7 @@ def _check_packed(file: IO[bytes], opened: FileContext) -> int:
         if unpacked > max(SMALL, MOST_PACKED * opened.size):
             got = f"{opened.name} ({unpacked:,} bytes out of {opened.size:,.0f})"
             raise InputError("FILE", f"unpack to at most {MOST_PACKED} times its size", got, advice)
-        small = (archive.read(part) for part in parts if part.file_size < SMALL)  # of any name
+        small = (archive.read(part) for part in parts if part.file_size < 4 * SMALL)  # of any name
         if (count := max((part.count(b"sheetId") for part in small), default=0)) > MOST_SHEETS:
             raise InputError("FILE", f"have at most {MOST_SHEETS:,} sheets", f"{opened.name} ({count:,})", advice)
     return unpacked
@@ -134,12 +134,12 @@ class Lines:
         with self.sheet._get_source() as source:
             for read, element in enumerate(element for _, element in iterparse(source) if element.tag == f"{MAIN}row"):
                 number = self._number(element.get("r", str(last + 1)))
-                row = self._cells(element)
+                if number > MOST_ROWS:
+                    raise self.opened.broken("more rows or columns than a sheet can have")
+                row = self._cells(element, number)
                 widest, cells = max(widest, len(row)), cells + len(row)
                 if cells > self.most_cells:
                     raise self.opened.broken(f"{cells:,} cells, nearly all of them gaps")
-                if number > MOST_ROWS or widest > MOST_COLUMNS:
-                    raise self.opened.broken("more rows or columns than a sheet can have")
                 if number <= last:
                     raise self.opened.broken(f"row {number} stands below row {last}")
                 if read % ROWS_AT_ONCE == 0:
@@ -148,14 +148,16 @@ class Lines:
                 element.clear()
                 yield row
 
-    def _cells(self, row: Any) -> list[str | None]:
+    def _cells(self, row: Any, number: int) -> list[str | None]:
         """Return the cells of a row, without the gaps at its end."""
         from openpyxl.utils.cell import coordinate_to_tuple
 
         out: list[str | None] = []
         for cell in row.iterfind(f"{MAIN}c"):
             place = cell.get("r")
-            column = coordinate_to_tuple(place)[1] if place else len(out) + 1
+            at, column = coordinate_to_tuple(place) if place else (number, len(out) + 1)
+            if at != number:
+                raise self.opened.broken(f"cell {place} stands in row {number}")
             if column > MOST_COLUMNS:
                 raise self.opened.broken("more rows or columns than a sheet can have")
             if column <= len(out):
@@ -173,7 +175,7 @@ class Lines:
                 raise self.opened.broken(f"{value[:40]!r} for a number in cell {cell.get('r', '')}")
             style = self._number(cell.get("s", "0"))
             return self._date(value, style) if style in self.sheet.parent._date_formats else value
-        if kind == "e" or (not value and cell.find(f"{MAIN}f") is not None and cell.find(f"{MAIN}v") is None):
+        if kind == "e" or (not value and cell.find(f"{MAIN}f") is not None):
             self.failed, self.first_failed = self.failed + 1, self.first_failed or value or "a formula"
             return None
         if kind == "b" and value:

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.repeats import likely, repeated
+from sparsemean._data.repeats import doubts, likely, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -158,11 +158,15 @@ class Batches(Source):
         memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
         return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
 
+    def check_text(self, column: int) -> None:
+        """Refuse a column that unpacks to more than the file may stand for, where that is known before."""
+
     def texts(self, column: int) -> list[Any]:
         """Return a column, of any type, as Python objects."""
         out: list[Any] = []
         held = 0
         with self.opened.reading():
+            self.check_text(column)
             for _, batch in self._complete(np.array([column])):
                 batch.validate(full=True)
                 for chunk in getattr(batch.column(0), "chunks", [batch.column(0)]):
@@ -178,6 +182,7 @@ class Batches(Source):
 
         found: set[Any] = set()
         with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
+            self.check_text(column)
             for _, batch in self._complete(np.array([column])):
                 batch.validate(full=True)
                 found.update(batch.column(0).unique().drop_null().to_pylist())
@@ -197,6 +202,10 @@ class Batches(Source):
             raise self.opened.broken(f"not the {self.shape[0]} rows it promises")
 
 
+LOOKED_AT_ONCE, MOST_NAMES_READ = 2**23, 2**18
+"""Values of a file that are read together for the sake of a note, and rows for that of which texts are."""
+
+
 def table_of(source: Batches) -> Table:
     """Return a file as a table, with the names and labels of its rows."""
     texts = {option: source.texts(column) for option, column in source.found.of_rows.items()}
@@ -205,13 +214,27 @@ def table_of(source: Batches) -> Table:
     return Table(
         source,
         source.found.names,
-        source.found.notes,
+        (*source.found.notes, *_doubts(source, ids)),
         row_names=None if ids is None else as_names(ids),
         groups=labels.pop("group", None),
         columns=labels,
         repeated=_subjects(source),
         two_valued=tuple(name for name, column in source.found.halves.items() if source.has_two_values(column)),
     )
+
+
+def _doubts(source: Batches, ids: list[Any] | None) -> list[str]:
+    """Say which values may be no measurements, by the first columns of a large file; a text left out may name rows."""
+    n, d = source.shape
+    pieces = cut(d, LOOKED_AT_ONCE // n, 1)[: MOST_LOOKED_AT if n <= LOOKED_AT_ONCE else 0]
+    first = [source.block(slice(0, n), piece) for piece in pieces[:1]]
+    if ids is None and source.found.halves and n <= MOST_NAMES_READ:
+        with suppress(InputError):
+            ids = source.texts(next(iter(source.found.halves.values())))
+    called = [] if ids is None else [as_names(ids).tolist()]
+    rest = pieces[1:]
+    names = source.found.names.tolist()
+    return doubts(lambda: chain(first, (source.block(slice(0, n), piece) for piece in rest)), names, called)
 
 
 def _subjects(source: Batches) -> tuple[str, int] | None:
@@ -271,6 +294,8 @@ def _only(schema: Any, name: str, argument: str) -> int:
     found: list[int] = schema.get_all_field_indices(name)
     if len(found) > 1:
         raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
+    if schema.types[found[0]].num_fields:
+        raise InputError(argument, "name a column of text or numbers", f"{name!r} of {schema.types[found[0]]}")
     return found[0]
 
 
@@ -298,6 +323,13 @@ class Parquet(Batches):
                 for some in cut(len(names), DECODED_AT_ONCE // (8 * rows), 1):
                     wanted = names[some]
                     yield at, file.read_row_groups(groups, columns=wanted).select(wanted)
+
+    def check_text(self, column: int) -> None:
+        """Refuse a column by what the footer says of its size: all of a row group is unpacked at once."""
+        told = self.metadata
+        leaf = [told.schema.column(k).path for k in range(told.num_columns)].index(self.names[column])
+        sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
+        self.opened.check_held(sum(sizes))
 
     def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
         """Yield row groups to be read together, with the number of their first row and how many rows they have."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import cut
-from sparsemean._util.checks import is_missing
+from sparsemean._util.checks import is_missing, list_names
 
+Values = npt.NDArray[Any]
 SUBJECTS = (
     "donor", "subject", "patient", "participant", "individual", "person", "volunteer", "respondent", "user",
     "customer", "animal", "mouse", "case", "sample", "replicate", "hashtag", "library",
@@ -68,7 +70,7 @@ LEAST_ROWS, SEEN = 20, 16
 """Rows without which whole numbers in order mean nothing, and rows by which most columns are passed over."""
 
 
-def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
+def row_numbers(names: list[str], values: Values | None) -> list[str]:
     """Return the names of features that number rows: called id and whole, or all of 1 … n (0 … n − 1) once.
 
     Examples
@@ -85,7 +87,7 @@ def row_numbers(names: list[str], values: npt.NDArray[Any] | None) -> list[str]:
     return [names[k] for k in sorted({*whole, *counted})]
 
 
-def _counted(values: npt.NDArray[Any]) -> list[int]:
+def _counted(values: Values) -> list[int]:
     """Return the columns that hold 1 … n, or 0 … n − 1, in any order."""
     n, head = len(values), np.sort(values[:SEEN], axis=0)
     likely = np.flatnonzero((head[1:] >= head[:-1] + 1).all(axis=0) & (head[0] >= 0) & (head[-1] <= n))
@@ -97,7 +99,7 @@ def says_groups(name: str) -> bool:
     return not GROUPS.isdisjoint(word.lower() for word in WORD.findall(name))
 
 
-def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
+def group_names(names: list[str], values: Values) -> list[str]:
     """Return the names of features with two values, gaps not counted, that are called as groups are.
 
     Examples
@@ -111,18 +113,26 @@ def group_names(names: list[str], values: npt.NDArray[Any]) -> list[str]:
     return [names[k] for k, found in each if np.count_nonzero(found == found) == 2]
 
 
-GAP_CODES = np.array([
-    *(sign * nines for sign in (-1.0, 1.0) for nines in (
-        99, 999, 9999, 99999, 999999, 99999999, 99.9, 99.99, 999.9, 999.99, 9999.9, 9999.99, 1e20, 1e30, 1e36, 32767,
-        2147483647,
-    )), -32768, -2147483648,
+NINES = np.array([
+    77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 7777, 8888, 9998, 9999, 99999, 999999, 99999999, 99.9, 99.99, 999.9,
+    999.99, 9999.9, 9999.99, 1e20, 1e30, 1e35, 1e36, 9.96921e36, 32767, 2147483647,
 ])  # fmt: skip
+GAP_CODES = np.unique([*NINES, *-NINES, 65535, -32768, -2147483648])
+GAP_CODES = np.union1d(GAP_CODES, GAP_CODES.astype(np.float32))
 """Numbers that are written where a value is missing."""
+MOST_NAMED = 6
 NO_ROWS = re.compile(
-    r"(grand|sub)?[ -]?totals?|sums?|summe|gesamt|somme|means?|average|avg\.?|mittelwert|moyenne|(#|//).*",
+    r"(grand|sub)?[ -]?totals?|sums?|summe|gesamt|somme|means?|average|avg\.?|mittelwert|moyenne|medians?"
+    r"|st(d|andard)[. ]*(dev(iation)?\.?)?|(#|//).*",
     re.I | re.DOTALL,
 )
 """What a row is called that sums up others, or that is a comment."""
+AT_AN_END = re.compile(r"sd|s\.d\.|min(imum)?|max(imum)?|n|counts?|all|overall", re.I)
+"""What it may be called where it is the first, or one of the last: elsewhere Max is a person."""
+ENDS = 8
+"""How many of the last."""
+NO_ROW = "{} may be a total of the others, or a comment; it was read as data: if it is one, delete it"
+COPIES = "{:,} of {:,} rows are exact copies of others: if a part of the file was pasted twice, delete one of the two"
 LEAST_SUMMED = 3
 """Values other than zero without which a sum says nothing."""
 MOST_DIGITS = 8
@@ -131,89 +141,149 @@ MOST_CHANCE, BEYOND_ALL = 0.01, 0.001
 """Chance below which a sum is no accident, and that of a value to lie as far out as the sum of values of one sign."""
 FAR_OUT = 2
 """Times as far from the nearest other value as that one is from the median."""
+FAR_FROM_ONE = 9999
+"""How large a number is that stands for gaps beside one single value, if it is not below zero."""
 AT_ONCE = 2**17
 """Values that are looked at together: no table is held twice for a note."""
 FIRST_COLUMNS = 8, 512
-"""Columns after which a last row is known not to be a total, of nearly all tables."""
+"""Columns after which a row is known not to be a total, of nearly all tables."""
+MOST_COMPARED, SOME_COPIES, MIXING = 2**21, 4, np.uint64(0x9E3779B97F4A7C15)
+"""Rows of which copies are looked for, of how many one should be another's at least, and what spreads bits of keys."""
 SOME = 1000
 """Rows by which most columns are passed over whose least or largest value is a number for gaps."""
 
 
-def gap_codes(values: npt.NDArray[Any]) -> dict[float, dict[int, int]]:
+def doubts(blocks: Callable[[], Iterable[Values]], names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Say which values of a table may be no measurements: numbers for gaps, totals, rows that were pasted twice.
+
+    ``blocks`` yields all rows of some columns after others, ``names`` calls these, ``rows`` has names of the rows.
+    """
+    found: dict[float, list[str]] = {}
+    at, said = 0, list[str]()
+    for block in blocks():
+        for code, columns in gap_codes(block).items():
+            where = [f"{names[at + k]!r} ({count:,} of {len(block):,} rows)" for k, count in columns.items()]
+            found.setdefault(code, []).extend(where)
+        copies = n_copies(block) if block.shape[1] == len(names) else 0
+        said = [COPIES.format(copies, len(block))] if copies else []
+        at += block.shape[1]
+    gap = "if so, empty these cells and pass --missing omit"
+    gaps = [f"{code:g} may stand for missing values in {list_names(w, MOST_NAMED)}: {gap}" for code, w in found.items()]
+    odd = next(filter(None, map(summing_up, rows)), "") or no_row(blocks())
+    return [*gaps, *([NO_ROW.format(odd)] if odd else []), *said]
+
+
+def gap_codes(values: Values) -> dict[float, dict[int, int]]:
     """Return numbers that seem to stand for gaps, and how often each column has them.
 
-    Such a number is the least or the largest of its column, is there at least twice, and lies more than twice as far
-    from the nearest other value as that one from the median of the others. Columns that also have it are listed with
-    these if it lies as far out there, by a sample of many rows, or is there twice.
+    Such a number lies beyond all values of its column that are not in ``GAP_CODES``, is there at least twice, and is
+    more than twice as far from the nearest of these as that one from their median. Columns that also have it are listed
+    with these if it lies as far out there, by a sample of many rows, or is there twice.
 
     Examples
     --------
     >>> gap_codes(np.array([[3.5, -9999], [4.1, 20], [-9999, 45], [3.9, 35], [-9999, 99]]))
     {-9999.0: {0: 2, 1: 1}}
     """
+    known = np.unique(GAP_CODES.astype(values.dtype)) if values.dtype.kind == "f" else GAP_CODES
     ends, step = np.array((np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))), len(values) // SOME + 1
+    far: dict[int, list[float]] = {}
+    for end in ends:
+        at_end = np.flatnonzero(np.isin(end, known))
+        for part in (at_end[piece] for piece in cut(at_end.size, AT_ONCE // min(len(values), SOME), 1)):
+            for k in part[_is_far(end[part], values[::step, part], known, every=False)].tolist():  # few are
+                codes = np.intersect1d(values[:, k], known)
+                far[k] = codes[[_is_far(code, values[:, [k]], known, every=True)[0] for code in codes]].tolist()
     found: dict[float, dict[int, int]] = {}
-    for code in np.unique(GAP_CODES).tolist():
-        at_end = np.flatnonzero((ends == code).any(axis=0))
-        pieces = [at_end[part] for part in cut(at_end.size, AT_ONCE // min(len(values), SOME), 1)]
-        far = {k for part in pieces for k in part[_is_far(code, values[::step, part], every=step == 1)].tolist()}
-        if not far:
-            continue
+    for code in sorted({code for codes in far.values() for code in codes}):
         each = cut(len(values), AT_ONCE // values.shape[1], 1)
         counts = np.sum([np.count_nonzero(values[rows] == code, axis=0) for rows in each], axis=0).tolist()
-        sure = (k for k in far if step == 1 or _is_far(code, values[:, [k]], every=True)[0])  # few are looked at again
-        if any(counts[k] > 1 for k in sure):
-            found[code] = {k: count for k, count in enumerate(counts) if count > 1 or k in far}
+        if any(counts[k] > 1 for k, codes in far.items() if code in codes):
+            found[code] = {k: count for k, count in enumerate(counts) if count > 1 or code in far.get(k, ())}
     return found
 
 
-def _is_far(code: float, values: npt.NDArray[Any], *, every: bool) -> npt.NDArray[np.bool_]:
-    """Whether the value at the end of each column lies far from the nearest other one, or may, by some of the rows."""
-    off = np.abs(values - code)
-    other = (off > 0) & (off < np.inf)
-    nearest = np.where(other, off, np.inf).min(axis=0)
-    count = np.count_nonzero(other, axis=0)
-    with_nearest = np.count_nonzero(other & (off / (1 + 1 / FAR_OUT) < nearest), axis=0)
-    is_far: npt.NDArray[np.bool_] = 2 * with_nearest > count  # the median is one of these
-    if every:
-        is_far &= np.where(other, values, np.inf).min(axis=0) < np.where(other, values, -np.inf).max(axis=0)
-    else:
-        is_far |= count == 0
-    return is_far
+def _is_far(code: Any, values: Values, known: Values, *, every: bool) -> npt.NDArray[np.bool_]:
+    """Whether a number lies far beyond all values of a column that are not known codes, or may, by some of the rows."""
+    off = np.where(np.isfinite(values) & ~np.isin(values, known), values - code, np.nan)
+    least, largest = np.fmin.reduce(off, axis=0), np.fmax.reduce(off, axis=0)
+    nearest = np.fmin(np.abs(least), np.abs(largest))
+    count, near = (np.count_nonzero(np.abs(off) < limit, axis=0) for limit in (np.inf, (1 + 1 / FAR_OUT) * nearest))
+    is_far: npt.NDArray[np.bool_] = ((least > 0) | (largest < 0)) & (2 * near > count)  # the median is one of these
+    likely = (least < largest) | (code < 0) | (code >= FAR_FROM_ONE)
+    return np.asarray(is_far & likely if every else is_far | (count == 0))
 
 
-def no_row(values: npt.NDArray[Any], names: Iterable[str]) -> str:
-    """Name a row that is called as totals, means and comments are, or a last one that is the sum of the others.
+def summing_up(names: Sequence[str]) -> str:
+    """Name a row that is called as totals, means and comments are.
 
     Examples
     --------
-    >>> no_row(np.array([[1, 2.5], [3, 4], [5, 7.5], [9, 14]]), [])
+    >>> summing_up(["Max", "Anna", *"abcdefgh", "N"]), summing_up(["Anna", "Max", *"abcdefgh", "Eve"])
+    ("row 'Max'", '')
+    """
+    short = {name for name in (*names[:1], *names[-ENDS:]) if AT_AN_END.fullmatch(name.strip(" :"))}
+    once = {name for name, count in Counter(names).items() if count == 1} & short if short else short
+    called = [name for name in names if name in once or NO_ROWS.fullmatch(name.strip(" :"))]
+    return f"row {called[0]!r}" if 0 < len(called) < len(names) / 2 else ""
+
+
+def no_row(blocks: Iterable[Values]) -> str:
+    """Name a last row, or a first one, that is the sum of the others in most columns: some may hold rates.
+
+    Examples
+    --------
+    >>> no_row([np.array([[1, 2.5, 0.4], [3, 4, 0.5], [5, 7.5, 0.6], [9, 14, 0.5]])])
     'the last row'
     """
-    called = [name for name in names if NO_ROWS.fullmatch(name.strip(" :"))]
-    if 0 < len(called) < len(values) / 2:
-        return f"row {called[0]!r}"
-    if len(values) <= LEAST_SUMMED:
-        return ""
-    chance = 1.0
-    for block in (some for some in np.split(values, FIRST_COLUMNS, axis=1) if some.size):
-        above, last = block[:-1], block[-1]
-        pieces = (above[rows] for rows in cut(len(above), AT_ONCE // block.shape[1], 1))
+    ways = {"the last row": (-1, 1.0, 0, 0), "the first row": (0, 1.0, 0, 0)}
+    for block in (some for values in blocks for some in np.split(values, FIRST_COLUMNS, axis=1) if some.size):
+        if len(block) <= LEAST_SUMMED:
+            return ""
+        some_rows = (block[rows] for rows in cut(len(block), AT_ONCE // block.shape[1], 1))
+        pieces = (np.where(np.isnan(rows), 0.0, rows) for rows in some_rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            total, size, count = np.asarray(sum(_sums(np.where(np.isnan(rows), 0.0, rows)) for rows in pieces))
-            if not ((np.abs(last - total) <= 1e-9 * size) & (size < np.inf) | np.isnan(last)).all():
-                return ""
-        for k in np.flatnonzero((count >= LEAST_SUMMED) & ~np.isnan(last)) if chance >= MOST_CHANCE else ():
-            chance *= _chance_of_sum(np.nan_to_num(above[:AT_ONCE, k]))
-    return "the last row" if chance < MOST_CHANCE else ""
+            sums = sum(np.array((x.sum(axis=0), np.abs(x).sum(axis=0), np.count_nonzero(x, axis=0))) for x in pieces)
+            for name, (at, chance, summed, others) in [*ways.items()]:
+                row, rest = np.nan_to_num(block[at]), block[1:] if at == 0 else block[:-1]
+                total, size, count = np.asarray(sums) - (row, np.abs(row), row != 0)
+                same = ((np.abs(row - total) <= 1e-9 * size) & (size < np.inf)) | np.isnan(block[at])
+                telling = np.flatnonzero(same & (count >= LEAST_SUMMED) & ~np.isnan(block[at]))
+                for k in telling if chance >= MOST_CHANCE ** FIRST_COLUMNS[0] else ():
+                    chance *= _chance_of_sum(np.nan_to_num(rest[:AT_ONCE, k]))
+                ways[name] = at, chance, summed + telling.size, others + int(np.count_nonzero(~same))
+        ways = {name: way for name, way in ways.items() if not way[3] or way[3] < way[2]}
+    return next((name for name, (_, chance, *n) in ways.items() if chance * sum(n) ** n[1] < MOST_CHANCE), "")
 
 
-def _sums(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the sum of each column, that of sizes, and how many values are not zero."""
-    return np.array((rows.sum(axis=0), np.abs(rows).sum(axis=0), np.count_nonzero(rows, axis=0)))
+def n_copies(values: Values) -> int:
+    """Return how many rows are copies of others, where that is half of all and no accident of few different values.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(30, 2))
+    >>> n_copies(np.vstack([x, x])), n_copies(np.vstack([x, x[:9]])), n_copies(np.vstack([x, x]) > 0)
+    (30, 0, 0)
+    """
+    n, d = values.shape
+    if not LEAST_ROWS <= n <= MOST_COMPARED:
+        return 0
+    some = values[:, :: d // SEEN + 1]
+    for columns in (some, values):
+        keys = np.zeros(n, dtype=np.uint64)
+        for column in columns.T:
+            keys = (keys ^ (column + 0.0).astype(np.float64).view(np.uint64)) * MIXING
+            keys ^= keys >> np.uint64(32)
+        counts = np.unique(keys, return_counts=True)[1]
+        again = counts[counts > 1]
+        if 2 * again.sum() < n or 2 * SOME_COPIES * again.size < n:  # most are of one kind, as rows of zeros are
+            return 0
+    alike = np.prod([np.square(np.unique(each, return_counts=True)[1] / n).sum() for each in some.T])
+    every = counts.size >= LEAST_ROWS and np.gcd.reduce(counts) > 1
+    return int(again.sum() - again.size) if every or n * alike < 0.1 else 0
 
 
-def _chance_of_sum(column: npt.NDArray[Any]) -> float:
+def _chance_of_sum(column: Values) -> float:
     """Return about how likely one more value would be the sum of all, by how finely they are written and by signs."""
     near = 1e-9 * np.abs(column).max()
     digits = next((k for k in range(MOST_DIGITS) if np.abs(column - np.round(column, k)).max() <= near), MOST_DIGITS)

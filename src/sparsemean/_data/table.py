@@ -29,7 +29,7 @@ NOT_WORTH_CHECKING = 100_000_000
 SOUND = "if it is sound, write it uncompressed or as a sparse matrix"
 UNWRITTEN = 10
 """Times as much as a file that a folder may claim to hold: what is not there is read and counted all the same."""
-A_ROW, A_COLUMN = 16, 64
+A_ROW, A_COLUMN = 16, 256
 """Bytes, at least, that a row or a column takes while it is looked at."""
 MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
 """What a slip in a program raises; libraries raise them for damaged files as well."""
