@@ -78,6 +78,28 @@ def test_every_way_to_the_counts_rounds_alike(kind: str, test: str) -> None:
     same_decisions(found, sm.sparse_mean(np.where(gaps, np.nan, K), missing="omit", test=test, **WHOLE))
 
 
+def test_single_precision_in_frames_is_that() -> None:
+    """Of a frame, one column of it beside doubles, and of types that may lack values; also from files."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    X, y = lattice("float32")[:, :2], np.arange(N) % 2
+    expected = sm.sparse_mean(K[:, :2].astype(float), test="ranks", **WHOLE)
+    twice = np.where(y[:, np.newaxis] == 0, K[:, 1:2].astype("f4") * np.float32(0.1), lattice("float32", 0.0)[:, 1:2])
+    same = sm.certify(np.round(0.1 * K[:, 1:2], 1), y=y).p_values
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    mixed = frame.assign(b=lattice("float64")[:, 1])
+    for table in (
+        frame.astype("Float32"), frame.astype("float32[pyarrow]"), mixed, mixed.astype({"a": "Float32"}),
+        pl.DataFrame(mixed), pa.table(mixed),
+    ):  # fmt: skip
+        same_decisions(sm.sparse_mean(table, null=0.3, test="ranks", **WHOLE), expected)
+    other = np.random.default_rng(1).standard_normal(N)
+    for table in (pd.DataFrame(twice).astype("Float32"), pd.DataFrame(twice).assign(z=other)):
+        assert sm.certify(table, y=y).p_values[0] == pytest.approx(same[0], rel=1e-12)
+
+
 @needs_compiler
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_a_device_rounds_alike(cupy: Any, kind: str) -> None:

@@ -30,6 +30,7 @@ from sparsemean._data.table import (
     left_out,
     not_numeric,
 )
+from sparsemean._kernels.rounding import among
 from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
@@ -250,7 +251,7 @@ def _fill(out: Array, column: Any) -> None:
     """Copy a column to where it belongs, piece by piece if it lies in pieces."""
     at = 0
     for chunk in getattr(column, "chunks", [column]):
-        out[at : at + len(chunk)] = numbers(chunk)
+        out[at : at + len(chunk)] = among(numbers(chunk), out.dtype)
         at += len(chunk)
 
 
@@ -390,12 +391,14 @@ def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
         values: Array = frame.to_numpy()
         check_matrix(values.shape, values.dtype)
         return Table(Dense(values), names, row_names=rows)
-    check_matrix(frame.shape, np.dtype(np.float64))
+    kept = [np.float32 if np.dtype(getattr(of, "numpy_dtype", of)) == np.float32 else np.float64 for of in frame.dtypes]
+    dtype = np.result_type(*kept)
+    check_matrix(frame.shape, dtype)
 
     def get(column: int) -> Array:
-        return np.asarray(frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(frame.iloc[:, column].to_numpy(dtype=kept[column], na_value=np.nan))
 
-    return Table(Columns(*frame.shape, np.float64, get), names, row_names=rows)
+    return Table(Columns(*frame.shape, dtype, get), names, row_names=rows)
 
 
 def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:

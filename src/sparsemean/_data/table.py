@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
+from sparsemean._kernels.rounding import among
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
@@ -285,7 +286,7 @@ class Columns(Source):
         """Return some columns side by side."""
         out: Array = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype, order="F")
         for k, column in enumerate(range(columns.start, columns.stop)):
-            out[:, k] = self.get(column)[rows]
+            out[:, k] = among(self.get(column)[rows], self.dtype)
         return out
 
 

@@ -411,6 +411,6 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
         contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
     )  # fmt: skip
-    decided = two_sample.decide(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
+    decided = two_sample.decide_all(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

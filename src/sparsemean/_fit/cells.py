@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparsemean._data.source import Dense, as_dense
 from sparsemean._data.table import Names, Table, as_names
-from sparsemean._fit import two_sample
+from sparsemean._fit import suspects, two_sample
 from sparsemean._fit.designs import Labels, alone_in, classes_of, in_order, in_place_of, labels_of, pieces
 from sparsemean._fit.power_groups import smallest_p
 from sparsemean._kernels.rounding import on_grid
@@ -80,8 +80,8 @@ class Tests:
 
     @property
     def sides(self) -> list[IntArray]:
-        """Which side of each test every cell is on, see `two_sample.labels_of`."""
-        return [two_sample.labels_of(self.codes, contrast) for contrast in self.contrasts]
+        """Which side of each test every cell is on, see `suspects.labels_of`."""
+        return [suspects.labels_of(self.codes, contrast) for contrast in self.contrasts]
 
     def name(self, group: int) -> str:
         """Return the name of a group, as scanpy has it."""

@@ -167,7 +167,7 @@ def certify(
         test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
     )  # fmt: skip
     with where_it_lies(data.table):
-        return decide_means(data, request.scale) if data.plan.target == "mean" else decide(data)
+        return certify_means(data, request.scale) if data.plan.target == "mean" else certify_centres(data)
 
 
 def _of_groups(
@@ -199,14 +199,14 @@ def _of_groups(
         table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
     )
     contrasts = two_sample.contrasts_of(classes, design.sizes, reference)
-    decided = two_sample.decide(design, contrasts, request, seed=seed, n_jobs=n_jobs)
+    decided = two_sample.decide_all(design, contrasts, request, seed=seed, n_jobs=n_jobs)
     ones = np.ones(table.shape[1], dtype=np.intp)
     of_tests = zip(decided.each, decided.tests, decided.plans, strict=True)
     each = [_certified(table, plan, seed, decision, test.strength, ones) for decision, test, plan in of_tests]
     return each[0] if len(each) == 1 else dict(zip(two_sample.keys_of(classes, contrasts), each, strict=True))
 
 
-def decide(data: FitData) -> Certified:
+def certify_centres(data: FitData) -> Certified:
     """Count, select and say how far each feature is from the other side."""
     plan = data.plan
     counts, data = data.count_and_keep(columns_ranked(plan))
@@ -215,7 +215,7 @@ def decide(data: FitData) -> Certified:
     return _certified(data.table, plan, data.seed, inference.decision, *sizes)
 
 
-def decide_means(data: FitData, scale: Any) -> Certified:
+def certify_means(data: FitData, scale: Any) -> Certified:
     """Add up influences and do the same."""
     found = mean.infer(data, scale)
     sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)

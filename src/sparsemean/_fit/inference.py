@@ -13,7 +13,7 @@ from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
 from sparsemean._stats import intervals, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
-from sparsemean._stats.decision import Decision, Evidence, decide, rule_of
+from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
@@ -53,12 +53,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.min_effect),
     )  # fmt: skip
-    return Inference(decided(plan, evidence)), data
-
-
-def decided(plan: Plan, evidence: Evidence) -> Decision:
-    """Select features for the bad rows of a plan."""
-    return decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+    return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)), data
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -80,7 +75,7 @@ def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
     """Return what the signs of bucket means decide."""
     numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
     signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(decided(plan, signs))
+    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows))
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:

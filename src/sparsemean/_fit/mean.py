@@ -15,13 +15,12 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import decided
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
@@ -65,7 +64,8 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    return MeanInference(table, plan, test, found.missing, beta, decided(plan, evidence), tuple(notes))
+    decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+    return MeanInference(table, plan, test, found.missing, beta, decision, tuple(notes))
 
 
 def unit_table(data: FitData) -> Table:

@@ -32,7 +32,7 @@ def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(first), np.flatnonzero(~first if contrast.second == REST else codes == contrast.second)
 
 
-def evidence_of(
+def difference_evidence(
     design: Design,
     contrasts: Sequence[Contrast],
     request: Request,
@@ -51,7 +51,7 @@ def evidence_of(
     rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
     looks: list[list[mean_differences.Look]] = [[] for _ in tests]
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
-    for columns, values in mean.checked(table, np.arange(d), request.omit):
+    for columns, values in mean.checked(table, np.arange(d), request.missing == "omit"):
         for at, test in enumerate(tests):
             parts = _parts(values, rows[at])
             gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
@@ -70,7 +70,11 @@ def evidence_of(
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
     evidence = RankEvidence(
-        tuple(found), side=SIDES[request.alternative], missing=request.omit, level=request.level, n_jobs=n_jobs
+        tuple(found),
+        side=SIDES[request.alternative],
+        missing=request.missing == "omit",
+        level=request.level,
+        n_jobs=n_jobs,
     )
     return evidence, notes, scale_rows
 
@@ -187,13 +191,13 @@ def _tests(
                 if labels not in bounds:
                     own = for_scale[np.isin(for_scale, rows)]  # in the order drawn: pairs of rows cross labels
                     bounds[labels], said = mean.scale_from_rows(
-                        design.table, own, planned, request.omit, argument="X", of=" of each group"
+                        design.table, own, planned, request.missing == "omit", argument="X", of=" of each group"
                     )
                     notes += [note for note in said if note not in notes]
         half = pluralize(scale_rows, "subject" if design.of_subjects else "row")
         notes.insert(0, f"{half}, half of each group, drawn by the seed, gave the scale; the others were tested")
     elif np.ndim(scale) == 2 or hasattr(scale, "columns"):
-        given, notes = mean.scale_from_earlier(as_table(scale), planned, request.omit)
+        given, notes = mean.scale_from_earlier(as_table(scale), planned, request.missing == "omit")
         of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(as_table(scale).shape[0])
     else:
         given = mean.given_scale(scale, d)

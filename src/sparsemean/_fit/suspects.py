@@ -13,7 +13,7 @@ from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.families import GroupTest
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.rank_evidence import REST, BadRows
+from sparsemean._stats.rank_evidence import REST, BadRows, Contrast
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ ROWS_AT_ONCE = 64
 """Their values, some hundred kilobytes, stay in the cache while they are held against every label."""
 ELSEWHERE = 2
 """Labels rows that a test does not look at."""
+
+
+def labels_of(codes: IntArray, contrast: Contrast) -> IntArray:
+    """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
+    reference = codes != contrast.first if contrast.second == REST else codes == contrast.second
+    return np.where(codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
 def rows_off(design: Design) -> RowScores:
@@ -65,7 +71,7 @@ def _nearest_medians(values: FloatArray, codes: IntArray) -> FloatArray:
 
 def suspects_of(design: Design, test: GroupTest, decision: Decision, off: RowScores) -> RowScores:
     """Return the scores of labels in one test, and its suspects: contradicted labels first, then rows that are off."""
-    labels = design.labels_of(test.contrast)
+    labels = labels_of(design.codes, test.contrast)
     judged, features = _labels_judged(design, test, decision, labels)
     strange = {int(row) for row, kind in zip(off.suspects, off.kinds, strict=True) if kind != row_scores.LARGE}
     wrong = [at for at, row in enumerate(judged.suspects) if int(row) not in strange]  # at home in the other group
@@ -105,6 +111,6 @@ def _labels_judged(
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
     """Return how many rows of the first group and of the second look bad, a fifth of each at most."""
-    second, first = row_scores.count_by_group(design.labels_of(test.contrast)[judged.suspects], judged.kinds)
+    second, first = row_scores.count_by_group(labels_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
     n_first, n_second = test.contrast.rows
     return min(first, int(MOST_ALLOWED * n_first)), min(second, int(MOST_ALLOWED * n_second))

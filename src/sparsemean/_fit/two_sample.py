@@ -16,11 +16,10 @@ from sparsemean._data.source import Checksum, Source
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import designs, mean_difference, messages, one_sample
 from sparsemean._fit.power_groups import groups_possible
-from sparsemean._fit.suspects import ELSEWHERE, looking_bad, rows_off, suspects_of
+from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision, rule_of
-from sparsemean._stats.decision import decide as select
+from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
@@ -54,20 +53,10 @@ class Design:
         """Rows of every label."""
         return tuple(np.bincount(self.codes, minlength=self.classes.size).tolist())
 
-    def labels_of(self, contrast: Contrast) -> IntArray:
-        """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-        return labels_of(self.codes, contrast)
-
     @property
     def n_strata(self) -> int:
         """Number of strata, one without any."""
         return 1 if self.strata is None else int(self.strata.max()) + 1
-
-
-def labels_of(codes: IntArray, contrast: Contrast) -> IntArray:
-    """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-    reference = codes != contrast.first if contrast.second == REST else codes == contrast.second
-    return np.where(codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +74,6 @@ class Request:
     target: str = "centre"
     scale: Any = None
     """Bound of the standard deviation in each group, or data to take it from, for means."""
-
-    @property
-    def omit(self) -> bool:
-        """Whether NaN is a value that is not there."""
-        return self.missing == "omit"
 
 
 def check_request(
@@ -199,7 +183,7 @@ def compare(
     contrasts = restricted_to(contrasts_of(classes, design.sizes, reference, vs=vs), classes, only)
     counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
     with where_it_lies(design.table):
-        decided = decide(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
+        decided = decide_all(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
         decided = replace(decided, decision=on_host(decided.decision))  # an estimate may be taken anywhere
     off = rows_off(design)
     rows = [suspects_of(design, test, each, off) for test, each in zip(decided.tests, decided.each, strict=True)]
@@ -268,7 +252,7 @@ def refuse_strata(strata: Any, request: Request) -> None:
         raise InputError("strata", "be left out with target='mean'", "labels", advice)
 
 
-def decide(
+def decide_all(
     design: Design,
     contrasts: Sequence[Contrast],
     request: Request,
@@ -282,19 +266,21 @@ def decide(
     plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
     notes: tuple[str, ...] = ()
     if request.target == "mean":
-        evidence, notes, scale_rows = mean_difference.evidence_of(
+        evidence, notes, scale_rows = mean_difference.difference_evidence(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
         tests = ranks.count(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
-            missing=request.omit, n_jobs=n_jobs, progress=progress,
+            missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
         side = SIDES[request.alternative]
-        evidence = RankEvidence(tuple(tests), side=side, missing=request.omit, level=request.level, n_jobs=n_jobs)
+        evidence = RankEvidence(
+            tuple(tests), side=side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
+        )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    return Decisions(select(evidence, rule, evidence.at_share(request.shares)), plans, notes)
+    return Decisions(decide(evidence, rule, evidence.at_share(request.shares)), plans, notes)
 
 
 def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
@@ -355,7 +341,7 @@ def _estimate(
 ) -> Estimate:
     """Return the estimate of one test."""
     table, plan, test, decision = design.table, decided.plans[which], decided.tests[which], decided.each[which]
-    labels, support, d = design.labels_of(test.contrast), decision.support, table.shape[1]
+    labels, support, d = labels_of(design.codes, test.contrast), decision.support, table.shape[1]
     mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
     if support.size:
         error = error_after_selection(plan, decided.decision.support.size)

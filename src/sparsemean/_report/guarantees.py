@@ -185,8 +185,8 @@ COLUMNS = {
     ),
     "radius": ColumnGuarantee(
         "So many {units} beyond those allowed for must be replaced, at least, before the feature can drop out",
-        "Radius: a feature stays selected whatever is done to fewer than that many further {units}. It is a lower "
-        "bound.",
+        "Radius: a feature stays selected whatever is done to fewer than that many further {units}, with as many bad "
+        "ones allowed for as here (a new fit may allow for more, if more look bad). It is a lower bound.",
     ),
 }
 

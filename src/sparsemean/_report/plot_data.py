@@ -250,7 +250,7 @@ class Decisions:
             if key not in self.known:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
-        again = again.without(decision.skipped)
+        again = again.without(decision.skipped) if decision.skipped.size else again
         return replace(estimate, plan=plan, decision=again, support=again.support)
 
 

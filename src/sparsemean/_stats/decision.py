@@ -72,33 +72,6 @@ class Evidence(Protocol):
         ...
 
 
-class Bisected:
-    """Evidence of which nothing is known but p-values: the last step is found by halving."""
-
-    @property
-    def n_hypotheses(self) -> int:
-        """See `Evidence`."""
-        raise NotImplementedError
-
-    def n_steps(self, allowed: Allowed | None) -> int:
-        """Return the number of steps of the grid, or of rows beyond ``allowed`` that are looked at."""
-        raise NotImplementedError
-
-    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
-        """See `Evidence`."""
-        raise NotImplementedError
-
-    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
-        """See `Evidence`; from known steps on the next one is most often asked for in vain."""
-        high = np.full(at.size, self.n_steps(allowed) - 1)
-        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
-        while (moving := np.flatnonzero(low < high)).size:
-            middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
-            reached = self.along(middle, at[moving], allowed) <= error
-            low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
-        return low
-
-
 # Rules: what p-values are compared with, given how many others are rejected.
 
 
@@ -251,15 +224,6 @@ class Decision:
         """Take hypotheses whose features hold one value only off the support."""
         return replace(self, support=np.setdiff1d(self.support, constant), skipped=constant)
 
-    @property
-    def selected(self) -> IntArray:
-        """What the rule selects, whatever became of the support since; on the host."""
-        assert self.evidence is not None
-        step = self.evidence.step_of(self.allowed)
-        if step is None:
-            return on_host(self.support)
-        return on_host(namespace(self.last).flatnonzero(self.last >= step))
-
     @cached_property
     def radius(self) -> IntArray:
         """Rows that must be replaced, beyond those allowed for, before what is selected can drop out, at least.
@@ -270,7 +234,9 @@ class Decision:
             d = self.p_values.size
             return self.whole.radius[self.contrast * d : (self.contrast + 1) * d]
         assert self.evidence is not None
-        xp, chosen = namespace(self.p_values), self.selected
+        xp, step = namespace(self.p_values), self.evidence.step_of(self.allowed)
+        # What the rule selects, whatever became of the support since.
+        chosen = on_host(self.support if step is None else xp.flatnonzero(self.last >= step))
         out = xp.ones(self.p_values.size, dtype=np.intp)
         if chosen.size:
             out[xp.asarray(chosen)] += xp.asarray(_last_selected(self.evidence, self.rule, chosen, self.allowed))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from types import ModuleType
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._stats.decision import Bisected, Rule, probabilities, rejected
+from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.rank_evidence import A_TASK, BadRows, Contrast
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -30,11 +31,6 @@ class GroupTest(Protocol):
     @property
     def n_features(self) -> int:
         """Number of features."""
-        ...
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata."""
         ...
 
     @property
@@ -62,7 +58,7 @@ class GroupTest(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RankEvidence(Bisected):
+class RankEvidence:
     """A family of hypotheses: every feature in every test. What is allowed for are bad rows of both groups of each."""
 
     tests: tuple[GroupTest, ...]
@@ -70,6 +66,8 @@ class RankEvidence(Bisected):
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None
+    xp: ClassVar[ModuleType] = np
+    """Decisions lie on the host, wherever counts do."""
 
     @property
     def n_hypotheses(self) -> int:
@@ -80,11 +78,6 @@ class RankEvidence(Bisected):
     def n_contrasts(self) -> int:
         """Number of tests."""
         return len(self.tests)
-
-    @property
-    def xp(self) -> Any:
-        """Decisions lie on the host, wherever counts do."""
-        return np
 
     @cached_property
     def grid(self) -> FloatArray:
@@ -114,15 +107,11 @@ class RankEvidence(Bisected):
         """Return steps of the grid as shares of bad rows of each group; NaN for −1."""
         return np.where(steps < 0, np.nan, self.grid[np.maximum(steps, 0)])
 
-    def n_steps(self, allowed: tuple[BadRows, ...] | None) -> int:
-        """Return the number of steps of the grid, or of rows beyond those allowed for."""
-        return self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
-
     def p_values(
         self, allowed: tuple[BadRows, ...], some: IntArray | None = None
     ) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the hypotheses whose p-value is below 1, or ``some``, p and log p."""
-        log_p = self.log_p(allowed, some)
+        log_p = self._clean if some is None and not any(map(any, allowed)) else self.log_p(allowed, some)
         p = probabilities(log_p)
         if some is not None:
             return some, p, log_p
@@ -136,7 +125,7 @@ class RankEvidence(Bisected):
     @cached_property
     def _clean(self) -> FloatArray:
         """The log p of all hypotheses where no row is bad."""
-        return self._log_p_by_class(self.at_share((0.0, 0.0)))
+        return self.log_p(self.at_share((0.0, 0.0)))
 
     def along(self, steps: IntArray, at: IntArray, allowed: tuple[BadRows, ...] | None) -> FloatArray:
         """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
@@ -147,10 +136,30 @@ class RankEvidence(Bisected):
             out[here] = self.log_p(bads, at[here], more=0 if allowed is None else step)
         return probabilities(out)
 
+    def last(
+        self, error: float, at: IntArray, allowed: tuple[BadRows, ...] | None, above: IntArray | None = None
+    ) -> IntArray:
+        """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
+        steps = self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
+        low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
+        near = above is not None
+        while (moving := np.flatnonzero(low < high)).size:
+            middle = low[moving] + 1 if near else (low[moving] + high[moving] + 1) // 2
+            reached = self.along(middle, at[moving], allowed) <= error
+            low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
+        return low
+
     def log_p(self, bads: tuple[BadRows, ...], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
-        """Return log p of some hypotheses, all by default, for so many bad rows of each test and ``more`` anywhere."""
+        """Return log p of some hypotheses for so many bad rows of each test and ``more`` anywhere.
+
+        Of all of them, by default, those that no look tells apart are looked at once.
+        """
         if hypotheses is None:
-            return self._log_p_by_class(bads) if any(map(any, bads)) else self._clean
+            of_tests = []
+            for test, bad in zip(self.tests, bads, strict=True):
+                few, classes = test.by_class(sum(bad)) if test.n_features > A_TASK else (test, slice(None))
+                of_tests.append(self._of_test(few, bad, None)[classes])
+            return np.concatenate(of_tests)
         order = np.argsort(hypotheses, kind="stable")
         rising, start, out = hypotheses[order], 0, np.empty(hypotheses.size)
         for test, bad in zip(self.tests, bads, strict=True):
@@ -160,22 +169,9 @@ class RankEvidence(Bisected):
             start += test.n_features
         return out
 
-    def _log_p_by_class(self, bads: tuple[BadRows, ...]) -> FloatArray:
-        """Return log p of all hypotheses; those that no look tells apart are looked at once."""
-        out = []
-        for test, bad in zip(self.tests, bads, strict=True):
-            few, classes = test.by_class(sum(bad)) if test.n_features > A_TASK else (test, slice(None))
-            out.append(self._of_test(few, bad, None)[classes])
-        return np.concatenate(out)
-
     def _of_test(self, test: GroupTest, bad: BadRows, features: IntArray | None, *, more: int = 0) -> FloatArray:
         """Return log p of some features in one test."""
-        options: dict[str, Any] = {
-            "side": self.side, "missing": self.missing, "features": features, "n_threads": count_threads(self.n_jobs),
-            "goal": float(np.log(self.level / self.n_hypotheses)) - ROUNDING,
-        }  # fmt: skip
-        found = test.log_p(bad, more=more, **options)
-        if test.n_strata > 1 and (more or any(bad)):
-            # Within strata the bound for bad rows may be less than twice the exact tail without any.
-            found = np.maximum(found, test.log_p((0, 0), more=0, **options))
-        return found
+        return test.log_p(
+            bad, side=self.side, missing=self.missing, more=more, features=features,
+            goal=float(np.log(self.level / self.n_hypotheses)) - ROUNDING, n_threads=count_threads(self.n_jobs),
+        )  # fmt: skip

@@ -182,11 +182,6 @@ class MeanContrast:
         """Number of features."""
         return int(self.strength.size)
 
-    @property
-    def n_strata(self) -> int:
-        """Means are not compared within strata."""
-        return 1
-
     def by_class(self, reach: int) -> tuple[MeanContrast, IntArray]:  # noqa: ARG002
         """Return the same: every feature is a class of its own."""
         return self, np.arange(self.n_features)
