@@ -358,7 +358,7 @@ MUTATIONS = [
              "DOUBT * plan.n_units - (plan.n_units - self.kept.size)", "DOUBT * plan.n_units",
              "tests/test_improving_told.py"),
     Mutation("strata: p falls where a bad row is allowed for", "_stats/rank_evidence.py",
-             "found = np.maximum(found, test.log_p((0, 0), more=0, **options))", "pass",
+             "return np.maximum(found, look(self, side=side, bad=(0, 0), more=0))", "return found",
              "tests/test_families.py"),
     Mutation("screening: the limit is a deviation nearer", "_stats/row_scores.py",
              "math.sqrt(2 * math.log(n)) + 1", "math.sqrt(2 * math.log(n))",

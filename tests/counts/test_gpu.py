@@ -159,7 +159,7 @@ def test_what_goes_wrong_after_the_counting_is_one_line_too(cupy: Any, monkeypat
     def full(*_: Any, **__: Any) -> Any:
         raise OutOfMemoryError("Out of memory allocating 8,000 bytes")
 
-    monkeypatch.setattr("sparsemean._kernels.gpu.reaching.__init__", full)
+    monkeypatch.setattr("sparsemean._kernels.gpu.reaching", full)
     for call in (sm.sparse_mean, sm.certify):
         with pytest.raises(InputError, match="device must have enough memory: got Out of memory"):
             call(cupy.asarray(problem()), test="buckets")

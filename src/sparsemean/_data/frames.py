@@ -18,7 +18,6 @@ from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
     NOTHING,
-    Columns,
     FileContext,
     Names,
     ReadOptions,
@@ -30,13 +29,40 @@ from sparsemean._data.table import (
     left_out,
     not_numeric,
 )
-from sparsemean._kernels.rounding import among
+from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Columns that lie apart in memory, as in data frames of several types: stacked a few at a time.
+
+GetColumn = Callable[[int], Array]
+
+
+class Columns(Source):
+    """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN."""
+
+    in_memory = True
+
+    def __init__(self, n: int, d: int, dtype: Any, get: GetColumn, coarsest: Any = None) -> None:
+        self.shape, self.dtype, self.get = (n, d), np.dtype(dtype), get
+        self.coarsest = np.dtype(dtype if coarsest is None else coarsest)
+
+    @property
+    def precision(self) -> float:
+        """That of the column that has least of it."""
+        return precision_of(self.coarsest)
+
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Return some columns side by side."""
+        out: Array = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype, order="F")
+        for k, column in enumerate(range(columns.start, columns.stop)):
+            out[:, k] = self.get(column)[rows]
+        return out
 
 
 def matches_arrow(X: Any) -> bool:
@@ -54,7 +80,7 @@ def read_arrow(X: Any, feature_names: Any = None) -> Table:
         return numbers(X.column(int(found.features[column])))
 
     row_names = as_names(X.column(found.of_rows["id"]).to_pylist()) if "id" in found.of_rows else None
-    return Table(Columns(X.num_rows, found.features.size, found.dtype, get), names, row_names=row_names)
+    return Table(Columns(X.num_rows, found.features.size, found.dtype, get, found.coarsest), names, row_names=row_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +97,8 @@ class Layout:
     watched: dict[str, int]
     halves: dict[str, int]
     dtype: np.dtype[Any]
+    coarsest: np.dtype[Any]
+    """Of single precision where any column is."""
     notes: tuple[str, ...] = ()
 
 
@@ -91,14 +119,15 @@ def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE", *, has_gaps
     if bad:
         found = layout(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
         return replace(found, notes=(left_out(bad),))
-    dtype = np.dtype(np.float32 if all(str(kind) == "float" for kind in types) else np.float64)
+    single = [str(kind) == "float" for kind in types]
+    dtype, coarsest = (np.dtype(np.float32 if some(single) else np.float64) for some in (all, any))
     of_rows = {option: _only(schema, name, f"--{option}") for option, name in wanted.of_rows.items()}
     known = {*names, *wanted.of_rows.values()}
     rest = {name: column for column, name in enumerate(every) if name not in known}
     halves = {name: column for name, column in rest.items() if _called(kinds[column]) in ("text", "bool")}
     watched = {name: rest.pop(name) for name in likely(rest)} if wanted.independent else {}
     halves = dict(islice(((name, at) for name, at in halves.items() if name not in watched), MOST_LOOKED_AT))
-    return Layout(features, names, of_rows, watched, halves, dtype)
+    return Layout(features, names, of_rows, watched, halves, dtype, coarsest)
 
 
 def is_numeric(kind: Any) -> bool:
@@ -135,6 +164,11 @@ class Batches(Source):
         check_matrix(self.shape, self.dtype)
         opened.check_size(self.shape, self.dtype.itemsize)
         opened.check_held(8 * n)
+
+    @property
+    def precision(self) -> float:
+        """That of the column that has least of it."""
+        return precision_of(self.found.coarsest)
 
     @abstractmethod
     def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
@@ -251,7 +285,7 @@ def _fill(out: Array, column: Any) -> None:
     """Copy a column to where it belongs, piece by piece if it lies in pieces."""
     at = 0
     for chunk in getattr(column, "chunks", [column]):
-        out[at : at + len(chunk)] = among(numbers(chunk), out.dtype)
+        out[at : at + len(chunk)] = numbers(chunk)
         at += len(chunk)
 
 
@@ -392,13 +426,13 @@ def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
         check_matrix(values.shape, values.dtype)
         return Table(Dense(values), names, row_names=rows)
     kept = [np.float32 if np.dtype(getattr(of, "numpy_dtype", of)) == np.float32 else np.float64 for of in frame.dtypes]
-    dtype = np.result_type(*kept)
+    dtype, coarsest = np.result_type(*kept), np.float32 if np.float32 in kept else np.float64
     check_matrix(frame.shape, dtype)
 
     def get(column: int) -> Array:
         return np.asarray(frame.iloc[:, column].to_numpy(dtype=kept[column], na_value=np.nan))
 
-    return Table(Columns(*frame.shape, dtype, get), names, row_names=rows)
+    return Table(Columns(*frame.shape, dtype, get, coarsest), names, row_names=rows)
 
 
 def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
@@ -437,7 +471,8 @@ def read_polars(X: Any, feature_names: Any = None) -> Table:
     }
     if bad:
         raise not_numeric("X", bad)
-    dtype = np.dtype(np.float32 if kinds and all(kind == pl.Float32 for kind in kinds) else np.float64)
+    single = [kind == pl.Float32 for kind in kinds]
+    dtype, coarsest = (np.dtype(np.float32 if kinds and some(single) else np.float64) for some in (all, any))
     check_matrix(X.shape, dtype)
     names = check_names(X.columns if feature_names is None else feature_names, X.width)
 
@@ -445,4 +480,4 @@ def read_polars(X: Any, feature_names: Any = None) -> Table:
         series = X.to_series(column)
         return np.asarray((series if series.dtype.is_float() else series.cast(pl.Float64)).to_numpy())
 
-    return Table(Columns(X.height, X.width, dtype, get), names)
+    return Table(Columns(X.height, X.width, dtype, get, coarsest), names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Array, Dense, NonFiniteValue, Source
-from sparsemean._kernels.rounding import among
 from sparsemean._util.checks import list_names
 from sparsemean._util.records import IntArray
 from sparsemean.errors import MORE_MEMORY, InputError, lacks_memory
@@ -267,27 +266,6 @@ def left_out(columns: Mapping[str, str]) -> str:
     names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
     number = f"{len(names)} columns" if len(names) > 1 else "a column"
     return f"{number} of text left out, as asked for: {list_names(names, 3 * MOST_NAMED)}"
-
-
-# Columns that lie apart in memory, as in data frames of several types: stacked a few at a time.
-
-GetColumn = Callable[[int], Array]
-
-
-class Columns(Source):
-    """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN."""
-
-    in_memory = True
-
-    def __init__(self, n: int, d: int, dtype: Any, get: GetColumn) -> None:
-        self.shape, self.dtype, self.get = (n, d), np.dtype(dtype), get
-
-    def block(self, rows: slice, columns: slice) -> Array:
-        """Return some columns side by side."""
-        out: Array = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype, order="F")
-        for k, column in enumerate(range(columns.start, columns.stop)):
-            out[:, k] = among(self.get(column)[rows], self.dtype)
-        return out
 
 
 # What a file was when it was opened: one that changes while it is read, or is another elsewhere, gives no answer.

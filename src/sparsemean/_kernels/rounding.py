@@ -122,11 +122,6 @@ def snapped(values: Arr, grid: Grid | None) -> FloatArray:
     return out
 
 
-def among(values: Arr, dtype: np.dtype[Any]) -> Arr:
-    """Return values as they stand among others of a type: singles among doubles as the decimals that were meant."""
-    return snapped(values, SINGLE) if values.dtype == np.float32 and dtype == np.float64 else values
-
-
 def on_grid(block: Any, grid: Grid | None) -> Any:
     """Return a block, dense or compressed, whose values are rounded to a grid."""
     if grid is None or isinstance(block, np.ndarray):
