@@ -113,7 +113,7 @@ class BenjaminiHochberg:
 Rule = Holm | BenjaminiHochberg
 
 
-def accepted(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
+def rejections(rule: Rule, p: FloatArray, columns: IntArray, sure: IntArray, total: int) -> Flags:
     """Flag what a rule rejects of each of several columns of p-values, ``sure`` others of it being rejected too."""
     order = np.lexsort((p, columns))
     column = columns[order]
@@ -144,7 +144,7 @@ def harmonic(d: int) -> float:
 def rejected(rule: Rule, p: FloatArray, total: int) -> IntArray:
     """Return the places of the p-values that a rule rejects; no rule rejects one above its level."""
     small = np.flatnonzero(p <= rule.level)
-    return small[accepted(rule, p[small], np.zeros(small.size, dtype=np.intp), np.zeros(1, dtype=np.intp), total)]
+    return small[rejections(rule, p[small], np.zeros(small.size, dtype=np.intp), np.zeros(1, dtype=np.intp), total)]
 
 
 def adjust(p: FloatArray, total: int, scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
@@ -291,7 +291,7 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
         step = begin[which] + np.arange(which.size) - (np.cumsum(pairs) - pairs)[which]
         steps, column = np.unique(step, return_inverse=True)
         sure = at.size - np.searchsorted(np.sort(low), steps)
-        kept = accepted(rule, evidence.along(step, at[which], allowed), column, sure, n)
+        kept = rejections(rule, evidence.along(step, at[which], allowed), column, sure, n)
         np.maximum.at(low, which[kept], step[kept])
         np.minimum.at(high, which[~kept], step[~kept] - 1)
     return low
