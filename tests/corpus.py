@@ -307,7 +307,7 @@ def recorded(result: Any) -> dict[str, Any]:
 
     support = here(result.support)
     rows = getattr(result, "rows", None)
-    log_p = getattr(getattr(result, "selection", None), "log10_p", None)
+    log_p = getattr(result, "log10_p", None)
     with np.errstate(divide="ignore"):
         log_p = np.log10(here(result.p_values)) if log_p is None else here(log_p)
     out = {

@@ -66,7 +66,7 @@ def _frame(estimate: Estimate, listed: IntArray, labels: Labels) -> pd.DataFrame
     flags = frame["skewed"].astype(object).where(frame["skewed"].notna(), None)
     frame = frame.assign(skewed=flags) if (estimate.skewed[listed] == 1).any() else frame.drop(columns="skewed")
     if not labels.pairs:
-        return frame
+        return frame.drop(columns="log10_p")
     frame = frame.drop(columns=["entry_time", "bucket_size"])
     if "auc" in frame:  # says the same
         frame = frame.drop(columns="beta")
