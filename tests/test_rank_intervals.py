@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean import sparse_mean
+from sparsemean._kernels import signed_ranks as kernels
 from sparsemean._stats.intervals import by_ranks, joint
 from sparsemean._stats.signed_ranks import caps_of, shares_of
 
@@ -70,6 +71,17 @@ def drawn(kind: str, rng: np.random.Generator) -> np.ndarray:
         x[rng.random(x.size) < 0.25] = np.nan
         x[:3] = 0.25, 0.5, 1.0
     return x
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ties"])
+def test_sums_above_a_value_leave_it_out(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        x = np.sort(drawn(kind, rng))
+        exact = [Fraction(value) for value in x.tolist()]
+        for theta in (*x.tolist(), float(x[0]) - 1, float(x[0] + x[-1]) / 2):
+            for cap in (1, 3, x.size):
+                assert kernels.sum_above(x, theta, cap) == sum_above(exact, Fraction(theta), cap)
 
 
 @pytest.mark.parametrize("alternative", SIDES)
