@@ -59,6 +59,9 @@ class FileContext:
         except (FileNotFoundError, PermissionError, BlockingIOError) as error:
             raise InputError(self.argument, "be readable", f"{self.name} ({_first_line(error)})") from error
         except Exception as error:
+            if type(error).__name__ == "OutOfMemoryException":  # beyond what a database may take, see `record_batches`
+                rule, advice = "have pieces of at most 200 MB", "leave long texts out, or write it as .parquet"
+                raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", advice) from error
             if lacks_memory(error):
                 rule = "have pieces that fit into memory"
                 raise InputError(self.argument, rule, f"{self.name} ({_first_line(error)})", MORE_MEMORY) from error
