@@ -55,7 +55,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for module in (gpu, gpu_columns):
         module._kernel.cache_clear()
         module._module.cache_clear()
-    tables = (sign_evidence._asked_there,)
+    tables = sign_evidence._asked_there, sign_evidence._frame_there
     for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel, gpu_blocks._grid_there):
         kept.cache_clear()
 

@@ -16,7 +16,7 @@ from scipy import stats
 from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._kernels import compiling
-from sparsemean._stats import arrays, decision, families
+from sparsemean._stats import arrays, decision, families, sign_evidence
 from sparsemean._stats.decision import Holm, Rule, adjust, decide, probabilities, rejected, rule_of
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.means import InfluenceNull
@@ -527,6 +527,7 @@ def test_a_compiled_pass_finds_what_plain_arrays_do(
     found = []
     for ended in (False, True):
         monkeypatch.setattr(compiling.Plainness, "ended", ended)
+        monkeypatch.setattr(sign_evidence, "PLAIN", 0)
         reached = [
             evidence.reaching(error, slack) for error in (1e-9, 0.05 / d, 0.01, BELOW_ONE) for slack in (0, 5, 30)
         ]

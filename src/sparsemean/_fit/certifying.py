@@ -226,15 +226,7 @@ def _certified(
     table: Table, plan: Plan, seed: int, decision: Decision, beta: FloatArray, bucket_size: IntArray
 ) -> Certified:
     return Certified(
-        support=decision.support,
-        p_values=decision.p_values,
-        p_adjusted=decision.p_adjusted,
-        q_values=decision.q_values,
-        radius=decision.radius,
-        max_contamination=decision.max_contamination,
-        beta=beta,
-        bucket_size=bucket_size,
-        feature_names=table.feature_names,
-        plan=plan,
-        seed=seed,
-    )
+        support=decision.support, p_values=decision.p_values, p_adjusted=decision.p_adjusted,
+        q_values=decision.q_values, radius=decision.radius, max_contamination=decision.max_contamination,
+        beta=beta, bucket_size=bucket_size, feature_names=table.feature_names, plan=plan, seed=seed,
+    )  # fmt: skip

@@ -108,8 +108,10 @@ def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
 def best_sizes(plan: Plan, decision: Decision) -> Any:
     """Return the index of the bucket size at which signs of each feature show most; the first where p is 1."""
     evidence: Any = decision.evidence
-    features, best = evidence.best_size(decision.allowed)
     out = evidence.xp.zeros(plan.n_features, dtype=np.intp)
+    if len(plan.bucket_sizes) == 1:
+        return out
+    features, best = evidence.best_size(decision.allowed)
     out[evidence.xp.asarray(features)] = evidence.xp.asarray(best) % len(plan.bucket_sizes)
     return out
 
@@ -134,7 +136,7 @@ def best_beta(plan: Plan, counts: Counts | FloatArray, best: Any) -> tuple[Float
 
 
 def _paper_support(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
-    """Return the paper's support, and the features that had to be walked for it."""
+    """Put the paper's support {i : |μ̂_i| ≥ α} in place, or the largest |μ̂_i|; return what was walked for it too."""
     plan = data.plan
     scales = {"alpha": plan.alpha, "eta": plan.eta}
     mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
@@ -145,16 +147,11 @@ def _paper_support(data: FitData, counts: Counts, decision: Decision) -> tuple[D
         close = path.contenders(mu, plan.min_selected)
         mu[close] = data.walk(close, plan.select_at)
         iterated = np.union1d(iterated, close)
-    return by_paper(decision, mu, alpha=plan.alpha, min_selected=plan.min_selected), iterated
-
-
-def by_paper(decision: Decision, mu: FloatArray, *, alpha: float, min_selected: int) -> Decision:
-    """Put the paper's support {i : |μ̂_i| ≥ α} in place; where fewer than ``min_selected`` pass, the largest |μ̂_i|."""
-    passed = np.flatnonzero(np.abs(mu) >= alpha)
-    if passed.size >= min_selected:
-        return replace(decision, support=passed)
-    largest = np.sort(np.argsort(-np.abs(mu), kind="stable")[:min_selected])
-    return replace(decision, support=largest, filled_up=min_selected - int(passed.size))
+    passed = np.flatnonzero(np.abs(mu) >= plan.alpha)
+    if passed.size >= plan.min_selected:
+        return replace(decision, support=passed), iterated
+    largest = np.sort(np.argsort(-np.abs(mu), kind="stable")[: plan.min_selected])
+    return replace(decision, support=largest, filled_up=plan.min_selected - int(passed.size)), iterated
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,11 +75,3 @@ extern "C" __global__ void betas(
     size[i] = of_sizes[sizes + best[i]];
   }
 }
-
-// Slacks as shares of all rows; NaN, by its bits, where there is none.
-extern "C" __global__ void shares(const long long* slack, long long d, long long rows, double* share) {
-  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < d; i += (long long)gridDim.x * blockDim.x) {
-    if (slack[i] < 0) ((long long*)share)[i] = 0x7ff8000000000000LL;
-    else share[i] = (double)slack[i] / (double)rows;
-  }
-}

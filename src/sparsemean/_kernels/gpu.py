@@ -247,13 +247,6 @@ def _numbers_there(numbers: tuple[int, ...], device: int) -> Any:  # noqa: ARG00
     return constants(np.array(numbers))
 
 
-def shares(slack: Any, rows: int) -> Any:
-    """Return slacks as shares of all ``rows``; NaN where they are negative."""
-    share = cupy().empty(slack.size)
-    _decide("shares", slack.size, slack, np.int64(slack.size), np.int64(rows), share)
-    return share
-
-
 @lru_cache(maxsize=64)
 def _kernel(name: str, device: int) -> Any:
     return _module(device).get_function(name)

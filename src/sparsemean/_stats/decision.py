@@ -23,6 +23,7 @@ Allowed: TypeAlias = Any
 MOST_PAIRS = 200_000
 """Pairs of hypothesis and step that are looked at in one go."""
 TINY = float(np.finfo(np.float64).tiny)
+ARRAYS = ("p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination")
 
 
 class Evidence(Protocol):
@@ -215,9 +216,8 @@ class Decision:
         assert whole.evidence is not None
         d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
         part = slice(contrast * d, (contrast + 1) * d)
-        arrays = ("p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination")
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
-        own = {name: getattr(whole, name)[part] for name in arrays}
+        own = {name: getattr(whole, name)[part] for name in ARRAYS}
         return replace(whole, support=within, whole=whole, contrast=contrast, **own)
 
     def without(self, constant: IntArray) -> Decision:
@@ -275,7 +275,7 @@ def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowe
     """
     n = evidence.n_hypotheses
     low = np.maximum(evidence.last(float(rule.error(1, n)), at, allowed), 0)
-    high = evidence.last(float(rule.error(at.size, n)), at, allowed, low)
+    high = low if at.size == 1 else evidence.last(float(rule.error(at.size, n)), at, allowed, low)
     todo = [(int(low.min()) + 1, int(high.max()))]
     while todo:
         first, last = todo.pop()

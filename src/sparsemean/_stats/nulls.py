@@ -90,6 +90,8 @@ class SignTestNull:
 
     def threshold(self, error: float, factor: float = 1.0) -> Any:
         """Return the smallest majority whose p-value is small enough, one for each feature where N differs."""
+        if self.numbers.size == 1:
+            return _least_majority(int(self.numbers[0]), error, factor)
         least = least_majorities(self.numbers, error, factor)
         most = int(least[-1])
         if (least == most).all():

@@ -21,6 +21,8 @@ from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray
 
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""
+PLAIN = 10_000
+"""Statistics up to which plain arrays are as fast as a compiled pass, which takes its time to begin."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 """Features that do not reach it have p = 1: they need no look at their p-values."""
 LEAST = 1e-290
@@ -44,11 +46,7 @@ class OfRows:
 
     def as_shares(self, steps: Any) -> Any:
         """Return numbers of bad rows as shares of all; NaN for −1."""
-        if on_device(steps):
-            from sparsemean._kernels import gpu
-
-            return gpu.shares(steps, self.n_rows)
-        return np.where(steps < 0, np.nan, steps / self.n_rows)
+        return namespace(steps).where(steps < 0, np.nan, steps / self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +178,8 @@ class SlackEvidence(OfRows):
 
         if self._signs_there:
             return _reached_there(self, error, slack)[0]
-        xp = namespace(self.statistic)
-        if xp is np and self._signs and self.statistic.dtype == np.int32 and not plainly(self.statistic.size):
+        xp, many = namespace(self.statistic), self.statistic.size > PLAIN and not plainly(self.statistic.size)
+        if xp is np and many and self._signs and self.statistic.dtype == np.int32:
             return _reached_compiled(self, error, slack)
         found, before = True, -NO_END
         for (last, _), room in zip(self.looks(), self._rooms(error), strict=True):
@@ -332,7 +330,8 @@ def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[A
     nulls: Any = evidence.nulls
     numbers: Numbers = tuple(tuple(null.numbers.tolist()) for null in nulls)
     looks = tuple((last, places, evidence.factor(len(places))) for last, places in evidence.looks())
-    asked, index, lasts = _asked_there(numbers, looks, error, device_of(evidence.statistic) or 0)
+    device = device_of(evidence.statistic) or 0
+    asked, (index, lasts) = _asked_there(numbers, looks, error, device), _frame_there(numbers, looks, device)
     nonzero = _together([null.nonzero for null in nulls])
     features, rows = gpu.reaching(evidence.statistic, nonzero, index, lasts, asked, slack)
     if rows is None:
@@ -353,19 +352,27 @@ def _together(rows: list[Any]) -> Any:
     return namespace(first).stack(rows)
 
 
-@lru_cache(maxsize=64)
-def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device: int) -> tuple[Any, Any, Any]:  # noqa: ARG001
-    """Return the majorities asked for, (eras, sizes, numbers that occur), the place of each number, and ends of eras.
+# None of this depends on the data but for the numbers of signs that occur: it is kept on the device.
 
-    None of it depends on the data but for the numbers of signs that occur: it is kept on the device.
-    """
+
+@lru_cache(maxsize=64)
+def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device: int) -> Any:  # noqa: ARG001
+    """Return the majorities asked for, (eras, sizes, numbers that occur)."""
     from sparsemean._kernels.gpu import constants
 
     asked = np.full((len(looks), len(numbers), max(map(len, numbers))), NO_END)
     for of_era, (_, places, factor) in zip(asked, looks, strict=True):
         for place in places:
             of_era[place, : len(numbers[place])] = least_majorities(np.array(numbers[place]), error, factor)
+    return constants(asked)
+
+
+@lru_cache(maxsize=16)
+def _frame_there(numbers: Numbers, looks: tuple[Any, ...], device: int) -> tuple[Any, Any]:  # noqa: ARG001
+    """Return the place of each number of signs among those that occur at a size, and the ends of eras."""
+    from sparsemean._kernels.gpu import constants
+
     index = np.zeros((len(numbers), 1 + max(each[-1] for each in numbers)), dtype=np.intp)
     for row, each in zip(index, numbers, strict=True):
         row[list(each)] = np.arange(len(each))
-    return constants(asked), constants(index), constants(np.array([last for last, *_ in looks]))
+    return constants(index), constants(np.array([last for last, *_ in looks]))
