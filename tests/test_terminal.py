@@ -177,11 +177,15 @@ def test_an_interrupt_that_gets_lost_is_sent_again(
         interrupted()
         time.sleep(20)
 
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs tests may ignore it
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     monkeypatch.setattr("sparsemean._fit.one_sample.fit", fit)
-    run("fit", file, status=130)
+    try:
+        run("fit", file, status=130)
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert capsys.readouterr().err == LINE
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
 
 
 @pytest.mark.parametrize("shell", ["2>&-", "<&- >&-", "2>&1 | true"])
