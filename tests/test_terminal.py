@@ -144,7 +144,10 @@ def test_an_interrupt_of_text_that_is_run_is_a_status_too(tmp_path: Path) -> Non
     patched = f"import sparsemean._fit.power as p; p.plan = lambda *_, **__: exec({interrupting!r})"
     (tmp_path / "patched.py").write_text(f"{patched}\nfrom sparsemean._cli import main\nmain()", encoding="utf-8")
     command = [sys.executable, "-m", "patched", "plan", "200", "20"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs tests may ignore it
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, LINE)
 
 
