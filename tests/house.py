@@ -30,7 +30,7 @@ NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
 }  # fmt: skip
 EVIDENCE = {
-    "Evidence", "SignEvidence", "SignedRankEvidence", "RankEvidence", "FamilyMember", "RankTest", "MeanContrast",
+    "Evidence", "OfRows", "SlackEvidence", "SignedRankEvidence", "RankEvidence", "RankTest", "MeanContrast",
     "GroupTest", "SignTestNull", "InfluenceNull",
 }  # fmt: skip
 """Kinds of evidence, and what they are made of."""
