@@ -30,7 +30,8 @@ from sparsemean._stats.planning import ask, bad_pairs, bad_rows, check_shares, o
 from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

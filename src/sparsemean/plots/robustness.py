@@ -14,7 +14,8 @@ from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import FloatArray, IntArray, Plan
+    from sparsemean._util.plans import Plan
+    from sparsemean._util.records import FloatArray, IntArray
     from sparsemean.result import Estimate
 
 OVER = ((4, 2), (4, 9))

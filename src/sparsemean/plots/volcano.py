@@ -15,7 +15,8 @@ from sparsemean.result import strongest_first
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import FloatArray, Plan
+    from sparsemean._util.plans import Plan
+    from sparsemean._util.records import FloatArray
     from sparsemean.result import Estimate
 
 HIGHEST = 300.0
