@@ -22,7 +22,7 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Ranges
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Leaning, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -197,9 +197,8 @@ def _without_rows(
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
     return one_sample.build_estimate(
-        plan, decision, table=table, began=began, notes=notes, counts=counts,
-        sizes=best_beta(plan, counts, best_sizes(plan, decision)),
-        mean=mean, intervals=np.full((d, 2), np.nan), seed=closed.seed, shift=request.plan.question.null,
+        plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
+        leaning=Leaning(*best_beta(plan, counts, best_sizes(plan, decision)), counts), seed=closed.seed,
     )  # fmt: skip
 
 

@@ -25,7 +25,15 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import CountArray, FloatArray, IntArray, LocationEstimate, MeanTest
+from sparsemean._util.records import (
+    CountArray,
+    FloatArray,
+    IntArray,
+    Leaning,
+    LocationEstimate,
+    MeanTest,
+    Sample,
+)
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -213,12 +221,12 @@ def estimate(
     )
     return build_estimate(
         plan, decision, table=table, began=began, notes=notes,
-        sizes=(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
+        values=(located.mean, ends), leaning=Leaning(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged,
         },
-        mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
+        seed=data.seed, rows=rows.rows, sample=Sample(units=data.units),
         mean_test=inference.test, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 

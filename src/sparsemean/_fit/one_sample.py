@@ -26,11 +26,23 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Status, Uncertified
+from sparsemean._util.records import (
+    BucketSpec,
+    Counts,
+    FloatArray,
+    IntArray,
+    Leaning,
+    Sample,
+    Status,
+    Uncertified,
+)
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
+
+NO_MORE = Sample()
 
 
 def sparse_mean(
@@ -198,14 +210,15 @@ def estimate_from_counts(
         *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),
     )
     return build_estimate(
-        plan, decision, table=table, began=began, notes=notes, counts=counts, sizes=best_beta(plan, counts, best),
+        plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
+        leaning=Leaning(*best_beta(plan, counts, best), counts),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
         },
-        mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
-        bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
-        skewed=skewed, source=source, checksum=table.source.early_checksum(support),
+        seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
+        sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
+        source=source, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 
 
@@ -216,18 +229,18 @@ def build_estimate(
     table: Table,
     began: float,
     notes: Iterable[str],
-    sizes: tuple[FloatArray, IntArray],
+    values: tuple[FloatArray, FloatArray],
+    leaning: Leaning,
     status: Mapping[str, Any] | None = None,
     skewed: IntArray | None = None,
-    **values: Any,
+    effects: GroupEffects | None = None,
+    uncertified: Uncertified | None = None,
+    sample: Sample = NO_MORE,
+    **parts: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of one contrast; ``sizes`` are β and the bucket size of it."""
-    beta, bucket_size = sizes
+    """Put an estimate together, of one sample or of one contrast; ``values`` are means and intervals."""
+    skewed = np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed
     return Estimate(
-        support=decision.support,
-        beta=beta,
-        bucket_size=bucket_size,
-        skewed=np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed,
         decision=decision,
         plan=plan,
         status=Status(
@@ -237,9 +250,10 @@ def build_estimate(
             versions=messages.versions(),
             **(status or {}),
         ),
-        feature_names=table.feature_names,
-        theta=table.theta,
-        **values,
+        located=Located(decision.support, *values, skewed, effects, uncertified),
+        leaning=leaning,
+        sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
+        **parts,
     )
 
 
