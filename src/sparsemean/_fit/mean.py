@@ -24,14 +24,7 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
-from sparsemean._util.records import (
-    CountArray,
-    FloatArray,
-    IntArray,
-    LocationEstimate,
-    MeanTest,
-    Plan,
-)
+from sparsemean._util.records import CountArray, FloatArray, IntArray, LocationEstimate, MeanTest, Plan
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +57,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+    decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
     return MeanInference(table, plan, test, found.missing, beta, decision, tuple(notes))
 
 
@@ -236,7 +229,7 @@ def _allowing(inference: MeanInference, off_together: int) -> MeanInference:
         return replace(inference, plan=plan)
     if inference.test.rows is not None:
         return replace(inference, notes=(messages.NOT_ALLOWED_FOR, *inference.notes))
-    return replace(inference, plan=plan, decision=inference.decision.at(plan.bad_rows))
+    return replace(inference, plan=plan, decision=inference.decision.at((plan.bad,)))
 
 
 WIDE = 1.25

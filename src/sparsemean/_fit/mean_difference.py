@@ -15,21 +15,15 @@ from sparsemean._data.table import Table
 from sparsemean._fit import mean
 from sparsemean._kernels import influence
 from sparsemean._stats import mean_differences, means
-from sparsemean._stats.families import RankEvidence
+from sparsemean._stats.families import GroupTest
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
-from sparsemean._stats.rank_evidence import REST, Contrast
+from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan
 
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design, Request
     from sparsemean.result import Estimate
-
-
-def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
-    """Return the rows of the label and of what it is compared with."""
-    first = codes == contrast.first
-    return np.flatnonzero(first), np.flatnonzero(~first if contrast.second == REST else codes == contrast.second)
 
 
 def difference_evidence(
@@ -41,7 +35,7 @@ def difference_evidence(
     seed: int,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[RankEvidence, tuple[str, ...], int]:
+) -> tuple[list[MeanContrast], tuple[str, ...], int]:
     """Fix every test and read all columns once; with what there is to say of the scale, and its rows.
 
     ``plans`` are those of the tests.
@@ -69,14 +63,7 @@ def difference_evidence(
         })
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
-    evidence = RankEvidence(
-        tuple(found),
-        side=request.alternative,
-        missing=request.missing == "omit",
-        level=request.level,
-        n_jobs=n_jobs,
-    )
-    return evidence, notes, scale_rows
+    return found, notes, scale_rows
 
 
 def values_of(
@@ -96,18 +83,19 @@ def values_of(
         found.append(
             mean_differences.invert_difference(
                 parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
-                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), side=plan.alternative,
+                bad=plan.bad, side=plan.alternative,
             )
         )  # fmt: skip
     return np.concatenate(found, axis=1)
 
 
 def on_support(
-    design: Design, tested: MeanContrast, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
+    design: Design, tested: GroupTest, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the differences of the selected features, and their intervals, which leave out what the test refuses."""
-    rows = _rows_of(design.codes, tested.contrast, tested.test)
-    found = values_of(design.table, support, rows, test=tested.test, plan=plan, error=error, n_jobs=n_jobs)
+    assert tested.mean_test is not None
+    rows = _rows_of(design.codes, tested.contrast, tested.mean_test)
+    found = values_of(design.table, support, rows, test=tested.mean_test, plan=plan, error=error, n_jobs=n_jobs)
     value, low, high = found
     # Ends are found by steps, to the safe side; what p-values refuse, they refuse at this error or a smaller one.
     low = np.where(value > 0, np.maximum(low, plan.min_effect), low)
@@ -128,7 +116,7 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
-    slack = mean_differences.slack_of(test, (plan.bad_by_group[1], plan.bad_by_group[0]))
+    slack = mean_differences.slack_of(test, plan.bad)
     asked = math.log(test.factor * plan.n_hypotheses / plan.level) - mean_differences.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
     if means.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
@@ -139,7 +127,7 @@ def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
 
 def _rows_of(codes: IntArray, contrast: Contrast, test: MeanDifferenceTest) -> tuple[IntArray, IntArray]:
     """Return the rows of either group that are added up."""
-    first, second = labels_of(codes, contrast)
+    first, second = contrast.rows_of(codes)
     return _tested(first, test.rows), _tested(second, test.rows)
 
 
@@ -181,13 +169,13 @@ def _tests(
     planned = replace(plans[0], n_tests=2 * len(contrasts))
     notes, scale_rows, tested, of_level = list[str](), 0, None, 1.0
     bounds: dict[tuple[int, ...], FloatArray] = {}
-    groups = [(contrast, labels_of(design.codes, contrast)) for contrast in contrasts]
+    groups = [(contrast, contrast.rows_of(design.codes)) for contrast in contrasts]
     if scale is None:
         mean.refuse_without_scale(any(request.shares))
         for_scale, tested = _halves(design.codes, seed)
         of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(for_scale.size)
         for contrast, pair in groups:
-            for labels, rows in zip(((contrast.first,), contrast.labels), pair, strict=True):
+            for labels, rows in zip(((contrast.label,), contrast.labels), pair, strict=True):
                 if labels not in bounds:
                     own = for_scale[np.isin(for_scale, rows)]  # in the order drawn: pairs of rows cross labels
                     bounds[labels], said = mean.scale_from_rows(
@@ -204,10 +192,10 @@ def _tests(
     tests = []
     for contrast, pair in groups:
         sizes = _tested(pair[0], tested).size, _tested(pair[1], tested).size
-        each = [bounds[labels] if scale is None else given for labels in ((contrast.first,), contrast.labels)]
+        each = [bounds[labels] if scale is None else given for labels in ((contrast.label,), contrast.labels)]
         tests.append(
             mean_differences.difference_test(
-                np.stack(each), sizes=sizes, bad=contrast.bad(request.shares), sides=means.sides(plans[0]),
+                np.stack(each), sizes=sizes, bad=contrast.bad(request.shares), sides=request.alternative.number,
                 error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
             )
         )  # fmt: skip

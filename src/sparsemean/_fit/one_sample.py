@@ -186,7 +186,7 @@ def estimate_from_counts(
             rows = screening.screen_first(data, decision)
         data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
         if data.plan.bad_rows:
-            decision = decision.at(data.plan.bad_rows)
+            decision = decision.at((data.plan.bad,))
             decision = replace(decision, support=on_host(decision.support))
     plan, best = data.plan, best_sizes(data.plan, decision)
     decision, values = estimate_support(data, decision, counts, best)

@@ -23,7 +23,9 @@ from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
     NO_END,
+    BadRows,
     Counts,
+    GroupSizes,
     MeanDifferenceTest,
     MeanTest,
     Plan,
@@ -64,6 +66,7 @@ ARRAYS = {
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
+BY_GROUP = {"sizes": GroupSizes, "bad_by_group": BadRows}
 DEALINGS = ("paper", "blocks", "pairs")
 NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
 """What a decision rests on: with it one could decide again, and it is as large as the data may be."""
@@ -175,7 +178,8 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     planned = {name: as_tuples(value) for name, value in header["plan"].items()}
-    plan = Plan(**{**planned, "alternative": Side(planned["alternative"])})
+    by_group = {name: kind(*planned[name]) if planned[name] else None for name, kind in BY_GROUP.items()}
+    plan = Plan(**{**planned, **by_group, "alternative": Side(planned["alternative"])})
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
     check_types(plan)
     check_types(status)
@@ -216,9 +220,7 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
 
 def _check_arms(estimate: Estimate) -> None:
     """Refuse arms without what every comparison has of them."""
-    plan = estimate.plan
-    pair = len(plan.sizes) == len(plan.bad_by_group) == 2
-    if estimate._arms and (estimate.rows is None or estimate.class_names is None or not pair):
+    if estimate._arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
         raise ValueError("its groups are not what its plan says")
 
 
@@ -231,9 +233,9 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     counts = counts and plan.scale_rows <= plan.n_rows
     shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
     scales = 0 < plan.alpha < np.inf and 0 < plan.eta < 1 and plan.n_tests < NO_END and 0 <= plan.min_effect < np.inf
-    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)
-    sizes = [len(of) for of in both] == [2 * grouped] * 2 and min((0, *plan.bad_by_group)) >= 0
-    sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
+    grouped, groups = plan.dealing == "pairs", plan.sizes
+    sizes = grouped == (groups is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
+    sizes = sizes and (groups is None or (groups.total <= plan.n_rows and min(groups) > 0)) and bool(plan.bucket_sizes)
     sizes = sizes and ({"class_names", "labels"} <= arrays.keys() or not grouped)
     if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
         raise ValueError("its plan cannot be")

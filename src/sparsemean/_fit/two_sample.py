@@ -23,10 +23,9 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.mean_differences import MeanContrast
-from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
+from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Side
+from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Shares, Side
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -63,7 +62,7 @@ class Design:
 class Request:
     """What a user asked for, checked."""
 
-    shares: tuple[float, float]
+    shares: Shares
     selection: str
     level: float
     alternative: Side
@@ -116,15 +115,15 @@ def contrasts_of(
             raise InputError("reference", f"not be {reference!r} where a label has that name", repr(reference), advice)
         vs = reference
     if vs == REST_NAME or (vs is None and reference is None):
-        return [Contrast(1, 0, sizes)] if k == 2 else [Contrast(label, REST, sizes) for label in range(k)]
+        return [Contrast(reference=0 if k == 2 else REST, label=label, sizes=sizes) for label in range(k == 2, k)]
     if vs == PAIRS:
-        return [Contrast(first, second, sizes) for second in range(k) for first in range(second + 1, k)]
+        return [Contrast(reference=low, label=high, sizes=sizes) for low in range(k) for high in range(low + 1, k)]
     plain = reference.item() if isinstance(reference, np.generic) else reference
     if plain not in labels:
         rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
         raise InputError("reference", rule, repr(plain), "check its spelling and type")
-    second = labels.index(plain)
-    return [Contrast(first, second, sizes) for first in range(k) if first != second]
+    place = labels.index(plain)
+    return [Contrast(reference=place, label=label, sizes=sizes) for label in range(k) if label != place]
 
 
 def restricted_to(
@@ -132,7 +131,7 @@ def restricted_to(
 ) -> list[Contrast]:
     """Return the tests of some labels; two labels have one test, whichever is named."""
     labels = classes.tolist()
-    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.first] in only]
+    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.label] in only]
 
 
 def compare(
@@ -266,7 +265,8 @@ def decide_all(
     plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
     notes: tuple[str, ...] = ()
     if request.target == "mean":
-        evidence, notes, scale_rows = mean_difference.difference_evidence(
+        tests: Sequence[GroupTest]
+        tests, notes, scale_rows = mean_difference.difference_evidence(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
@@ -275,15 +275,11 @@ def decide_all(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
             missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
-        evidence = RankEvidence(
-            tuple(tests),
-            side=request.alternative,
-            missing=request.missing == "omit",
-            level=request.level,
-            n_jobs=n_jobs,
-        )
+    evidence = RankEvidence(
+        tuple(tests), request.alternative, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
+    )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    return Decisions(decide(evidence, rule, evidence.at_share(request.shares)), plans, notes)
+    return Decisions(decide(evidence, rule, tuple(plan.bad for plan in plans)), plans, notes)
 
 
 def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
@@ -293,25 +289,23 @@ def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, 
     looking at the rows.
     """
     numbers = tuple(looking_bad(design, test, judged) for test, judged in zip(decided.tests, rows, strict=True))
-    if not any(map(any, numbers)):
+    if not any(bad.total for bad in numbers):
         return decided
     if own_scale:
         return replace(decided, notes=(messages.NOT_ALLOWED_FOR, *decided.notes))
     plans = tuple(
-        replace(plan, bad_by_group=(second, first), bad_rows=first + second,
-                contamination=max(first / plan.sizes[1], second / plan.sizes[0]))
-        for plan, (first, second) in zip(decided.plans, numbers, strict=True)
-    )  # fmt: skip
+        replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
+        for plan, test, bad in zip(decided.plans, decided.tests, numbers, strict=True)
+    )
     return replace(decided, decision=decided.decision.at(numbers), plans=plans)
 
 
 def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[int, int]) -> Plan:
     """Return the plan of one test; ``shape`` is the number of features and of tests."""
-    (first, second), (n_first, n_second) = contrast.bad(request.shares), contrast.rows
     plan = planning.groups_plan(
-        design.codes.size, shape[0], shares=request.shares, sizes=(n_second, n_first),
-        bad_by_group=(second, first), n_tests=shape[1], n_strata=design.n_strata,
-        rest=contrast.second == REST, selection=request.selection, level=request.level,
+        design.codes.size, shape[0], shares=request.shares, sizes=contrast.rows,
+        bad_by_group=contrast.bad(request.shares), n_tests=shape[1], n_strata=design.n_strata,
+        rest=contrast.reference == REST, selection=request.selection, level=request.level,
         alternative=request.alternative, min_effect=request.min_effect, missing=request.missing, auto=request.auto,
     )  # fmt: skip
     return replace(plan, target="mean", test="sums") if request.target == "mean" else plan
@@ -326,7 +320,7 @@ def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     """Return the reference and the label of a test, as the user calls them."""
     labels = classes.tolist()
-    return REST_NAME if contrast.second == REST else labels[contrast.second], labels[contrast.first]
+    return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
 
 
 def _estimate(
@@ -349,42 +343,35 @@ def _estimate(
     if support.size:
         error = error_after_selection(plan, decided.decision.support.size)
         options: dict[str, Any] = {"error": error, "n_jobs": n_jobs}
-        if isinstance(test, MeanContrast):
+        if test.mean_test is not None:
             mean[support], intervals[support] = mean_difference.on_support(design, test, support, plan=plan, **options)
             effects = _effects(design, labels, support, scale)
         else:
             mean[support], intervals[support], effects = _values(
                 design, labels, support, plan, scale=scale, progress=progress, **options
             )
-    of_test = _of_means(table, plan, test) if isinstance(test, MeanContrast) else _of_ranks(design, plan, test)
-    flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
+    flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
         plan, decision, table=table, began=began, sizes=(test.strength, np.ones(d, dtype=np.intp)),
-        notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
+        notes=(*design.notes, *decided.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
         status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
         rows=rows, labels=labels, effects=effects, strata=design.strata,
         class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
         units=np.arange(design.codes.size) if design.of_subjects else None,
-        difference_test=test.test if isinstance(test, MeanContrast) else None, checksum=checksum,
+        difference_test=test.mean_test, checksum=checksum,
     )  # fmt: skip
 
 
-def _of_ranks(design: Design, plan: Plan, test: GroupTest) -> list[str]:
-    """Say what a test by ranks could not do."""
-    assert isinstance(test, RankTest)
-    n, table = sum(test.contrast.rows), design.table
-    gaps = (n - test.present).astype(np.int32)
-    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
-    possible = groups_possible(plan, unit_name(design.of_subjects or None))
-    return [*possible, *messages.skipped(table, test.constant), *missing]
-
-
-def _of_means(table: Table, plan: Plan, test: MeanContrast) -> list[str]:
-    """Say what a test of means could not do."""
-    gaps, n = test.missing, sum(test.test.sizes)
-    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
-    return [*mean_difference.nothing_possible(plan, test.test), *missing]
+def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
+    """Say what a test could not do."""
+    means, gaps = test.mean_test, test.missing
+    if means is None:
+        n, possible = test.contrast.rows.total, groups_possible(plan, unit_name(design.of_subjects or None))
+    else:
+        n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
+    missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
+    return [*possible, *messages.skipped(design.table, test.constant), *missing]
 
 
 def _effects(design: Design, labels: IntArray, support: IntArray, scale: str | None) -> GroupEffects:
@@ -416,7 +403,6 @@ def _values(
     **options: Any,
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    reference, label = plan.bad_by_group
     strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     found, blocks, done = [], [], 0
@@ -424,8 +410,8 @@ def _values(
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
             ranks.shifts(
-                values, strata, grid=design.table.source.grid, bad=(label, reference), side=plan.alternative,
-                missing=omit, **options,
+                values, strata, grid=design.table.source.grid, bad=plan.bad, side=plan.alternative, missing=omit,
+                **options,
             )
         )  # fmt: skip
         done += columns.size
@@ -467,7 +453,7 @@ def _of_pairs(
     """Compare two groups within pairs: a pair is bad if either of its rows is."""
     if classes.size > 2:
         raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
-    order = codes if contrast.first == 1 else 1 - codes
+    order = codes if contrast.label == 1 else 1 - codes
     differences, names, notes = designs.pair_differences(
         table, order, pairs, missing=request.missing, classes=classes, argument=argument
     )
@@ -481,5 +467,5 @@ def _of_pairs(
         progress=progress, alternative=request.alternative, min_effect=request.min_effect, target=request.target,
         scale=request.scale,
     )  # fmt: skip
-    called = as_names([labels[contrast.second], labels[contrast.first]]).astype(str)
-    return Comparison(classes, {labels[contrast.first]: replace(estimate, class_names=called)})
+    called = as_names([labels[contrast.reference], labels[contrast.label]]).astype(str)
+    return Comparison(classes, {labels[contrast.label]: replace(estimate, class_names=called)})

@@ -17,7 +17,7 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import means
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.nulls import two_sided
+from sparsemean._stats.nulls import Era, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_ranks import (
@@ -30,7 +30,7 @@ from sparsemean._stats.signed_ranks import (
     shares_of,
     slack_of,
 )
-from sparsemean._util.records import Era, FloatArray, Plan
+from sparsemean._util.records import FloatArray, Plan
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""

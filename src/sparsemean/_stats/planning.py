@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.records import BadRows, GroupSizes, Plan, Shares, Side
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
@@ -270,22 +270,22 @@ def _sizes(bucket_sizes: object) -> tuple[int, ...]:
     return sizes
 
 
-def check_shares(contamination: object, *, or_auto: bool = False) -> tuple[float, float]:
+def check_shares(contamination: object, *, or_auto: bool = False) -> Shares:
     """Return the shares of the reference and of the label that may be bad: one number stands for both."""
     if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
         reference, label = (fraction_of_rows(share) for share in contamination)
-        return reference, label
+        return Shares(reference, label)
     share = fraction_of_rows(contamination, or_auto=or_auto)
-    return share, share
+    return Shares(share, share)
 
 
 def groups_plan(
     n: int,
     d: int,
     *,
-    shares: tuple[float, float],
-    sizes: tuple[int, int],
-    bad_by_group: tuple[int, int],
+    shares: Shares,
+    sizes: GroupSizes,
+    bad_by_group: BadRows,
     n_tests: int,
     n_strata: int,
     rest: bool,
@@ -296,13 +296,13 @@ def groups_plan(
     missing: str,
     auto: bool = False,
 ) -> Plan:
-    """Plan one test of groups among ``n_tests`` of ``d`` features each; of pairs of numbers the reference is first."""
+    """Plan one test of groups among ``n_tests`` of ``d`` features each."""
     return Plan(
         n_rows=n,
         n_features=d,
-        n_units=sum(sizes),
+        n_units=sizes.total,
         contamination=max(shares),
-        bad_rows=sum(bad_by_group),
+        bad_rows=bad_by_group.total,
         auto=auto,
         selection=selection,
         level=level,

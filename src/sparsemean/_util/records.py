@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,41 @@ class Side(StrEnum):
         )
 
 
+class Shares(NamedTuple):
+    """A share of the rows of the reference, and one of those of the label."""
+
+    reference: float
+    label: float
+
+
+class GroupSizes(NamedTuple):
+    """Rows (subjects) of the reference and of the label: of one sample, all are of its label."""
+
+    reference: int
+    label: int
+
+    @property
+    def total(self) -> int:
+        """Rows of both."""
+        return self.reference + self.label
+
+
+class BadRows(NamedTuple):
+    """Rows (subjects) of the reference and of the label that may be bad; see `GroupSizes`."""
+
+    reference: int
+    label: int
+
+    @property
+    def total(self) -> int:
+        """Bad rows of both."""
+        return self.reference + self.label
+
+    def shares(self, sizes: GroupSizes) -> Shares:
+        """Return which share of the rows of either group that is."""
+        return Shares(self.reference / sizes.reference, self.label / sizes.label)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What will be done, fixed before any value of the data is looked at.
@@ -87,7 +122,8 @@ class Plan:
         Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `Sketch`; empty where rows
         have the numbers 0, 1, … and all blocks were assigned whole.
     sizes, bad_by_group
-        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
+        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad; None of
+        one sample.
     alternative, min_effect
         Which side counts, and the smallest mean, or difference of groups, that matters.
     test, target
@@ -121,8 +157,8 @@ class Plan:
     outlook: PowerAnalysis | None = None
     ranges: Ranges = ()
     sealed: Ranges = ()
-    sizes: tuple[int, ...] = ()
-    bad_by_group: tuple[int, ...] = ()
+    sizes: GroupSizes | None = None
+    bad_by_group: BadRows | None = None
     alternative: Side = Side.BOTH
     min_effect: float = 0.0
     n_tests: int = 1
@@ -138,6 +174,18 @@ class Plan:
     def n_hypotheses(self) -> int:
         """Number of hypotheses that share out the error: every feature in every test."""
         return self.n_features * self.n_tests
+
+    @property
+    def bad(self) -> BadRows:
+        """Rows that may be bad, of groups or of one sample."""
+        return self.bad_by_group or BadRows(0, self.bad_rows)
+
+    @property
+    def bad_shares(self) -> Shares:
+        """Share of the rows of either group that may be bad; of one sample both are that of its rows."""
+        if self.sizes is None:
+            return Shares(self.bad_rows / self.n_units, self.bad_rows / self.n_units)
+        return self.bad.shares(self.sizes)
 
     @property
     def detectable_effect(self) -> float | None:
@@ -309,38 +357,8 @@ class Counts:
         return replace(self, present=None, missing=None) if complete else self
 
 
-class Null(Protocol):
-    """A null distribution of one statistic for each feature."""
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
-        ...
-
-    def of(self, features: IntArray) -> Null:
-        """Return the same of some features."""
-        ...
-
-    def threshold(self, error: float, factor: float = 1.0) -> Any:
-        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
-
-        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
-        """
-        ...
-
-    def log_p(self, statistic: FloatArray) -> FloatArray:
-        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
-        ...
-
-
 NO_END = 2**30
 """More bad rows than there can be."""
-
-
-class Era(NamedTuple):
-    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``places``, can reject."""
-
-    last: int
-    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
