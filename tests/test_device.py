@@ -13,7 +13,8 @@ from sparsemean._stats import arrays, nulls, path, sign_evidence
 from sparsemean._stats.decision import Holm, decide, rule_of
 from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
-from sparsemean._util.records import BadRows, Counts
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import Counts
 
 import fakecupy
 from emulated import needs_compiler

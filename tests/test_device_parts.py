@@ -20,7 +20,8 @@ from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._stats.decision import Holm, decide
 from sparsemean._stats.sign_evidence import of_signs, sign_test_eras
-from sparsemean._util.records import BadRows, Counts, Partition
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import Counts, Partition
 from sparsemean.simulate import make_contaminated
 
 from emulated import needs_compiler
@@ -94,7 +95,7 @@ def test_beta_at_the_best_size(gaps: bool) -> None:
 def as_plan(n: int, d: int) -> Any:
     from sparsemean._stats.planning import plan_fit
 
-    return replace(plan_fit(n, d, test="buckets"), bucket_sizes=(1, 2, 4))
+    return plan_fit(n, d, test="buckets", bucket_sizes=(1, 2, 4))
 
 
 PARTITIONS = {

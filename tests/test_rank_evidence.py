@@ -17,7 +17,7 @@ from sparsemean._counts import ranks
 from sparsemean._data import as_table
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.rank_evidence import Contrast, most_moved
-from sparsemean._util.records import BadRows
+from sparsemean._util.plans import BadRows
 
 LOG_2 = np.log(2.0)
 

@@ -23,7 +23,8 @@ from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.nulls import Era
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
-from sparsemean._util.records import NO_END, BadRows, Counts, Shares, Side
+from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.records import NO_END, Counts
 
 SIZES = (1, 2, 4)
 

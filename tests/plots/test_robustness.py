@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from sparsemean import Estimate, simulate, sparse_mean
-from sparsemean._util.records import BadRows, GroupSizes
+from sparsemean._util.plans import BadRows, GroupSizes
 from sparsemean.plots.robustness import lost_at, planned_share
 
 

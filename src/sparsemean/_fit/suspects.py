@@ -14,7 +14,8 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.families import GroupTest
 from sparsemean._stats.planning import MOST_ALLOWED
 from sparsemean._stats.rank_evidence import REST, Contrast
-from sparsemean._util.records import BadRows, FloatArray, IntArray, RowScores
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design

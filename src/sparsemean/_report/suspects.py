@@ -12,7 +12,8 @@ from sparsemean._report import groups
 from sparsemean._report.groups import Names
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER, count_by_group
 from sparsemean._util.checks import list_names, pluralize, unit_name
-from sparsemean._util.records import BadRows, IntArray
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import IntArray
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -44,7 +45,7 @@ def kinds_of(estimate: Estimate) -> tuple[str, ...]:
     rows = estimate.rows
     if rows is None or len(rows.kinds) == rows.suspects.size:
         return () if rows is None else rows.kinds
-    return (LABEL if estimate.plan.dealing == "pairs" else "",) * rows.suspects.size
+    return (LABEL if estimate.plan.walk.dealing == "pairs" else "",) * rows.suspects.size
 
 
 def more_look_bad(estimate: Estimate) -> bool:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._util.records import BadRows, FloatArray, IntArray
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
 Allowed: TypeAlias = tuple[BadRows, ...]

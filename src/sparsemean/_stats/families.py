@@ -13,7 +13,8 @@ from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import A_TASK, RankTest
-from sparsemean._util.records import BadRows, FloatArray, IntArray, Shares, Side
+from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.records import FloatArray, IntArray
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""

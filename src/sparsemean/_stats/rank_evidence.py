@@ -17,7 +17,8 @@ from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import BadRows, CountArray, FloatArray, GroupSizes, IntArray, Shares, Side
+from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
+from sparsemean._util.records import CountArray, FloatArray, IntArray
 
 REST = -1
 """Stands for all labels but the one that is compared with them."""

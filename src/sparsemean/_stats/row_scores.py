@@ -20,7 +20,8 @@ from sparsemean._stats.directions import (
 from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
 from sparsemean._stats.judged import CLIP, Judged
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._util.records import BadRows, FloatArray, IntArray, RowScores
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
 KINDS = (TOGETHER, FEW, LARGE, LABEL)

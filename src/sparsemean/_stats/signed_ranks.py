@@ -20,7 +20,8 @@ from sparsemean._stats.arrays import group_indices
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
 from sparsemean._stats.nulls import Era
 from sparsemean._stats.sign_evidence import OfRows, SlackEvidence, eras_of
-from sparsemean._util.records import NO_END, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import NO_END, FloatArray, IntArray
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs

@@ -10,7 +10,8 @@ from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.decision import Holm, decide
 from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
 from sparsemean._util.checks import integer
-from sparsemean._util.records import BadRows, Counts, Partition
+from sparsemean._util.plans import BadRows
+from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
 from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement
 
