@@ -22,10 +22,20 @@ from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, Side, Walk
-from sparsemean._util.records import NO_END, Counts, MeanDifferenceTest, MeanTest, RowScores, Status, Uncertified
+from sparsemean._util.records import (
+    NO_END,
+    Counts,
+    Leaning,
+    MeanDifferenceTest,
+    MeanTest,
+    RowScores,
+    Sample,
+    Status,
+    Uncertified,
+)
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
 
 FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
@@ -34,8 +44,8 @@ PARTS = {
     "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
     "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
 }  # fmt: skip
-PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata", "theta")
+LOCATED = ("support", "mean", "intervals", "skewed")
+SAMPLE = ("bucket_of_row", "units", "labels", "class_names", "strata", "theta")
 ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
@@ -96,8 +106,8 @@ def _key(key: Any) -> tuple[Any, ...]:
 
 def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is written of an estimate: the header and the arrays."""
-    arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
-    arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
+    arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
+    arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, Any] = {}
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
@@ -195,11 +205,15 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    plain: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
+    counts = parts.pop("counts", None)
+    names = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
+    extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
+    located = Located(**{name: arrays[name] for name in LOCATED}, **extra)
     estimate = Estimate(
-        **plain,
         **parts,
-        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
+        located=located,
+        leaning=Leaning(arrays["beta"], arrays["bucket_size"], counts),
+        sample=Sample(names, **{name: arrays.get(name) for name in SAMPLE}),
         plan=plan,
         status=status,
         seed=int(header["seed"]),

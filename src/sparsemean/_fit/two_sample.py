@@ -26,7 +26,7 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
-from sparsemean._util.records import FloatArray, IntArray, RowScores
+from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -311,12 +311,14 @@ def _estimate(
     flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
-        plan, decision, table=table, began=began, sizes=(test.strength, np.ones(d, dtype=np.intp)),
+        plan, decision, table=table, began=began, values=(mean, intervals),
+        leaning=Leaning(test.strength, np.ones(d, dtype=np.intp)),
         notes=(*design.notes, *decided.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
-        status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
-        rows=rows, labels=labels, effects=effects, strata=design.strata,
-        class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
-        units=np.arange(design.codes.size) if design.of_subjects else None,
+        status={"walked": int(support.size)}, seed=seed, rows=rows, effects=effects, source=table,
+        sample=Sample(
+            labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
+            class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
+        ),
         difference_test=test.mean_test, checksum=checksum,
     )  # fmt: skip
 
@@ -426,4 +428,6 @@ def _of_pairs(
         scale=request.scale,
     )  # fmt: skip
     called = as_names([labels[contrast.reference], labels[contrast.label]]).astype(str)
-    return Comparison(classes, {labels[contrast.label]: replace(estimate, class_names=called)})
+    return Comparison(
+        classes, {labels[contrast.label]: replace(estimate, sample=replace(estimate.sample, class_names=called))}
+    )
