@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
+from sparsemean._kernels.judging import LANES
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.signed_ranks import log_tail
-from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
@@ -455,7 +455,7 @@ def student_sums(z: FloatArray, n: int, centre: float, scale: float, dof: float)
 
 
 def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
-    """Do what `simplex.look` does."""
+    """Do what `judging.look` does."""
     x = v - theta
     free = (x > 0) & (x < cap)
     lanes = np.zeros((-(-v.size // LANES), LANES))
@@ -464,7 +464,7 @@ def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
 
 
 def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
-    """Do what `simplex.follow` does, move by move."""
+    """Do what `judging.follow` does, move by move."""
     for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
         moved = weights - rate * (a * (a - twice)) - shift
         weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
