@@ -209,7 +209,7 @@ def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
 def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
     """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
     if len(pairs) == 1:
-        return float(centres.ordered_difference(*pairs[0], k))
+        return centres.ordered_difference(*pairs[0], k)
     with np.errstate(over="ignore"):
         low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
     while low < high:

@@ -5,15 +5,13 @@ Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import is_bad, nearer, present
+from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rounding import DOUBLES, ROUNDING
 
-Arr = Any
 TILE = 16
 """Columns that are read together: neighbours share cache lines, and each is written to a line of its own."""
 DEEP, LINE = 32, 8
@@ -29,8 +27,9 @@ NEAR = 16
 
 @compiled
 def count_columns(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, bases: Arr, rows: Arr, null: Arr,
-    reach: Arr, gaps: bool, sums: Arr, sizes: Arr, counts: Arr, pos: Arr, neg: Arr, here: Arr, seen: Arr, near: Arr,
+    memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, bases: Array, rows: Array,
+    null: Array, reach: Array, gaps: bool, sums: Array, sizes: Array, counts: Array, pos: Array, neg: Array,
+    here: Array, seen: Array, near: Array,
 ) -> bool:  # fmt: skip
     """Count the sums of values less ``null`` above zero and below, and buckets with a value; True if one is not finite.
 
@@ -87,7 +86,7 @@ def count_columns(
 
 
 @compiled
-def add_up(x: Arr, offsets: Arr, first: int, n: int) -> None:
+def add_up(x: Array, offsets: Array, first: int, n: int) -> None:
     """Write the sums over each of n buckets to the beginning of ``x``, one value after the other."""
     for j in range(n):
         total = x[offsets[first + j]]
@@ -104,7 +103,9 @@ def settled(total: float, size: float, number: float, null: float, reach: float,
 
 
 @compiled
-def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+def count_quads(
+    memory: Array, start: int, step: int, across: int, places: Array, neg: Array, zero: Array, near: Array
+) -> bool:
     """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
 
     Empty places stand at the end and count as zeros, as in `loops.count_places`; ``near`` codes the nearest mean of
@@ -138,7 +139,7 @@ def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, ne
 
 
 @compiled
-def element(memory: Arr, start: int, step: int, index: int) -> float:
+def element(memory: Array, start: int, step: int, index: int) -> float:
     """Return an element of a column, 0 for a row that is not there (index < 0)."""
     return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
 
@@ -147,7 +148,7 @@ def element(memory: Arr, start: int, step: int, index: int) -> float:
 
 
 @compiled
-def gather(memory: Arr, start: int, step: int, across: int, rows: Arr, columns: Arr, out: Arr) -> None:
+def gather(memory: Array, start: int, step: int, across: int, rows: Array, columns: Array, out: Array) -> None:
     """Write some rows of some columns into ``out`` (rows, columns), reading along memory."""
     if abs(across) <= abs(step):
         for i in range(rows.size):
@@ -165,8 +166,8 @@ def gather(memory: Arr, start: int, step: int, across: int, rows: Arr, columns: 
 
 @compiled(plain="reference")
 def nested_means(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, above: Arr, ends: Arr, columns: Arr,
-    missing: bool, out: Arr, turned: Arr, counts: Arr,
+    memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, above: Array, ends: Array,
+    columns: Array, missing: bool, out: Array, turned: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Write the bucket means of every level of some columns into ``out`` (columns, buckets), level after level.
 
@@ -197,7 +198,9 @@ def nested_means(
 
 
 @compiled
-def _sum_column(x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing: bool, sums: Arr, counts: Arr) -> None:
+def _sum_column(
+    x: Array, start: int, step: int, order: Array, offsets: Array, missing: bool, sums: Array, counts: Array
+) -> None:
     """Write the finest bucket sums of one column, and with ``missing`` how many values each has."""
     if not missing and offsets.size - 1 == order.size:
         for j in range(order.size):
@@ -216,7 +219,7 @@ def _sum_column(x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing
 
 
 @compiled
-def _turn(memory: Arr, start: int, step: int, across: int, columns: Arr, out: Arr) -> None:
+def _turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
     """Write some columns of all rows into rows of ``out``: a few rows are read along memory at a time."""
     n = out.shape[1]
     some = np.empty((DEEP, columns.size + LINE))
@@ -233,7 +236,7 @@ def _turn(memory: Arr, start: int, step: int, across: int, columns: Arr, out: Ar
 
 
 @compiled
-def _rise(sums: Arr, above: Arr, ends: Arr, J: int) -> None:
+def _rise(sums: Array, above: Array, ends: Array, J: int) -> None:
     """Add up the sums of each level, which follow one another, from those of the level below it."""
     below, at = 0, J
     for h in range(ends.size - 1):
@@ -249,7 +252,7 @@ def _rise(sums: Arr, above: Arr, ends: Arr, J: int) -> None:
 
 @compiled
 def group_skewness(
-    memory: Arr, start: int, step: int, across: int, rows: Arr, size: int, first: int, last: int, out: Arr
+    memory: Array, start: int, step: int, across: int, rows: Array, size: int, first: int, last: int, out: Array
 ) -> None:
     """Write Σh, Σh² and #{h ≠ 0} into columns first … last of ``out``, h the skewness of each group of ``rows``.
 
@@ -288,7 +291,7 @@ def group_skewness(
 
 
 @compiled
-def _skewness(values: Arr, moments: Arr) -> None:
+def _skewness(values: Array, moments: Array) -> None:
     """Write the skewness of each column of ``values``, which are overwritten, into the first row of ``moments``."""
     base, largest, mean, second, third = moments[4], moments[1], moments[2], moments[3], moments[0]
     for lane in range(LANES):
@@ -325,7 +328,7 @@ def _skewness(values: Arr, moments: Arr) -> None:
 
 
 @compiled
-def count_below(x: Arr, J: int, mu: float) -> int:
+def count_below(x: Array, J: int, mu: float) -> int:
     """Return #{x < μ} of J sorted values, by halving."""
     low, high = 0, J
     while low < high:
@@ -338,7 +341,7 @@ def count_below(x: Arr, J: int, mu: float) -> int:
 
 
 @compiled
-def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
+def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
     ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
@@ -379,7 +382,7 @@ def walk(ordered: Arr, alpha: float, eta: float, times: Arr, out: Arr) -> None:
 
 
 @compiled
-def values_in(x: Arr) -> Any:
+def values_in(x: Array) -> int:
     """Return how many of sorted values come before the NaN at their end."""
     count = x.size
     while count > 0 and x[count - 1] != x[count - 1]:

@@ -248,14 +248,9 @@ def _by_columns(
 
 
 def _tally(
-    partition: Partition,
-    columns: slice,
-    n_buckets: list[int],
-    negative: CountArray,
-    zero: CountArray,
-    code: FloatArray,
-    bad: bool,
-) -> Tally:
+    partition: Partition, columns: slice, n_buckets: list[int], negative: CountArray, zero: CountArray,
+    code: FloatArray, bad: bool,
+) -> Tally:  # fmt: skip
     """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
     wanted = list(partition.wanted)
     if len(wanted) < partition.depth:

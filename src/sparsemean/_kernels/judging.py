@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
-
-Arr = Any
+from sparsemean._kernels.memory_layout import Array
 
 TILE = 16
 """Rows and columns that are turned at a time: two cache lines of doubles each way."""
@@ -17,7 +14,7 @@ NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 <<
 
 
 @compiled
-def turned_sizes(X: Any, out: Any) -> None:
+def turned_sizes(X: Array, out: Array) -> None:
     """Write the absolute value of X[i, c] to out[c, i]."""
     n, p = X.shape
     for first_row in range(0, n, TILE):
@@ -29,7 +26,7 @@ def turned_sizes(X: Any, out: Any) -> None:
 
 
 @compiled
-def row_medians(X: Any, columns: Any, out: Any) -> None:
+def row_medians(X: Array, columns: Array, out: Array) -> None:
     """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less.
 
     Numbers are given, and written, as the bits of single precision: without their sign these rise with the numbers, so
@@ -54,7 +51,7 @@ def row_medians(X: Any, columns: Any, out: Any) -> None:
 
 
 @compiled
-def _not_above(sizes: Any, limit: Any) -> int:
+def _not_above(sizes: Array, limit: np.int32) -> int:
     count = 0
     for size in sizes:
         count += size <= limit
@@ -62,7 +59,7 @@ def _not_above(sizes: Any, limit: Any) -> int:
 
 
 @compiled
-def count_beyond(X: Any, limit: Any) -> int:
+def count_beyond(X: Array, limit: np.float32) -> int:
     """Return how many values are larger than a limit, of either sign."""
     found = 0
     for i in range(X.shape[0]):
@@ -73,7 +70,7 @@ def count_beyond(X: Any, limit: Any) -> int:
 
 
 @compiled
-def list_beyond(X: Any, limit: Any, rows: Any, columns: Any, values: Any) -> None:
+def list_beyond(X: Array, limit: np.float32, rows: Array, columns: Array, values: Array) -> None:
     """Write where they are, row by row, and what; there is room for one more, as every value is written."""
     at = 0
     for i in range(X.shape[0]):
@@ -84,7 +81,7 @@ def list_beyond(X: Any, limit: Any, rows: Any, columns: Any, values: Any) -> Non
 
 
 @compiled(plain="reference")
-def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
+def meet(value: Array, column: Array, first: Array, kept: Array, met: Array) -> None:
     """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
 
     Columns rise within a row, so that all sums are above the diagonal.
@@ -105,7 +102,7 @@ LANES = 16
 
 
 @compiled(plain="reference")
-def look(v: Arr, theta: float, cap: float) -> Any:
+def look(v: Array, theta: float, cap: float) -> tuple[float, float, float]:
     """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
     total, free, capped = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
     whole = v.size - v.size % LANES
@@ -126,7 +123,7 @@ def look(v: Arr, theta: float, cap: float) -> Any:
 
 
 @compiled(plain="reference")
-def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
+def follow(along: Array, centres: Array, rates: Array, shifts: Array, weights: Array) -> None:
     """Move weights by w ← clip(w − rate·a(a − 2·centre) − shift, 0, 1) for each row a of ``along``."""
     zero, one = np.float32(0.0), np.float32(1.0)
     for t in range(rates.size):

@@ -6,13 +6,11 @@ index that might be negative keeps LLVM from using vector instructions.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import Array
 
-Arr = Any
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 BEYOND = float(np.finfo(np.float64).max)
 """``nearest`` before any value was seen: the code of infinity."""
@@ -23,25 +21,25 @@ PACKED = 1 << 20
 
 
 @compiled
-def bits(x: float) -> Any:
+def bits(x: float) -> np.int64:
     """Return the 64 bits of a float as an integer."""
     return np.float64(x).view(np.int64)
 
 
 @compiled
-def of_bits(x: int) -> Any:
+def of_bits(x: np.int64) -> np.float64:
     """Return the float that has the bits of an integer."""
     return np.int64(x).view(np.float64)
 
 
 @compiled
-def minus(x: float) -> Any:
+def minus(x: float) -> np.int64:
     """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
     return bits(x) >> 63
 
 
 @compiled
-def below(x: float) -> Any:
+def below(x: float) -> np.uint64:
     """Return 1 for a number below zero, and for −0.0, else 0, as a word: processors shift unsigned ones faster."""
     return np.uint64(bits(x)) >> np.uint64(63)
 
@@ -69,22 +67,23 @@ def is_bad(x: float) -> bool:
 
 
 @compiled
-def row(memory: Arr, start: int, step: int, index: int, blank: Arr) -> Arr:
+def row(memory: Array, start: int, step: int, index: int, blank: Array) -> Array:
     """Return ``blank.size`` neighbouring elements of a row, or ``blank`` for a row that is not there (index < 0)."""
     at = start + index * step
     return memory[at : at + blank.size] if index >= 0 else blank
 
 
 @compiled
-def member(order: Arr, k: int, last: int) -> int:
+def member(order: Array, k: int, last: int) -> int:
     """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
     return order[k] if k < last else -1
 
 
 @compiled
 def count_buckets(
-    memory: Arr, start: int, step: int, order: Arr, offsets: Arr, blank: Arr, acc: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, order: Array, offsets: Array, blank: Array, acc: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count signs of one level of buckets in ``blank.size`` neighbouring columns; True if a sum is not finite.
 
     Rows enter up to eight at a time, filled up with the zeros of ``blank``.
@@ -117,7 +116,7 @@ def count_buckets(
 
 
 @compiled
-def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
+def count_sums(sums: Array, share: float, neg: Array, zero: Array, near: Array) -> bool:
     """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
     odd = 0
     for i in range(sums.size):
@@ -137,8 +136,9 @@ def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
 
 @compiled
 def count_places(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
 
     ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero.
@@ -160,8 +160,9 @@ def count_places(
 
 @compiled
 def count_eights(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count as `count_places` does, negative sums of one, two and four places in the fields of ``packed``.
 
     Each pass of the inner loop takes eight places, so that counters are fetched half as often as for four; larger sizes
@@ -206,7 +207,7 @@ def count_eights(
 
 
 @compiled
-def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, nearest: Arr) -> None:
+def count_four(ra: Array, rb: Array, rc: Array, rd: Array, held: int, packed: Array, nearest: Array) -> None:
     """Count the negative ones among four places, of which some ``held`` a row, and their sums."""
     fill = 4.0 / max(1, held)
     for i in range(packed.size):
@@ -220,8 +221,9 @@ def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, neare
 
 @compiled
 def count_larger(
-    quad: int, ra: Arr, rb: Arr, rc: Arr, rd: Arr, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
-) -> Any:
+    quad: int, ra: Array, rb: Array, rc: Array, rd: Array, places: Array, stack: Array, neg: Array, zero: Array,
+    near: Array,
+) -> bool:  # fmt: skip
     """Add four rows up and pair the sum with those that wait for it."""
     total = stack[0]
     for i in range(total.size):
@@ -230,7 +232,7 @@ def count_larger(
 
 
 @compiled
-def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool:
+def count_zeros(ra: Array, rb: Array, rc: Array, rd: Array, neg: Array, zero: Array) -> bool:
     """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
     bad = False
     for i in range(ra.size):
@@ -248,13 +250,13 @@ def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool
 
 
 @compiled
-def minus_zero(x: float) -> Any:
+def minus_zero(x: float) -> np.int64 | int:
     """Return −1 for −0.0, else 0."""
     return minus(x) if x == 0.0 else 0
 
 
 @compiled
-def present(rows: Arr) -> int:
+def present(rows: Array) -> int:
     """Return how many places hold a row."""
     count = 0
     for index in rows:
@@ -263,7 +265,7 @@ def present(rows: Arr) -> int:
 
 
 @compiled
-def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, near: Array) -> bool:
     """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
 
     Sum number ``index`` of a level is a right-hand one when odd; ``stack[level − 2]`` keeps the left-hand one.
@@ -292,7 +294,7 @@ def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) 
 
 
 @compiled
-def any_missing(memory: Arr, start: int, step: int, across: int, rows: Arr, width: int) -> bool:
+def any_missing(memory: Array, start: int, step: int, across: int, rows: Array, width: int) -> bool:
     """Whether some of ``rows`` have a value missing in one of ``width`` columns."""
     for index in rows:
         missing = 0
@@ -305,7 +307,7 @@ def any_missing(memory: Arr, start: int, step: int, across: int, rows: Arr, widt
 
 
 @compiled
-def count_present_sums(sums: Arr, counts: Arr, pos: Arr, neg: Arr, here: Arr, near: Arr) -> bool:
+def count_present_sums(sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
     """Count one bucket in every column; True if a sum is not finite."""
     bad = 0
     for i in range(sums.size):
@@ -320,8 +322,8 @@ def count_present_sums(sums: Arr, counts: Arr, pos: Arr, neg: Arr, here: Arr, ne
 
 @compiled
 def count_present_buckets(
-    memory: Arr, start: int, step: int, order: Arr, offsets: Arr, sums: Arr, counts: Arr,
-    pos: Arr, neg: Arr, here: Arr, seen: Arr, near: Arr,
+    memory: Array, start: int, step: int, order: Array, offsets: Array, sums: Array, counts: Array,
+    pos: Array, neg: Array, here: Array, seen: Array, near: Array,
 ) -> bool:  # fmt: skip
     """Count one level of buckets in ``sums.size`` neighbouring columns."""
     width = sums.size
@@ -346,8 +348,8 @@ def count_present_buckets(
 
 @compiled
 def count_present_places(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, sums: Arr, counts: Arr,
-    pos: Arr, neg: Arr, here: Arr, near: Arr,
+    memory: Array, start: int, step: int, places: Array, blank: Array, sums: Array, counts: Array,
+    pos: Array, neg: Array, here: Array, near: Array,
 ) -> bool:  # fmt: skip
     """Count nested buckets of 1, 2, 4, … places in neighbouring columns, four places an inner loop.
 
@@ -398,7 +400,7 @@ def count_present_places(
 
 
 @compiled
-def pair_up_present(quad: int, sums: Arr, counts: Arr, pos: Arr, neg: Arr, here: Arr, near: Arr) -> bool:
+def pair_up_present(quad: int, sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
     """Add the sum of four in row 0 to the left-hand sums that wait for it, size after size."""
     depth, width = neg.shape
     level, index, bad = 3, quad, False
@@ -424,7 +426,9 @@ LEAST = np.int32(-(1 << 30))
 
 
 @compiled
-def reaching(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, slack: int, found: Arr) -> None:
+def reaching(
+    statistic: Array, nonzero: Array, ragged: Array, asked: Array, lasts: Array, slack: int, found: Array
+) -> None:
     """Flag the features that have what is asked for at ``slack``, and in eras before it at their ends.
 
     ``asked`` is what each size is asked for in each era, for each number of signs and last for the most there are:
@@ -445,7 +449,7 @@ def reaching(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, lasts: Arr, 
 
 
 @compiled
-def _rooms(statistic: Arr, nonzero: Arr, ragged: Arr, asked: Arr, first: int, room: Arr) -> None:
+def _rooms(statistic: Array, nonzero: Array, ragged: Array, asked: Array, first: int, room: Array) -> None:
     """Write by how much the majorities of some features exceed what is asked for, the most of all sizes."""
     room[:] = LEAST
     for size in range(statistic.shape[0]):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from sparsemean._util.checks import integer
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Array = npt.NDArray[np.generic]
 
@@ -78,7 +81,7 @@ def is_native(X: Array) -> bool:
 
 
 @cache
-def _is_plain(dtype: np.dtype[Any]) -> bool:
+def _is_plain(dtype: np.dtype[np.generic]) -> bool:
     return dtype.isnative and dtype.kind in "fiub" and dtype.str[1:] not in ("f2", "f16", "f12")
 
 
@@ -86,7 +89,7 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 T = TypeVar("T")
 R = TypeVar("R")
-_blas: list[Any] = []
+_blas: list[ThreadpoolController] = []
 _limited = threading.Lock()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from sparsemean._kernels.cells import (
     TOO_MANY,
     TRUTH,
     WHOLE,
+    ByteArray,
 )
+from sparsemean._kernels.memory_layout import Array
+from sparsemean._util.records import IntArray
 
-Arr = Any
 NUMBER = rb"[+-]?(?=\.?[0-9])([0-9]*+)(?:(\.)([0-9]*+))?+([eE][+-]?[0-9]++)?+"
 ONE = re.compile(NUMBER)
 """Groups: digits before the point, it, digits after it, a power of ten."""
@@ -68,7 +70,9 @@ def form_of(whole: bytes, point: bytes | None, part: bytes | None, power: bytes 
     return DIGITS | THREE if len(part or b"") == 3 and 1 <= len(whole) <= 3 and plain else DIGITS | POINT
 
 
-def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
+def read_lines(
+    text: ByteArray, separator: int, roles: IntArray, values: Array, spans: Array, odd: Array, seen: ByteArray
+) -> tuple[int, int, int, int]:
     """Do what `cells.read_lines` does: a line of plain cells is cut at once, any other cell by cell."""
     data, width, grammar = text.tobytes(), roles.size, grammar_of(separator)
     columns, floats = roles.tolist(), values.view(np.float64)
@@ -120,7 +124,7 @@ def _ending(sign: int, separator: int, last: bool) -> int:
 
 
 def _plain_line(
-    data: bytes, i: int, columns: list[int], grammar: Grammar, values: Arr, spans: Arr, seen: Arr
+    data: bytes, i: int, columns: list[int], grammar: Grammar, values: Array, spans: Array, seen: ByteArray
 ) -> int:  # fmt: skip
     """Read a line of numbers without any spaces, and of text without quotes; return where it ends, −1 for another."""
     end = grammar.end_of_line.search(data, i).start()  # type: ignore[union-attr]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from sparsemean._kernels.signed_ranks import log_tail
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
+BoolArray = npt.NDArray[np.bool_]
+Singles = npt.NDArray[np.float32]
 
 
 def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
@@ -279,8 +282,14 @@ def level_means(
 
 
 def settled_means(
-    means: Sequence[Any], sizes: Sequence[Any], partition: Partition, null: Any, precision: float, *, xp: Any = np
-) -> list[Any]:
+    means: Sequence[FloatArray],
+    sizes: Sequence[FloatArray],
+    partition: Partition,
+    null: FloatArray,
+    precision: float,
+    *,
+    xp: ModuleType = np,
+) -> list[FloatArray]:
     """Return (J, columns) means of x − null of every level, given those of |x − null|, zero where they may be."""
     return [
         rounding.settle(
@@ -330,15 +339,16 @@ def _differences(a: FloatArray, b: FloatArray, at: IntArray) -> FloatArray:
 # Signed ranks and tails of U. NumPy has exponentials of its own, which differ from those of the C library in the last
 # bit: none are taken here.
 
-Arr = Any
-
 
 def score_sums(ranks: IntArray, cap: int) -> IntArray:
     """Return Σ min(i, C) over i up to each rank."""
     return np.asarray(np.where(ranks <= cap, ranks * (ranks + 1) // 2, cap * (cap + 1) // 2 + cap * (ranks - cap)))
 
 
-def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
+def add_scores(
+    signs: BoolArray, all_sizes: FloatArray, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray,
+    doubled: IntArray,
+) -> None:  # fmt: skip
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
     features, n = signs.shape
     if not signs.size:
@@ -360,7 +370,7 @@ def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, l
         mine = single[above[single] == 1 - sign]
         alone = np.bincount(feature[mine], np.minimum(rank[mine], caps[k]), features)
         signed = above[tied] if sign == 0 else number[tied] - above[tied]
-        least, twice = (np.bincount(feature[tied], x, features) for x in _tied_scores(*runs, signed, cap=caps[k]))
+        least, twice = (np.bincount(feature[tied], x, features) for x in _tied_scores(*runs, signed, cap=int(caps[k])))
         low[sign, k], doubled[sign, k] = alone + least, 2 * alone + twice
     repeats += np.bincount(feature, number - 1, features).astype(np.int64)  # sums are exact, far below 2⁵³
 
@@ -377,7 +387,7 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
 _log_tail = lru_cache(maxsize=1 << 16)(log_tail)
 
 
-def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
+def saddlepoint(values: Array, cap: int, sums: Array, out: Array) -> None:
     """Do what `signed_ranks.saddlepoint` does; the same sums are asked for again and again."""
     out[:] = [_log_tail(number, cap, least) for number, least in zip(values.tolist(), sums.tolist(), strict=True)]
 
@@ -440,7 +450,7 @@ def log_saddle(a: int, b: int, place: int) -> float:
 # Centres, weights of rows, and far values that meet.
 
 
-def count_sums(y: FloatArray, value: float) -> tuple[int, Any, Any]:
+def count_sums(y: FloatArray, value: float) -> tuple[int, float, float]:
     """Do what `centres.count_sums` does."""
     count, through, above = split_differences(y, -y[::-1], value)
     return count, np.float64(through), np.float64(above)
@@ -463,14 +473,14 @@ def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
     return sum(lanes.sum(axis=0).tolist()), int(np.count_nonzero(free)), int(np.count_nonzero(x >= cap))
 
 
-def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
+def follow(along: Singles, centres: Singles, rates: Singles, shifts: Singles, weights: Singles) -> None:
     """Do what `judging.follow` does, move by move."""
     for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
         moved = weights - rate * (a * (a - twice)) - shift
         weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
 
 
-def meet(value: Arr, column: IntArray, first: IntArray, kept: Arr, met: Arr) -> None:
+def meet(value: Array, column: IntArray, first: IntArray, kept: Array, met: Array) -> None:
     """Do what `judging.meet` does: products are listed row by row, and added in that order."""
     left = np.repeat(np.where(kept, first[1:], 0), np.diff(first)) - np.arange(1, value.size + 1)
     left = np.maximum(left, 0)  # entries that come after in a row, none of rows that are not kept

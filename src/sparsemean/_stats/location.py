@@ -56,7 +56,7 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     # Twice Wilcoxon's deviation for the same reason; rounded up, so that the error is not said to be too small.
     reach = math.ceil(2 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     low, high = (
-        0.5 * float(centres.ordered_difference(up, down, min(max(rank, 1), total)))
+        0.5 * centres.ordered_difference(up, down, min(max(rank, 1), total))
         for rank in ((total + 1) // 2 - reach, total // 2 + 1 + reach)
     )
     return Centre(0.5 * centres.median_difference(up, down), 0.5 * high - 0.5 * low, NAME)
