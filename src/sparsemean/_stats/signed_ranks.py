@@ -19,7 +19,8 @@ from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import group_indices
 from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.sign_evidence import OfRows, SlackEvidence, eras_of
-from sparsemean._util.records import NO_END, Era, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import NO_END, Era, FloatArray, IntArray
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
@@ -37,7 +38,6 @@ ASKED, ASKED_OF_FEW = 8, 64
 """Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
 few features it is the calls that take time."""
 UP, DOWN = 0, 1
-SIDES = {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}
 
 
 def caps_of(n: int) -> tuple[int, ...]:
