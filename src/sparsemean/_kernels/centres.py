@@ -39,7 +39,7 @@ BEYOND = 1e50
 # Sums of two sorted values, by rank. None is written down: those up to a value are counted by a walk along the border.
 
 
-@compiled
+@compiled()
 def step(
     y: Array, value: float, i: int, gap: int, count: int, largest: float, smallest: float
 ) -> tuple[int, int, float, float]:
@@ -53,7 +53,7 @@ def step(
     return i + below, count + (2 * gap + 1) * below, max(largest, min(pair, bound)), min(smallest, max(pair, bound))
 
 
-@compiled
+@compiled()
 def border(y: Array, value: float, steps: int) -> int:
     """Return how many of the first ``steps`` of the walk find a sum up to ``value``."""
     low, high, last = 0, steps, y.size - steps

@@ -25,7 +25,7 @@ NEAR = 16
 # Signs of any nest of buckets, one column after the other: with gaps or without, about null values or zero.
 
 
-@compiled
+@compiled()
 def count_columns(
     memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, bases: Array, rows: Array,
     null: Array, reach: Array, gaps: bool, sums: Array, sizes: Array, counts: Array, pos: Array, neg: Array,
@@ -85,7 +85,7 @@ def count_columns(
     return bad
 
 
-@compiled
+@compiled()
 def add_up(x: Array, offsets: Array, first: int, n: int) -> None:
     """Write the sums over each of n buckets to the beginning of ``x``, one value after the other."""
     for j in range(n):
@@ -95,14 +95,14 @@ def add_up(x: Array, offsets: Array, first: int, n: int) -> None:
         x[j] = total
 
 
-@compiled
+@compiled()
 def settled(total: float, size: float, number: float, null: float, reach: float, rows: float) -> float:
     """Return the sum of a number of values about a null value, or zero where rounding may have made what is there."""
     off = ROUNDING * reach * (number * abs(null) + size) + min(reach, DOUBLES) * (rows * size)
     return total if not (abs(total) <= off) else 0.0
 
 
-@compiled
+@compiled()
 def count_quads(
     memory: Array, start: int, step: int, across: int, places: Array, neg: Array, zero: Array, near: Array
 ) -> bool:
@@ -138,7 +138,7 @@ def count_quads(
     return bad
 
 
-@compiled
+@compiled()
 def element(memory: Array, start: int, step: int, index: int) -> float:
     """Return an element of a column, 0 for a row that is not there (index < 0)."""
     return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
@@ -147,7 +147,7 @@ def element(memory: Array, start: int, step: int, index: int) -> float:
 # Copies and bucket means of a few columns.
 
 
-@compiled
+@compiled()
 def gather(memory: Array, start: int, step: int, across: int, rows: Array, columns: Array, out: Array) -> None:
     """Write some rows of some columns into ``out`` (rows, columns), reading along memory."""
     if abs(across) <= abs(step):
@@ -197,7 +197,7 @@ def nested_means(
             sums[j] /= counts[j]
 
 
-@compiled
+@compiled()
 def _sum_column(
     x: Array, start: int, step: int, order: Array, offsets: Array, missing: bool, sums: Array, counts: Array
 ) -> None:
@@ -218,7 +218,7 @@ def _sum_column(
             counts[j] = number
 
 
-@compiled
+@compiled()
 def _turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
     """Write some columns of all rows into rows of ``out``: a few rows are read along memory at a time."""
     n = out.shape[1]
@@ -235,7 +235,7 @@ def _turn(memory: Array, start: int, step: int, across: int, columns: Array, out
                 column[top + i] = some[i, c]
 
 
-@compiled
+@compiled()
 def _rise(sums: Array, above: Array, ends: Array, J: int) -> None:
     """Add up the sums of each level, which follow one another, from those of the level below it."""
     below, at = 0, J
@@ -250,7 +250,7 @@ def _rise(sums: Array, above: Array, ends: Array, J: int) -> None:
         below, at = at, at + n_buckets
 
 
-@compiled
+@compiled()
 def group_skewness(
     memory: Array, start: int, step: int, across: int, rows: Array, size: int, first: int, last: int, out: Array
 ) -> None:
@@ -290,7 +290,7 @@ def group_skewness(
             out[0, c], out[1, c], out[2, c] = total, squares, number
 
 
-@compiled
+@compiled()
 def _skewness(values: Array, moments: Array) -> None:
     """Write the skewness of each column of ``values``, which are overwritten, into the first row of ``moments``."""
     base, largest, mean, second, third = moments[4], moments[1], moments[2], moments[3], moments[0]
@@ -327,7 +327,7 @@ def _skewness(values: Array, moments: Array) -> None:
 # Walks of the subgradient method over sorted bucket means.
 
 
-@compiled
+@compiled()
 def count_below(x: Array, J: int, mu: float) -> int:
     """Return #{x < μ} of J sorted values, by halving."""
     low, high = 0, J
@@ -340,7 +340,7 @@ def count_below(x: Array, J: int, mu: float) -> int:
     return low
 
 
-@compiled
+@compiled()
 def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
     """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
 
@@ -381,7 +381,7 @@ def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> 
             out[k, f] = mu
 
 
-@compiled
+@compiled()
 def values_in(x: Array) -> int:
     """Return how many of sorted values come before the NaN at their end."""
     count = x.size

@@ -24,10 +24,10 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
-from functools import cache, cached_property, partial, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -81,9 +81,7 @@ class Kernel(Generic[P, R]):
     The first argument is what is worked on: its size decides, times ``weight`` values for each of its elements.
     """
 
-    def __init__(
-        self, function: Callable[P, R], *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
-    ) -> None:
+    def __init__(self, function: Callable[P, R], *, plain: str | None, weight: float, any_order: bool) -> None:
         update_wrapper(self, function)
         self.function, self.home, self.weight, self.any_order = function, plain, weight, any_order
 
@@ -138,27 +136,14 @@ class Kernel(Generic[P, R]):
         return kind
 
 
-@overload
-def compiled(function: Callable[P, R], /) -> Kernel[P, R]: ...
-@overload
 def compiled(
     *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
-) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
-def compiled(
-    function: Callable[P, R] | None = None,
-    /,
-    *,
-    plain: str | None = None,
-    weight: float = 1.0,
-    any_order: bool = False,
-) -> Kernel[P, R] | Callable[[Callable[P, R]], Kernel[P, R]]:
+) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Compile a kernel when it is first called; a later process finds it compiled. ``plain``: where its partner is.
 
     Where ``any_order`` is as good, sums are added up in the one that is fastest.
     """
-    if function is None:
-        return partial(Kernel, plain=plain, weight=weight, any_order=any_order)
-    return Kernel(function)
+    return lambda function: Kernel(function, plain=plain, weight=weight, any_order=any_order)
 
 
 class Kept:

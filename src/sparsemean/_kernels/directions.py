@@ -159,7 +159,7 @@ def _precision(columns: FloatArray, k: int, *, level: float, within: float) -> t
 # counted against them. Sums are compared without being formed: p + x > b where x > b − p.
 
 
-@compiled
+@compiled()
 def walk(
     columns: Array,
     opposite: Array,
@@ -211,7 +211,7 @@ def walk(
             sums[depth - 1, j] = sums[depth - 2, j] + step[j]
 
 
-@compiled
+@compiled()
 def _most_beyond(
     column: Array, opposite: Array, above: Array, below: Array, counters: Counters
 ) -> tuple[np.unsignedinteger, np.unsignedinteger]:
@@ -227,7 +227,7 @@ def _most_beyond(
     return max(up, down), max(other_up, other_down)
 
 
-@compiled
+@compiled()
 def _note(found: Array, n: int, codes: Array, depth: int, code: int) -> int:
     """Write a direction at place n, if there is one, and return the next."""
     if n < len(found):

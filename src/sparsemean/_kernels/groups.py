@@ -41,13 +41,13 @@ RUN = 16
 """Values sorted by insertion before they are merged."""
 
 
-@compiled
+@compiled()
 def single_bits(x: np.float32) -> np.int64:
     """Return the 32 bits of a float as an integer with its sign."""
     return np.int64(np.float32(x).view(np.int32))
 
 
-@compiled
+@compiled()
 def pack_columns(
     data: Array, rows: Array, indptr: Array, base: Array, cells: Array, packed: Array, ends: Array, exact: Array,
     odd: Array, six: bool,
@@ -78,7 +78,7 @@ def pack_columns(
         ends[c + 1], exact[c], odd[c] = at, not lost, strange
 
 
-@compiled
+@compiled()
 def note_missing(
     data: Array, rows: Array, indptr: Array, base: Array, cells: Array, odd: Array, present: Array
 ) -> bool:
@@ -94,7 +94,7 @@ def note_missing(
     return False
 
 
-@compiled
+@compiled()
 def pack_places(
     data: Array, rows: Array, cells: Array, packed: Array, keys: Array, codes: Array, low: int, digits: bool
 ) -> np.int64:
@@ -114,7 +114,7 @@ def pack_places(
     return np.int64(n)
 
 
-@compiled
+@compiled()
 def settle_places(packed: Array, keys: Array, codes: Array, low: int, sorted_keys: Array, sorted_codes: Array) -> None:
     """Put what ``pack_places`` wrote, and was sorted, right to the last bit; then pack ranks in place of values."""
     n, place = packed.size, (np.int64(1) << low) - 1
@@ -137,7 +137,7 @@ def settle_places(packed: Array, keys: Array, codes: Array, low: int, sorted_key
         packed[k] = (rank << 32) | sorted_codes[k]
 
 
-@compiled
+@compiled()
 def sweep_columns(packed: Array, ends: Array, strata: Array, against: Array, own: Array, pairs: Array) -> None:
     """Write the counts of sorted columns, negative values apart from positive ones; see `CellCounts`."""
     sweeps, n_cells = against.shape
@@ -168,7 +168,7 @@ def sweep_columns(packed: Array, ends: Array, strata: Array, against: Array, own
                         pairs[p, 3 * side + q, cell, c] = versus[p, q, cell]
 
 
-@compiled
+@compiled()
 def first_positive(packed: Array, first: int, last: int) -> int:
     """Return where the positive ones of sorted integers begin."""
     while first < last:
@@ -180,7 +180,7 @@ def first_positive(packed: Array, first: int, last: int) -> int:
     return first
 
 
-@compiled
+@compiled()
 def sweep(
     column: Array, strata: Array, against: Array, named: Array, of_cell: Array, of_stratum: Array, versus: Array,
     seen: Array,

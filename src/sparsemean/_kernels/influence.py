@@ -200,7 +200,7 @@ ABREAST = 64
 """Rows of a column that are added up beside each other, for vector instructions."""
 
 
-@compiled
+@compiled()
 def step(u: float, kappa: float, most: float) -> float:
     """Return ψ(u) in whole steps of 2⁻³², 0 for NaN; ``most`` is 1/(2κ). Without branches it is vectorised."""
     size = abs(u)
@@ -213,13 +213,13 @@ def step(u: float, kappa: float, most: float) -> float:
     return whole * (np.float64(u > 0.0) - np.float64(u < 0.0))
 
 
-@compiled
+@compiled()
 def is_refused(x: float, missing: bool) -> bool:
     """Whether a value is infinite, or NaN where that is not a missing value."""
     return ((x - x) != 0.0) & ((x == x) | (not missing))
 
 
-@compiled
+@compiled()
 def count_gaps(memory: Array, start: int, row_step: int, rows: Array, missing: bool) -> int:
     """Return how many values of one column are missing, −1 if one is refused: for columns that have such values."""
     gaps = 0
@@ -231,7 +231,7 @@ def count_gaps(memory: Array, start: int, row_step: int, rows: Array, missing: b
     return gaps
 
 
-@compiled
+@compiled()
 def note_gaps(
     memory: Array, start: int, row_step: int, column_step: int, rows: Array, finite: Array, missing: bool, gaps: Array
 ) -> bool:
@@ -244,7 +244,7 @@ def note_gaps(
     return False
 
 
-@compiled
+@compiled()
 def add_rows(
     memory: Array, start: int, row_step: int, column_step: int, rows: Array, centres: Array, unit: Array, kappa: float,
     missing: bool, sums: Array, gaps: Array,
@@ -265,7 +265,7 @@ def add_rows(
     return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
-@compiled
+@compiled()
 def add_columns(
     memory: Array, start: int, row_step: int, column_step: int, rows: Array, centres: Array, unit: Array, kappa: float,
     missing: bool, sums: Array, gaps: Array,
@@ -291,7 +291,7 @@ def add_columns(
     return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
-@compiled
+@compiled()
 def add_entries(
     data: Array, indices: Array, indptr: Array, used: Array, n_used: int, centres: Array, unit: Array, kappa: float,
     missing: bool, sums: Array, gaps: Array,

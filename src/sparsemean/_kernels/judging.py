@@ -13,7 +13,7 @@ NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 <<
 """Bits of a single-precision number: all but its sign; those of one; what lies between a number and its double."""
 
 
-@compiled
+@compiled()
 def turned_sizes(X: Array, out: Array) -> None:
     """Write the absolute value of X[i, c] to out[c, i]."""
     n, p = X.shape
@@ -25,7 +25,7 @@ def turned_sizes(X: Array, out: Array) -> None:
                     out[c, i] = abs(X[i, c])
 
 
-@compiled
+@compiled()
 def row_medians(X: Array, columns: Array, out: Array) -> None:
     """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less.
 
@@ -50,7 +50,7 @@ def row_medians(X: Array, columns: Array, out: Array) -> None:
         out[i] = high
 
 
-@compiled
+@compiled()
 def _not_above(sizes: Array, limit: np.int32) -> int:
     count = 0
     for size in sizes:
@@ -58,7 +58,7 @@ def _not_above(sizes: Array, limit: np.int32) -> int:
     return count
 
 
-@compiled
+@compiled()
 def count_beyond(X: Array, limit: np.float32) -> int:
     """Return how many values are larger than a limit, of either sign."""
     found = 0
@@ -69,7 +69,7 @@ def count_beyond(X: Array, limit: np.float32) -> int:
     return found
 
 
-@compiled
+@compiled()
 def list_beyond(X: Array, limit: np.float32, rows: Array, columns: Array, values: Array) -> None:
     """Write where they are, row by row, and what; there is room for one more, as every value is written."""
     at = 0

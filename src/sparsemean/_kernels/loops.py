@@ -20,31 +20,31 @@ PACKED = 1 << 20
 """Places after which packed counters are emptied: no field is full by then."""
 
 
-@compiled
+@compiled()
 def bits(x: float) -> np.int64:
     """Return the 64 bits of a float as an integer."""
     return np.float64(x).view(np.int64)
 
 
-@compiled
+@compiled()
 def of_bits(x: np.int64) -> np.float64:
     """Return the float that has the bits of an integer."""
     return np.int64(x).view(np.float64)
 
 
-@compiled
+@compiled()
 def minus(x: float) -> np.int64:
     """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
     return bits(x) >> 63
 
 
-@compiled
+@compiled()
 def below(x: float) -> np.uint64:
     """Return 1 for a number below zero, and for −0.0, else 0, as a word: processors shift unsigned ones faster."""
     return np.uint64(bits(x)) >> np.uint64(63)
 
 
-@compiled
+@compiled()
 def nearer(x: float, nearest: float) -> float:
     """Return the smaller of ``nearest`` and the code of |x|.
 
@@ -54,32 +54,32 @@ def nearer(x: float, nearest: float) -> float:
     return code if code < nearest else nearest
 
 
-@compiled
+@compiled()
 def is_odd(x: float) -> bool:
     """Whether ``x`` is zero, infinite or NaN."""
     return not (abs(x) > 0.0) or not (abs(x) < np.inf)
 
 
-@compiled
+@compiled()
 def is_bad(x: float) -> bool:
     """Whether ``x`` is infinite or NaN."""
     return (x - x) != 0.0
 
 
-@compiled
+@compiled()
 def row(memory: Array, start: int, step: int, index: int, blank: Array) -> Array:
     """Return ``blank.size`` neighbouring elements of a row, or ``blank`` for a row that is not there (index < 0)."""
     at = start + index * step
     return memory[at : at + blank.size] if index >= 0 else blank
 
 
-@compiled
+@compiled()
 def member(order: Array, k: int, last: int) -> int:
     """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
     return order[k] if k < last else -1
 
 
-@compiled
+@compiled()
 def count_buckets(
     memory: Array, start: int, step: int, order: Array, offsets: Array, blank: Array, acc: Array, neg: Array,
     zero: Array, near: Array,
@@ -115,7 +115,7 @@ def count_buckets(
     return bad
 
 
-@compiled
+@compiled()
 def count_sums(sums: Array, share: float, neg: Array, zero: Array, near: Array) -> bool:
     """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
     odd = 0
@@ -134,7 +134,7 @@ def count_sums(sums: Array, share: float, neg: Array, zero: Array, near: Array) 
     return bad != 0
 
 
-@compiled
+@compiled()
 def count_places(
     memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
     zero: Array, near: Array,
@@ -158,7 +158,7 @@ def count_places(
     return bad
 
 
-@compiled
+@compiled()
 def count_eights(
     memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
     zero: Array, near: Array,
@@ -206,7 +206,7 @@ def count_eights(
     return bad
 
 
-@compiled
+@compiled()
 def count_four(ra: Array, rb: Array, rc: Array, rd: Array, held: int, packed: Array, nearest: Array) -> None:
     """Count the negative ones among four places, of which some ``held`` a row, and their sums."""
     fill = 4.0 / max(1, held)
@@ -219,7 +219,7 @@ def count_four(ra: Array, rb: Array, rc: Array, rd: Array, held: int, packed: Ar
         nearest[i] = nearer(q * fill, nearest[i])
 
 
-@compiled
+@compiled()
 def count_larger(
     quad: int, ra: Array, rb: Array, rc: Array, rd: Array, places: Array, stack: Array, neg: Array, zero: Array,
     near: Array,
@@ -231,7 +231,7 @@ def count_larger(
     return pair_up(quad, places, stack, neg, zero, near)
 
 
-@compiled
+@compiled()
 def count_zeros(ra: Array, rb: Array, rc: Array, rd: Array, neg: Array, zero: Array) -> bool:
     """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
     bad = False
@@ -249,13 +249,13 @@ def count_zeros(ra: Array, rb: Array, rc: Array, rd: Array, neg: Array, zero: Ar
     return bad
 
 
-@compiled
+@compiled()
 def minus_zero(x: float) -> np.int64 | int:
     """Return −1 for −0.0, else 0."""
     return minus(x) if x == 0.0 else 0
 
 
-@compiled
+@compiled()
 def present(rows: Array) -> int:
     """Return how many places hold a row."""
     count = 0
@@ -264,7 +264,7 @@ def present(rows: Array) -> int:
     return count
 
 
-@compiled
+@compiled()
 def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, near: Array) -> bool:
     """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
 
@@ -293,7 +293,7 @@ def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, nea
 # below zero, and buckets that hold a value; ``seen`` is the number of values.
 
 
-@compiled
+@compiled()
 def any_missing(memory: Array, start: int, step: int, across: int, rows: Array, width: int) -> bool:
     """Whether some of ``rows`` have a value missing in one of ``width`` columns."""
     for index in rows:
@@ -306,7 +306,7 @@ def any_missing(memory: Array, start: int, step: int, across: int, rows: Array, 
     return False
 
 
-@compiled
+@compiled()
 def count_present_sums(sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
     """Count one bucket in every column; True if a sum is not finite."""
     bad = 0
@@ -320,7 +320,7 @@ def count_present_sums(sums: Array, counts: Array, pos: Array, neg: Array, here:
     return bad != 0
 
 
-@compiled
+@compiled()
 def count_present_buckets(
     memory: Array, start: int, step: int, order: Array, offsets: Array, sums: Array, counts: Array,
     pos: Array, neg: Array, here: Array, seen: Array, near: Array,
@@ -346,7 +346,7 @@ def count_present_buckets(
     return bad
 
 
-@compiled
+@compiled()
 def count_present_places(
     memory: Array, start: int, step: int, places: Array, blank: Array, sums: Array, counts: Array,
     pos: Array, neg: Array, here: Array, near: Array,
@@ -399,7 +399,7 @@ def count_present_places(
     return bad
 
 
-@compiled
+@compiled()
 def pair_up_present(quad: int, sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
     """Add the sum of four in row 0 to the left-hand sums that wait for it, size after size."""
     depth, width = neg.shape
@@ -425,7 +425,7 @@ TILE = 2048
 LEAST = np.int32(-(1 << 30))
 
 
-@compiled
+@compiled()
 def reaching(
     statistic: Array, nonzero: Array, ragged: Array, asked: Array, lasts: Array, slack: int, found: Array
 ) -> None:
@@ -448,7 +448,7 @@ def reaching(
             before = lasts[era]
 
 
-@compiled
+@compiled()
 def _rooms(statistic: Array, nonzero: Array, ragged: Array, asked: Array, first: int, room: Array) -> None:
     """Write by how much the majorities of some features exceed what is asked for, the most of all sizes."""
     room[:] = LEAST

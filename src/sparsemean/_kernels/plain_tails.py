@@ -93,19 +93,8 @@ def summed(
         parts[::2] = 1.0
         there = np.ones(len(firsts), dtype=bool)
         for h in range(n1.size):
-            own = scratch[5 * h : 5 * h + 5]
-            _turn(
-                int(n1[h]),
-                int(n2[h]),
-                int(A[h]),
-                firsts,
-                period,
-                own[:3],
-                own[3],
-                own[4],
-                parts,
-                np.repeat(there, LANES),
-            )
+            design = int(n1[h]), int(n2[h]), int(A[h])
+            _turn(*design, firsts, period, scratch[5 * h : 5 * h + 5], parts, np.repeat(there, LANES))
             there &= np.abs(parts[:4]).reshape(4, -1, LANES).max(axis=(0, 2)) >= GONE
             parts[:4, np.repeat(~there, LANES)] = 0.0
             if not there.any():
@@ -157,10 +146,11 @@ def _fans(times: list[int], firsts: range, period: int) -> tuple[FloatArray, Flo
 
 
 def _turn(
-    n1: int, n2: int, A: int, firsts: range, period: int, weights: FloatArray, ahead: FloatArray, behind: FloatArray,
-    parts: FloatArray, there: npt.NDArray[np.bool_],
+    n1: int, n2: int, A: int, firsts: range, period: int, weighed: FloatArray, parts: FloatArray,
+    there: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Multiply into ``parts`` what `rank_transforms.turn` multiplies into the lanes of each block that is ``there``."""
+    weights, ahead, behind = weighed[:3], weighed[3], weighed[4]
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
     worth = first + np.flatnonzero(weights[0, first : last + 1] >= NEGLIGIBLE)

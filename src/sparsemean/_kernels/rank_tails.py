@@ -76,7 +76,7 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> float:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled
+@compiled()
 def tilted(small: int, large: int, s: float) -> tuple[float, float]:
     """Return the mean and the variance of U, of so many values against so many, tilted by s."""
     rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)

@@ -131,7 +131,7 @@ def nearest(number: int, period: int) -> int:
     return left - period if 2 * left > period else left
 
 
-@compiled
+@compiled()
 def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
     unit = 2.0 * math.pi / period
@@ -142,7 +142,7 @@ def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
         x, y = x * c - y * s, x * s + y * c
 
 
-@compiled
+@compiled()
 def turn(
     n1: int, n2: int, A: int, j: int, period: int, weights: Array, ahead: Array, behind: Array, lanes: Array
 ) -> None:
@@ -223,7 +223,7 @@ def divided(x: float, y: float, re: float, im: float) -> tuple[float, float]:
     return (x * re + y * im) / size, (y * re - x * im) / size
 
 
-@compiled
+@compiled()
 def over_power(x: float, y: float, re: float, im: float, power: int) -> float:
     """Return the real part of (x + iy)/(re + i·im)^power."""
     u, v = divided(x, y, re, im)

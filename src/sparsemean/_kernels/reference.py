@@ -54,9 +54,7 @@ def bucket_means(
 ) -> FloatArray:
     """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
     chosen = X if columns is None else X[:, columns]
-    *_, (sums, counts) = _levels(chosen, partition, level + 1, missing=missing)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts)
+    return level_means(chosen, partition, depth=level + 1, missing=missing)[level]
 
 
 def _levels(
@@ -252,7 +250,7 @@ def influence_sums(X: Array, centre: FloatArray, unit: FloatArray, kappa: float)
 
 
 def level_means(
-    values: FloatArray,
+    values: Array,
     partition: Partition,
     *,
     depth: int,
@@ -266,19 +264,11 @@ def level_means(
     what rounding may have made of zero is zero.
     """
     if null is not None:
-        away = values - null
+        away = np.asarray(values, dtype=np.float64) - null
         means, sizes = (level_means(x, partition, depth=depth, missing=missing) for x in (away, np.abs(away)))
         return settled_means(means, sizes, partition, null, precision)
-    rows = values[partition.order]
-    if not missing or not np.isnan(rows).any():
-        ones = np.ones((partition.n_rows, 1))
-        sums, counts = (_nested(part, partition, depth) for part in (rows, ones))
-        return [a / b for a, b in zip(sums, counts, strict=True)]
-    there = ~np.isnan(rows)
-    sums = _nested(np.where(there, rows, 0.0), partition, depth)
-    counts = _nested(there.astype(np.float64), partition, depth)
     with np.errstate(invalid="ignore"):
-        return [a / b for a, b in zip(sums, counts, strict=True)]
+        return [sums / counts for sums, counts in _levels(values, partition, depth, missing=missing)]
 
 
 def settled_means(
@@ -297,17 +287,6 @@ def settled_means(
         )
         for h, (of_level, size) in enumerate(zip(means, sizes, strict=True))
     ]
-
-
-def _nested(rows: FloatArray, partition: Partition, depth: int) -> list[FloatArray]:
-    """Return the sums over the buckets of each level, those of a level made of those below it."""
-    out = []
-    for offsets in partition.levels[:depth]:
-        if offsets.size - 1 < rows.shape[0]:
-            with np.errstate(over="ignore"):  # of sums that nobody has counted
-                rows = np.add.reduceat(rows, offsets[:-1], axis=0)
-        out.append(rows)
-    return out
 
 
 def split_differences(a: FloatArray, b: FloatArray, value: float) -> tuple[int, float, float]:

@@ -169,14 +169,14 @@ def _rounded(x: FloatArray, size: FloatArray, grid: Grid) -> FloatArray:
     return np.where(touched, np.where(abs(whole) == grid.most, np.copysign(turn, whole), whole / power), x)
 
 
-@compiled
+@compiled()
 def snap_all(x: FloatArray, single: bool) -> None:
     """Round every one of many values where it lies."""
     for k in range(x.size):
         x[k] = snap_single(x[k]) if single else snap(x[k])
 
 
-@compiled
+@compiled()
 def snap(x: np.float64) -> np.float64:
     """Return what a double is rounded to."""
     size = abs(x)
@@ -188,7 +188,7 @@ def snap(x: np.float64) -> np.float64:
     return np.float64(whole / power if abs(whole) != _MOST else np.copysign(_TURNS[exponent], x))
 
 
-@compiled
+@compiled()
 def snap_single(value: np.float32) -> np.float64:
     """Return what a number of single precision is rounded to, as a double."""
     x = np.float64(value)

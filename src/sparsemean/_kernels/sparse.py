@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-@compiled
+@compiled()
 def sort_pairs(keys: Array, values: Array, n: int, run: int, more_keys: Array, more_values: Array) -> None:
     """Sort the first n keys and move the values with them; equal keys stay in order.
 
@@ -47,7 +47,7 @@ def sort_pairs(keys: Array, values: Array, n: int, run: int, more_keys: Array, m
         run *= 2
 
 
-@compiled
+@compiled()
 def gather(keys: Array, sums: Array, n: int, above: Array, base: int) -> tuple[int, int, int]:
     """Add up neighbours in one bucket, ``above[base + key]``; return how many buckets are left, N₊ and N₋ of them.
 
@@ -67,7 +67,7 @@ def gather(keys: Array, sums: Array, n: int, above: Array, base: int) -> tuple[i
     return left, positive, negative
 
 
-@compiled
+@compiled()
 def dealt_entries(data: Array, indices: Array, first: int, last: int, place: Array, keys: Array, values: Array) -> int:
     """Write the entries first … last − 1 that are not zero, with the places of their rows; return how many."""
     n = 0
@@ -79,7 +79,7 @@ def dealt_entries(data: Array, indices: Array, first: int, last: int, place: Arr
     return n
 
 
-@compiled
+@compiled()
 def count_columns(
     data: Array, indices: Array, indptr: Array, place: Array, above: Array, bases: Array, sizes: Array, run: int,
     keys: Array, values: Array, more_keys: Array, more_values: Array, positive: Array, negative: Array, nearest: Array,
@@ -102,7 +102,7 @@ def count_columns(
     return bad
 
 
-@compiled
+@compiled()
 def find(indices: Array, first: int, last: int, column: int) -> int:
     """Return where ``column`` or the first one after it lies between ``first`` and ``last`` in sorted indices."""
     while first < last:
@@ -114,7 +114,7 @@ def find(indices: Array, first: int, last: int, column: int) -> int:
     return first
 
 
-@compiled
+@compiled()
 def take_columns_loop(data: Array, indices: Array, indptr: Array, start: int, slot: Array, out: Array) -> None:
     """Write the entries of rows in columns from ``start`` on to ``out[row, slot[column − start]]``, none where −1."""
     stop = start + slot.size
@@ -128,7 +128,7 @@ def take_columns_loop(data: Array, indices: Array, indptr: Array, start: int, sl
             k += 1
 
 
-@compiled
+@compiled()
 def entries_of_columns(indices: Array, indptr: Array, start: int, ends: Array) -> None:
     """Write how many entries come before each column from ``start`` on, and before the end of the last one."""
     stop = start + ends.size - 1
@@ -142,7 +142,7 @@ def entries_of_columns(indices: Array, indptr: Array, start: int, ends: Array) -
         ends[c] += ends[c - 1]
 
 
-@compiled
+@compiled()
 def turn(data: Array, indices: Array, indptr: Array, start: int, free: Array, turned: Array, rows: Array) -> None:
     """Write the entries of columns from ``start`` on column by column, from ``free[column − start]`` on each."""
     stop = start + free.size
