@@ -23,7 +23,7 @@ from sparsemean._cli.commands import bench, demo, plan, reproduce
 from sparsemean._cli.common_options import echo, steady_streams
 from sparsemean._cli.fit import fit
 from sparsemean._cli.sketch import merge, sketch
-from sparsemean._data.numpy_files import WHOLE
+from sparsemean._data.matrices import WHOLE
 from sparsemean._util import files
 from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory, visible
 

@@ -244,15 +244,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_csv(path: Path, wanted: ReadOptions) -> Table:
+def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a .csv, .tsv or .txt file, or one of them in .gz."""
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    opened = FileContext(path.name, f"{ending} file", path.stat().st_size)
     if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
         raise opened.broken("nothing in it")
-    with opened.reading(), path.open("rb") as raw:
-        file: Any = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
-        return Text(file, opened, raw).table(wanted, "," if ending == ".csv" else "\t")
+    with path.open("rb") as raw:
+        file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
+        return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
 
 
 def read_standard_input(wanted: ReadOptions) -> Table:
@@ -457,7 +455,7 @@ class Text:
                 self._make_room(found, len(self.text) - used)
         self.text = self.text[used:]
         if how != cells.ALL:
-            said = found.complaint(self.text, how, sheet=self.opened.kind == ".xlsx file")
+            said = found.complaint(self.text, how, sheet=self.opened.kind.startswith(".xls"))
             raise self.opened.broken(f"row {self.rows} {said}")
         self._check_line(self.text, whole=self.ended)
         self._check_held()

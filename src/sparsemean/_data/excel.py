@@ -35,12 +35,11 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 """What the names of all elements of a sheet begin with."""
 
 
-def read_excel(path: Path, wanted: ReadOptions) -> Table:
+def read_excel(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a sheet: the values that formulas had when the file was saved, dates as text."""
     wanted.refuse("layer", "dataset", kind=".xlsx files")
     openpyxl = require("openpyxl", extra="excel", purpose="reading .xlsx files")
-    opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
-    with opened.reading(), path.open("rb") as file, warnings.catch_warnings():
+    with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
         unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:

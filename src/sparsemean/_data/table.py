@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -427,12 +428,15 @@ def check_names(names: Any, d: int) -> Names | None:
     if not countable or len(names) != d:
         size = len(names) if countable else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
-    out = as_names(names)
-    if len(set(out)) < d:
-        seen: set[object] = set()
-        twice = next(name for name in out if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", "rename one of them")
-    return out
+    return unique_names(as_names(names), "rename one of them")
+
+
+def unique_names(names: Names, advice: str) -> Names:
+    """Return names of features, of which no two may be alike."""
+    if len(set(names)) < names.size:
+        twice = next(name for name, count in Counter(names.tolist()).items() if count > 1)
+        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
+    return names
 
 
 def as_names(names: Any) -> Names:
