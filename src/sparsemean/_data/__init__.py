@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
+from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of, unreadable
 from sparsemean._util.checks import list_names
@@ -32,7 +32,7 @@ READERS = {
     ".h5ad": "hdf5.read_hdf5",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
-    ".zarr": "zarr.read_zarr",
+    ".zarr": "chunked.read_zarr",
     ".duckdb": "record_batches.read_duckdb",
 }
 """The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
@@ -47,7 +47,7 @@ FOLDERS = (".zarr",)
 OBJECTS = (
     ("anndata.matches_anndata", "anndata.read_anndata"),
     ("hdf5.matches_hdf5", "hdf5.read_hdf5_dataset"),
-    ("zarr.matches_zarr", "zarr.read_zarr_array"),
+    ("chunked.matches_zarr", "chunked.read_zarr_array"),
     ("dask.matches_dask", "dask.read_dask"),
     ("gpu.matches_device", "gpu.read_device"),
     ("frames.matches_pandas", "frames.read_pandas"),
@@ -59,7 +59,7 @@ OBJECTS = (
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
 
 
-def as_table(X: Any, feature_names: Any = None, *, layer: str | None = None) -> Table:
+def as_table(X: object, feature_names: object = None, *, layer: str | None = None) -> Table:
     """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
     if isinstance(X, Table):
         return X
@@ -125,7 +125,7 @@ def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     values = table.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
-    halves = [*table.two_valued, *([] if values is None else group_names(names, values))]
+    halves = [*table.two_valued, *([] if values is None else named_as_groups(names, values))]
     halves.sort(key=says_groups, reverse=True)  # the most telling first
     return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=tuple(halves))
 

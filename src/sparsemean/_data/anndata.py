@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data import hdf5, table, zarr
-from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of, text
+from sparsemean._data import chunked, hdf5, table
+from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
 from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import likely, repeated
 from sparsemean._data.source import Array, ColumnSubset, cut
@@ -21,6 +21,7 @@ from sparsemean._data.table import (
     ReadOptions,
     Table,
     as_names,
+    as_text,
     check_names,
     chosen,
     unique_names,
@@ -49,7 +50,7 @@ class Frame:
         if not is_group(self.element):
             return list(self.element.dtype.names)[1:]
         if "column-order" in self.element.attrs:
-            return [text(name) for name in self.element.attrs["column-order"]]
+            return [as_text(name) for name in self.element.attrs["column-order"]]
         return [name for name in self.element.keys() if name not in (self._index_name(), "__categories")]  # noqa: SIM118
 
     def index(self) -> Array:
@@ -60,7 +61,7 @@ class Frame:
         if not is_group(self.element):
             return str(self.element.dtype.names[0])
         said = self.element.attrs.get("_index")
-        return text(said) if said is not None else "_index" if "_index" in self.element else "index"
+        return as_text(said) if said is not None else "_index" if "_index" in self.element else "index"
 
     def column(self, name: str) -> Array:
         """Return a column as numbers or as text; what is missing is None."""
@@ -146,7 +147,7 @@ def read_stored(
     """
     grouped = is_group(root)
     if opened.kind == ".h5ad file" or (
-        grouped and wanted.dataset is None and text(root.attrs.get("encoding-type", "")) == "anndata"
+        grouped and wanted.dataset is None and as_text(root.attrs.get("encoding-type", "")) == "anndata"
     ):
         return _read_annotated(root, wanted, opened, dense, remarks)
     lone = f"{opened.kind.replace(' folder', ' array')}s"
@@ -222,7 +223,7 @@ def _has(root: StoredGroup, name: str) -> bool:
     if name not in root:
         return False
     element = root[name]
-    return text(element.attrs.get("encoding-type", "")) != "null" and getattr(element, "shape", ()) is not None
+    return as_text(element.attrs.get("encoding-type", "")) != "null" and getattr(element, "shape", ()) is not None
 
 
 def _column(obs: Frame, name: str, argument: str) -> Array:
@@ -234,7 +235,7 @@ def _column(obs: Frame, name: str, argument: str) -> Array:
 
 # AnnData objects: X as it lies in memory or in the file behind it, with the names of genes and cells.
 
-KINDS = ((hdf5.matches_hdf5, hdf5.hdf5_source), (zarr.matches_zarr, zarr.zarr_source))
+KINDS = ((hdf5.matches_hdf5, hdf5.hdf5_source), (chunked.matches_zarr, chunked.zarr_source))
 
 
 def matches_anndata(X: object) -> bool:

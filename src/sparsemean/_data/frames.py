@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sparsemean._data.repeats import doubts, likely, repeated
+from sparsemean._data.repeats import Layout, doubts, layout_of, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -23,9 +23,9 @@ from sparsemean._data.table import (
     as_names,
     check_matrix,
     check_names,
-    chosen,
-    left_out,
     not_numeric,
+    note_left_out,
+    unique_names,
 )
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._util.files import refuse_endless
@@ -47,7 +47,7 @@ GetColumn = Callable[[int], Array]
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class Columns(Source):
+class StackedColumns(Source):
     """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN.
 
     ``single`` says of each column whether it is in single precision.
@@ -85,58 +85,52 @@ def matches_arrow(X: object) -> bool:
 
 def read_arrow(X: Batch, feature_names: object = None) -> Table:
     """Take a table whose columns are all numeric; an index that pandas left in it names the rows."""
-    found = layout(X.schema, NOTHING, "X")
-    names = found.names if feature_names is None else check_names(feature_names, found.features.size)
-    source = Columns(X.num_rows, found.single, lambda column: numbers(X.column(int(found.features[column]))))
-    row_names = as_names(X.column(found.of_rows["id"]).to_pylist()) if "id" in found.of_rows else None
+    found = fields_of(X.schema, NOTHING, "X")
+    features, of_rows = found.layout.features, found.layout.of_rows
+    names = found.names if feature_names is None else check_names(feature_names, features.size)
+    source = StackedColumns(X.num_rows, found.single, lambda column: _numbers(X.column(int(features[column]))))
+    row_names = as_names(X.column(of_rows["id"]).to_pylist()) if "id" in of_rows else None
     return Table(source, names, row_names=row_names)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Which columns of a schema are features, which say something of rows, and the type of the values.
+class Fields:
+    """The columns of a schema, the names of the features and which of these are in single precision.
 
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves``
-    those left out that may have two values.
+    ``halves`` has those left out that may have two values.
     """
 
-    features: IntArray
+    layout: Layout
     names: Names
     single: list[bool]
-    """Which features are in single precision."""
-    of_rows: dict[str, int]
-    watched: dict[str, int]
-    halves: dict[str, int]
+    halves: list[int]
     notes: tuple[str, ...] = ()
 
 
-def layout(
+def fields_of(
     schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE", *, has_gaps: Callable[[], bool] = bool
-) -> Layout:
+) -> Fields:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
     if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
         wanted = replace(wanted, id=index[0])
     others = [name for name in index if name not in wanted.of_rows.values()]
-    every, kinds = schema.names, schema.types  # both are made anew whenever they are asked for
-    features = chosen(every, replace(wanted, drop=(*wanted.drop, *others)))
-    names = check_names([every[column] for column in features], features.size)
-    assert names is not None
-    types = [kinds[column] for column in features]
+    kinds = schema.types  # made anew whenever they are asked for
+    layout = layout_of(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
+    names = unique_names(as_names(layout.called(layout.features)), "rename one of them")
+    types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:
         raise not_numeric(argument, bad, gaps=has_gaps())
     if bad:
-        found = layout(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
-        return replace(found, notes=(left_out(bad),))
-    single = [str(kind) == "float" for kind in types]
-    of_rows = {option: _only(schema, name, f"--{option}") for option, name in wanted.of_rows.items()}
-    known = {*names, *wanted.of_rows.values()}
-    rest = {name: column for column, name in enumerate(every) if name not in known}
-    halves = {name: column for name, column in rest.items() if _called(kinds[column]) in ("text", "bool")}
-    watched = {name: rest.pop(name) for name in likely(rest)} if wanted.independent else {}
-    halves = dict(islice(((name, at) for name, at in halves.items() if name not in watched), MOST_LOOKED_AT))
-    return Layout(features, names, single, of_rows, watched, halves)
+        found = fields_of(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
+        return replace(found, notes=(note_left_out(bad),))
+    for option, column in layout.of_rows.items():
+        if kinds[column].num_fields:
+            got = f"{schema.names[column]!r} of {kinds[column]}"
+            raise InputError(f"--{option}", "name a column of text or numbers", got)
+    halves = [column for column in layout.others if _called(kinds[column]) in ("text", "bool")]
+    return Fields(layout, names, [str(kind) == "float" for kind in types], halves[:MOST_LOOKED_AT])
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -148,7 +142,7 @@ def is_numeric(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def numbers(column: pa.Array | pa.ChunkedArray) -> Array:
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Array:
     """Return a column as an array, what is missing as NaN: over the same memory if it is floats without gaps."""
     import pyarrow as pa
 
@@ -175,12 +169,12 @@ class Batches(Source):
         self,
         opened: FileContext,
         n: int,
-        found: Layout,
+        found: Fields,
         batches: Callable[[list[int]], Iterator[tuple[int, Batch]]],
         check_text: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
-        self.shape = (n, found.features.size)
+        self.shape = (n, found.layout.features.size)
         self.dtype, self.coarsest = _types(found.single)
         check_matrix(self.shape, self.dtype)
         opened.check_size(self.shape, self.dtype.itemsize)
@@ -196,7 +190,7 @@ class Batches(Source):
         out = self._room(rows.stop - rows.start, columns.stop - columns.start)
         place = {name: k for k, name in enumerate(self.found.names[columns])}
         with self.opened.reading():
-            for at, batch in self._complete(self.found.features[columns]):
+            for at, batch in self._complete(self.found.layout.features[columns]):
                 first, last = max(rows.start, at), min(rows.stop, at + batch.num_rows)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True) if first < last else ():
                     to = out[first - rows.start : last - rows.start, place[name]]
@@ -257,7 +251,7 @@ LOOKED_AT_ONCE, MOST_NAMES_READ = 2**23, 2**18
 
 def table_of(source: Batches) -> Table:
     """Return a file as a table, with the names and labels of its rows."""
-    texts = {option: source.texts(column) for option, column in source.found.of_rows.items()}
+    texts = {option: source.texts(column) for option, column in source.found.layout.of_rows.items()}
     ids = texts.pop("id", None)
     labels = {option: _labels(values) for option, values in texts.items()}
     return Table(
@@ -268,7 +262,7 @@ def table_of(source: Batches) -> Table:
         groups=labels.pop("group", None),
         columns=labels,
         repeated=_subjects(source),
-        two_valued=tuple(name for name, column in source.found.halves.items() if source.has_two_values(column)),
+        two_valued=tuple(source.found.layout.called(filter(source.has_two_values, source.found.halves))),
     )
 
 
@@ -279,7 +273,7 @@ def _doubts(source: Batches, ids: list[object] | None) -> list[str]:
     first = [source.block(slice(0, n), piece) for piece in pieces[:1]]
     if ids is None and source.found.halves and n <= MOST_NAMES_READ:
         with suppress(InputError):
-            ids = source.texts(next(iter(source.found.halves.values())))
+            ids = source.texts(source.found.halves[0])
     called = [] if ids is None else [as_names(ids).tolist()]
     rest = pieces[1:]
     names = source.found.names.tolist()
@@ -288,9 +282,9 @@ def _doubts(source: Batches, ids: list[object] | None) -> list[str]:
 
 def _subjects(source: Batches) -> tuple[str, int] | None:
     """Return a column that was left out and names subjects; one that cannot be read names nobody."""
-    for name, column in source.found.watched.items():
+    for column in source.found.layout.watched:
         with suppress(InputError, TypeError):  # of lists, which cannot be told apart
-            if found := repeated(name, source.texts(column)):
+            if found := repeated(source.found.layout.names[column], source.texts(column)):
                 return found
     return None
 
@@ -299,7 +293,7 @@ def _fill(out: Array, column: pa.Array | pa.ChunkedArray) -> None:
     """Copy a column to where it belongs, piece by piece if it lies in pieces."""
     at = 0
     for chunk in getattr(column, "chunks", [column]):
-        out[at : at + len(chunk)] = numbers(chunk)
+        out[at : at + len(chunk)] = _numbers(chunk)
         at += len(chunk)
 
 
@@ -336,16 +330,6 @@ def _called(kind: pa.DataType) -> str:
     if outer.startswith(("date", "time", "duration")):
         return "dates"
     return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
-
-
-def _only(schema: pa.Schema, name: str, argument: str) -> int:
-    """Return the one column of that name."""
-    found: list[int] = schema.get_all_field_indices(name)
-    if len(found) > 1:
-        raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
-    if schema.types[found[0]].num_fields:
-        raise InputError(argument, "name a column of text or numbers", f"{name!r} of {schema.types[found[0]]}")
-    return found[0]
 
 
 # Parquet files through pyarrow: a few columns at a time, nothing read before it is asked for.
@@ -410,7 +394,7 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
         raise opened.broken(f"other than the {n} rows it promises")
     file_of = Parquet(path, opened, metadata, schema.names)
-    found = layout(schema, wanted, has_gaps=file_of.has_gaps)
+    found = fields_of(schema, wanted, has_gaps=file_of.has_gaps)
     return table_of(Batches(opened, n, found, file_of.batches, file_of.check_text))
 
 
@@ -441,7 +425,7 @@ def read_pandas(frame: pd.DataFrame, feature_names: object = None) -> Table:
     def get(column: int) -> Array:
         return np.asarray(frame.iloc[:, column].to_numpy(SINGLE if single[column] else DOUBLE, na_value=np.nan))
 
-    return Table(Columns(len(frame), single, get), names, row_names=rows)
+    return Table(StackedColumns(len(frame), single, get), names, row_names=rows)
 
 
 def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
@@ -486,4 +470,4 @@ def read_polars(X: pl.DataFrame, feature_names: object = None) -> Table:
         series = X.to_series(column)
         return np.asarray((series if series.dtype.is_float() else series.cast(pl.Float64)).to_numpy())
 
-    return Table(Columns(X.height, [kind == pl.Float32 for kind in kinds], get), names)
+    return Table(StackedColumns(X.height, [kind == pl.Float32 for kind in kinds], get), names)

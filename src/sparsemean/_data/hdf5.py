@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._data.chunked import Chunked, check_array
+from sparsemean._data.chunked import Chunked, check_stored_matrix
 from sparsemean._data.matrices import Npy
 from sparsemean._data.source import Source
 from sparsemean._data.table import FileContext, ReadOptions, Table, check_names
@@ -284,7 +284,7 @@ def open_hdf5(path: Path, kind: str) -> tuple[Hdf5Group, FileContext]:
 def hdf5_source(dataset: h5py.Dataset, opened: FileContext) -> Source:
     """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
     check_stored(dataset, opened)
-    check_array(dataset, opened)
+    check_stored_matrix(dataset, opened)
     _check_chunks(dataset, opened)
     return _mapped(dataset) or H5(dataset, opened)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from sparsemean._data import DATABASE
-from sparsemean._data.frames import Batches, layout, table_of
+from sparsemean._data.frames import Batches, fields_of, table_of
 from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
@@ -73,10 +73,10 @@ def read_duckdb(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     with closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
         table = _table(database, wanted.dataset, opened)
         schema = database.sql(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
-        found = layout(schema, wanted)
-        names: list[str] = schema.names
-        used = {*found.features.tolist(), *found.of_rows.values(), *found.watched.values(), *found.halves.values()}
-        columns = ", ".join(_quoted(names[column]) for column in sorted(used))
+        found = fields_of(schema, wanted)
+        layout = found.layout
+        used = {*layout.features.tolist(), *layout.of_rows.values(), *layout.watched, *found.halves}
+        columns = ", ".join(map(_quoted, layout.called(sorted(used))))
         rows = database.sql(f"SELECT {columns} FROM {table}")
         read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"  # as it was once called
         reader = getattr(rows, read)(ROWS_AT_ONCE)
@@ -88,7 +88,7 @@ def read_duckdb(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
         held_columns = pa.Table.from_batches(batches, reader.schema)
 
     def fetched(columns: list[int]) -> Iterator[tuple[int, Batch]]:
-        yield 0, held_columns.select([names[column] for column in columns])
+        yield 0, held_columns.select(layout.called(columns))
 
     return table_of(Batches(opened, held_columns.num_rows, found, fetched))
 
@@ -217,4 +217,4 @@ def read_feather(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
         schema = reader.schema
     with opened.parsing(), path.open("rb") as start:
         n = _check_batches(start, opened)
-    return table_of(Batches(opened, n, layout(schema, wanted), partial(_batches, path)))
+    return table_of(Batches(opened, n, fields_of(schema, wanted), partial(_batches, path)))
