@@ -173,7 +173,7 @@ def _print_features(estimate: Estimate, console: Console) -> None:
     from sparsemean._report import strongest
 
     k = int(estimate.support.size)
-    if not k and estimate.plan.selection == "paper":
+    if not k and estimate.plan.question.selection == "paper":
         return
     lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
     grid = _grid(("feature",), lines.headings)

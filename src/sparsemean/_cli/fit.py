@@ -207,13 +207,14 @@ def _estimate(
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
+    labels, columns, before = table.groups, table.columns, None
     if covariate is not None:
-        features, before = covariates.split(table, covariate.split(","))
-        table, _ = covariates.adjusted(features, before, target=options["target"], called="--covariate")
+        table, before = covariates.split(table, covariate.split(","))
+        called["covariate"] = "--covariate"
     shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, table.groups, selection_rule=shared.pop("selection"), reference=_label(reference, table.groups), vs=vs,
-        groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
+        table, labels, selection_rule=shared.pop("selection"), reference=_label(reference, labels), vs=vs,
+        groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         progress=progress, called=called, **shared,
     ).result  # fmt: skip
 
