@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.numpy_files import check_members
+from sparsemean._data.matrices import check_members
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, as_names
 from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
