@@ -14,7 +14,8 @@ import numpy as np
 from sparsemean._data.numpy_files import check_members
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, as_names
-from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
+from sparsemean._fit.afterwards import checksum_of
+from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._fit.afterwards import arms_of, left_out
+from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report.comparison import shared_notes
 from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
