@@ -19,6 +19,7 @@ from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
+from sparsemean._util.records import Side
 from sparsemean.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
@@ -356,6 +357,6 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     assert p[0] == pytest.approx(2 * (141 / 201) ** 12, rel=1e-4)
     assert p == sorted(p)
     (test,) = cast(RankEvidence, found[1].decision.evidence).tests
-    options: dict[str, Any] = {"bad": (1, 0), "more": 0, "side": 1, "missing": False, "goal": -np.inf}
+    options: dict[str, Any] = {"bad": (1, 0), "more": 0, "side": Side.UP, "missing": False, "goal": -np.inf}
     looked = cast(RankTest, test)._look(test, features=None, n_threads=1, **options)
     assert looked[0] < np.log(p[0]) - 0.6  # what is kept from falling here

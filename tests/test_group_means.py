@@ -18,7 +18,7 @@ from sparsemean._kernels import influence, reference
 from sparsemean._stats import mean_differences, means
 from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
 from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._util.records import FloatArray, MeanDifferenceTest
+from sparsemean._util.records import FloatArray, MeanDifferenceTest, Side
 from sparsemean.errors import InputError
 
 from command import expect
@@ -50,7 +50,7 @@ def contrast_of(
         )
 
     found = mean_differences.look(
-        parts, np.arange(d), (sums_of(0), sums_of(1)), test=test, alternative=alternative, min_effect=min_effect
+        parts, np.arange(d), (sums_of(0), sums_of(1)), test=test, side=Side(alternative), min_effect=min_effect
     )
     contrast = Contrast(1, 0, (sizes[1], sizes[0]))
     return MeanContrast(contrast, test, missing=np.zeros(d, dtype=np.int32), **found._asdict())

@@ -12,6 +12,7 @@ from sparsemean import sparse_mean
 from sparsemean._kernels import signed_ranks as kernels
 from sparsemean._stats.intervals import by_ranks, joint
 from sparsemean._stats.signed_ranks import caps_of, shares_of
+from sparsemean._util.records import Side
 
 SIDES = ("two-sided", "greater", "less")
 
@@ -91,7 +92,7 @@ def test_ends_are_those_of_a_search(kind: str, alternative: str) -> None:
     finite = 0
     for _ in range(30):
         x, m, error = drawn(kind, rng), int(rng.integers(0, 3)), float(rng.choice([0.0625, 0.25, 0.5]))
-        found = by_ranks(x[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, alternative=alternative)[:, 0]
+        found = by_ranks(x[:, np.newaxis], error=error, bad_rows=m, n_rows=x.size, side=Side(alternative))[:, 0]
         expected = plain(x, Fraction(error), m, alternative)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
         finite += int(np.isfinite(found).any())
@@ -112,7 +113,7 @@ def test_bad_rows_never_take_the_interval_of_clean_rows_out(m: int) -> None:
     rng = np.random.default_rng(8)
     for _ in range(40):
         x = rng.standard_normal((14, 1))
-        ends = {"n_rows": 14, "error": 0.3, "alternative": "two-sided"}
+        ends = {"n_rows": 14, "error": 0.3, "side": Side.BOTH}
         low, high = by_ranks(x, bad_rows=0, **ends)[:, 0]
         for values in ((1e6, 1e6), (-1e6, -1e6), (-3.0, 3.0), (0.0, 0.0), (np.nan, np.nan)):
             other = x.copy()
@@ -171,5 +172,5 @@ def test_two_values_have_no_interval() -> None:
 def test_ends_of_values_at_both_ends_of_what_a_number_can_be() -> None:
     """Their difference overflows, and between the smallest two numbers there is none: neither may go on for ever."""
     for x in (np.repeat((-1.7e308, 1.7e308), (40, 60)), np.repeat((0.0, 5e-324), (40, 60)), np.full(100, -1.7e308)):
-        ends = by_ranks(x[:, np.newaxis], error=0.05, bad_rows=0, n_rows=100, alternative="two-sided")
+        ends = by_ranks(x[:, np.newaxis], error=0.05, bad_rows=0, n_rows=100, side=Side.BOTH)
         assert not np.isnan(ends).any()

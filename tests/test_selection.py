@@ -22,7 +22,7 @@ from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
-from sparsemean._util.records import NO_END, Counts, Era
+from sparsemean._util.records import NO_END, Counts, Era, Side
 
 SIZES = (1, 2, 4)
 
@@ -40,7 +40,7 @@ def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts
 
 def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") -> SlackEvidence:
     """Signs, with those sizes left out that cannot reject at ``error``."""
-    evidence = of_signs(counts, counts.n_buckets[0], alternative=alternative)
+    evidence = of_signs(counts, counts.n_buckets[0], side=Side(alternative))
     return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
 
 
@@ -263,7 +263,7 @@ def test_logarithms_go_on_where_p_values_end() -> None:
     counts = Counts(np.array([[5000, 4900]], np.int32), np.array([[0, 100]], np.int32), np.full(2, np.inf), (5000,))
     for alternative, sides in (("two-sided", 2), ("greater", 1)):
         for bad in (0, 7):
-            found = decide(of_signs(counts, 5000, alternative=alternative), Holm(0.05), bad)
+            found = decide(of_signs(counts, 5000, side=Side(alternative)), Holm(0.05), bad)
             for i, k in enumerate((5000 - bad, 4900 - bad)):
                 ways = Fraction(sides * sum(comb(5000, j) for j in range(k, 5001)), 2**5000)
                 shift = max(0, ways.numerator.bit_length() - 60)
@@ -467,13 +467,13 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
 @pytest.mark.parametrize(
     ("n_strata", "missing", "side", "shares"),
     [
-        (1, False, 0, (0.0, 0.0)), (1, False, 0, (0.05, 0.05)), (1, True, 1, (0.12, 0.06)), (1, False, 0, (0.3, 0.3)),
-        (1, False, -1, (0.0, 0.0)), (1, False, 1, (0.02, 0.0)),
-        (3, False, 1, (0.05, 0.05)), (3, True, 0, (0.05, 0.0)),
+        (1, False, Side.BOTH, (0.0, 0.0)), (1, False, Side.BOTH, (0.05, 0.05)), (1, True, Side.UP, (0.12, 0.06)),
+        (1, False, Side.BOTH, (0.3, 0.3)), (1, False, Side.DOWN, (0.0, 0.0)), (1, False, Side.UP, (0.02, 0.0)),
+        (3, False, Side.UP, (0.05, 0.05)), (3, True, Side.BOTH, (0.05, 0.0)),
     ],
 )  # fmt: skip
 def test_features_that_no_look_tells_apart_are_looked_at_once(
-    n_strata: int, missing: bool, side: int, shares: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+    n_strata: int, missing: bool, side: Side, shares: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evidence = replace(many_ranks(1, n_strata, missing=missing), side=side)
     every, (test,) = np.arange(evidence.n_hypotheses), evidence.tests

@@ -12,8 +12,9 @@ from scipy import stats
 from sparsemean import certify, sparse_mean
 from sparsemean._stats.sign_evidence import SlackEvidence
 from sparsemean._stats.signed_ranks import (
+    DOWN,
     NEAR,
-    SIDES,
+    UP,
     RankSums,
     SignedRankEvidence,
     caps_of,
@@ -152,7 +153,16 @@ def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float =
     n, d = X.shape
     signs = SlackEvidence(np.zeros((1, d)), (), (), n)
     sums = (rank_sums(X, caps_of(n)),)
-    return SignedRankEvidence(signs, n, d, error, np.arange(d), np.full(d, n), sums, SIDES[alternative])
+    return SignedRankEvidence(
+        signs,
+        n,
+        d,
+        error,
+        np.arange(d),
+        np.full(d, n),
+        sums,
+        {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}[alternative],
+    )
 
 
 def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:

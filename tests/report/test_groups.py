@@ -18,6 +18,7 @@ from sparsemean._report.summary import fragment, summary
 from sparsemean._stats.effects import group_effects
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
+from sparsemean._util.records import Side
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -113,7 +114,7 @@ def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
 def test_alternatives_and_smallest_effects(
     women_and_men: Estimate, alternative: str, least: float, line: str, null: str
 ) -> None:
-    said = summary(planned(women_and_men, alternative=alternative, min_effect=least))
+    said = summary(planned(women_and_men, alternative=Side(alternative), min_effect=least))
     assert line in said
     assert null in said
 

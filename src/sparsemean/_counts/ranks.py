@@ -18,8 +18,8 @@ from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.nulls import critical_rank
-from sparsemean._stats.rank_evidence import REST, SIDES, BadRows, Contrast, RankTest, most_moved
-from sparsemean._util.records import CellCounts, FloatArray, IntArray
+from sparsemean._stats.rank_evidence import REST, BadRows, Contrast, RankTest, most_moved
+from sparsemean._util.records import CellCounts, FloatArray, IntArray, Side
 
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500
@@ -162,7 +162,7 @@ def _thinned(values: FloatArray, share: float) -> FloatArray:
 
 
 def shift(
-    values: FloatArray, strata: Strata, *, error: float, bad: BadRows, alternative: str, missing: bool
+    values: FloatArray, strata: Strata, *, error: float, bad: BadRows, side: Side, missing: bool
 ) -> tuple[float, float, float]:
     """Return the Hodges–Lehmann shift of one column and the lower and upper end of its interval.
 
@@ -171,7 +171,6 @@ def shift(
     l − s < 1, and on one side where only the other counts. The differences are never formed. With ``missing`` the
     numbers of rows are those of the values that are there; where a group has none nothing is known.
     """
-    side = SIDES[alternative]
     pairs = [(np.sort(dropna(values[first])), np.sort(dropna(values[second]))) for first, second in strata]
     pairs = [(a, b) for a, b in pairs if a.size and b.size]
     if not pairs:
@@ -179,12 +178,12 @@ def shift(
     sizes = tuple(a.size for a, _ in pairs), tuple(b.size for _, b in pairs)
     total = sum(a.size * b.size for a, b in pairs)
     # by symmetry P(U ≤ l − 1) = P(U ≥ N − l + 1), so N − l + 1 is the critical value of U
-    critical = critical_rank(*sizes, error / 2 if side == 0 else error)
+    critical = critical_rank(*sizes, error / side.number)
     gaps = missing and sum(map(sum, sizes)) < sum(first.size + second.size for first, second in strata)
     moved = most_moved(np.array(sizes[:1]), np.array(sizes[1:]), bad, missing=gaps)
     rank = total + 1 - critical - int(moved[0])
-    low = _ordered(pairs, rank) if rank >= 1 and side >= 0 else -np.inf
-    high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side <= 0 else np.inf
+    low = _ordered(pairs, rank) if rank >= 1 and side is not Side.DOWN else -np.inf
+    high = _ordered(pairs, total + 1 - rank) if rank >= 1 and side is not Side.UP else np.inf
     return _median(pairs, total), low, high
 
 

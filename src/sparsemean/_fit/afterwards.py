@@ -218,7 +218,7 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     if estimate.labels is not None:
         reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
         options: dict[str, Any] = {
-            "error": error, "bad": (label, reference), "alternative": plan.alternative, "grid": table.source.grid,
+            "error": error, "bad": (label, reference), "side": plan.alternative, "grid": table.source.grid,
         }  # fmt: skip
         strata = ranks.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)

@@ -42,8 +42,7 @@ def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) ->
     xp, plan = gpu.cupy(), data.plan
     levels = columns.level_means(data.buckets.partition, data.buckets.partition.depth)
     used = intervals.levels_used(plan)
-    both = plan.alternative == "two-sided"
-    share = (error if both else 2 * error) / len(used)
+    share = error * 2 / plan.alternative.number / len(used)
     rows = [(levels[0] == 0).sum(axis=1).astype(np.float64)]
     for level in used:
         ordered, J = xp.sort(levels[level], axis=1), levels[level].shape[1]
@@ -62,11 +61,7 @@ def _ends(each: FloatArray, buckets: list[int], plan: Plan, *, share: float) -> 
     for ends, J in zip(each, buckets, strict=True):
         if intervals.order_statistic(J, share) - plan.bad_rows < 1:
             ends[0], ends[1] = -np.inf, np.inf
-    ends = intervals.common(each)
-    if plan.alternative != "two-sided":
-        greater = plan.alternative == "greater"
-        ends[int(greater)] = np.inf if greater else -np.inf
-    return ends
+    return np.stack(plan.alternative.interval(*intervals.common(each)))
 
 
 def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.NDArray[np.intp] | None:

@@ -158,7 +158,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        decision = by_signs(plan, of_signs(counts, plan.n_units, alternative=plan.alternative)).decision
+        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.alternative)).decision
         return _without_rows(table, counts, decision, request=request, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:

@@ -17,8 +17,8 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
-from sparsemean._stats.signed_ranks import SIDES, UP, SignedRankEvidence, filter_of
-from sparsemean._util.records import Counts, FloatArray, IntArray, Plan
+from sparsemean._stats.signed_ranks import DOWN, UP, SignedRankEvidence, filter_of
+from sparsemean._util.records import Counts, FloatArray, IntArray, Plan, Side
 
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
@@ -43,10 +43,10 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         return by_signs(plan, signs), data
     features, passing = _passing(plan, signs)
     data = data.keep(features)
-    sides = SIDES[plan.alternative]
+    sides = tuple(UP if sign > 0 else DOWN for sign in plan.alternative.signs)
     if plan.min_effect:
-        shifts = [plan.min_effect if side == UP else -plan.min_effect for side in sides]
-        sums = tuple(data.shifted(by).rank_sums(features, keep_zeros=True) for by in shifts)
+        shifted = [data.shifted(sign * plan.min_effect) for sign in plan.alternative.signs]
+        sums = tuple(part.rank_sums(features, keep_zeros=True) for part in shifted)
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
@@ -82,11 +82,10 @@ def _signs(data: FitData, counts: Counts) -> SlackEvidence:
     """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
     plan, least = data.plan, data.plan.min_effect
     if not least:
-        return of_signs(counts, plan.n_units, alternative=plan.alternative)
+        return of_signs(counts, plan.n_units, side=plan.alternative)
     parts = [
-        of_signs(data.shifted(by).count(), plan.n_units, alternative=name)
-        for by, name in ((least, "greater"), (-least, "less"))
-        if plan.alternative in (name, "two-sided")
+        of_signs(data.shifted(sign * least).count(), plan.n_units, side=Side.UP if sign > 0 else Side.DOWN)
+        for sign in plan.alternative.signs
     ]
     return parts[0] if len(parts) == 1 else beside(*parts)
 

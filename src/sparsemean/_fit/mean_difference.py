@@ -17,7 +17,7 @@ from sparsemean._kernels import influence
 from sparsemean._stats import mean_differences, means
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
-from sparsemean._stats.rank_evidence import REST, SIDES, Contrast
+from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import pluralize
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan
 
@@ -58,7 +58,7 @@ def difference_evidence(
             looks[at].append(
                 mean_differences.look(
                     parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
-                    alternative=request.alternative, min_effect=request.min_effect,
+                    side=request.alternative, min_effect=request.min_effect,
                 )
             )  # fmt: skip
         if progress is not None:
@@ -71,7 +71,7 @@ def difference_evidence(
     ]  # fmt: skip
     evidence = RankEvidence(
         tuple(found),
-        side=SIDES[request.alternative],
+        side=request.alternative,
         missing=request.missing == "omit",
         level=request.level,
         n_jobs=n_jobs,
@@ -96,7 +96,7 @@ def values_of(
         found.append(
             mean_differences.invert_difference(
                 parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
-                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), alternative=plan.alternative,
+                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), side=plan.alternative,
             )
         )  # fmt: skip
     return np.concatenate(found, axis=1)

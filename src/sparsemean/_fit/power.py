@@ -232,7 +232,7 @@ def _name(plan: Plan) -> str:
 
 def _mean(plan: Plan, effect: float) -> str:
     """Return a mean in words: on which side it lies, and beyond what."""
-    side = {"two-sided": "a mean", "greater": "a positive mean", "less": "a negative mean"}[plan.alternative]
+    side = plan.alternative.pick("a mean", "a positive mean", "a negative mean")
     beyond = f"{plan.min_effect:g} + " if plan.min_effect else ""
     return f"{side} of {beyond}{effect:.3g} standard deviations"
 

@@ -9,14 +9,13 @@ from typing import Any
 
 from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.planning import (
-    ALTERNATIVES,
     MIN_ROWS,
     bad_rows,
     check_level,
     check_share,
     check_shares,
+    check_side,
     groups_plan,
-    one_of,
 )
 from sparsemean._util.checks import integer, real
 from sparsemean._util.records import Plan, PowerAnalysis
@@ -39,7 +38,7 @@ def written(chance: float) -> str:
 def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
     n0, n1 = plan.sizes
-    sides = 2 if plan.alternative == "two-sided" else 1
+    sides = plan.alternative.number
     smallest, threshold = smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
     if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
         rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} {unit}s"
@@ -113,9 +112,9 @@ def plan_groups(
     made = groups_plan(
         n0 + n1, int(d), shares=shares, sizes=(n0, n1), bad_by_group=bad, n_tests=1, n_strata=1, rest=False,
         selection="fwer", level=check_level(level),
-        alternative=one_of(alternative, ALTERNATIVES, argument="alternative"), min_effect=0.0, missing="raise",
+        alternative=check_side(alternative), min_effect=0.0, missing="raise",
     )  # fmt: skip
-    error = made.level / d / (2 if made.alternative == "two-sided" else 1)
+    error = made.level / d / made.alternative.number
     if impossible := groups_possible(made):
         if smallest_p(n0, n1, 1) > error:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
@@ -170,7 +169,7 @@ def _shift(voting: tuple[int, ...], asked: int, power: float) -> float:
 
 def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power: float) -> int:
     """Return the rows in all, to within 1 %, at which ``effect`` is found between groups of the same ratio; 0: none."""
-    sides = 2 if made.alternative == "two-sided" else 1
+    sides = made.alternative.number
     share, error = made.sizes[0] / sum(made.sizes), made.level / made.n_features / sides
 
     def suffices(n: int) -> bool:

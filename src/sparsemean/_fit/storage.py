@@ -19,7 +19,7 @@ from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import ALTERNATIVES, MISSING, SELECTIONS, TARGETS
+from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.records import (
@@ -29,6 +29,7 @@ from sparsemean._util.records import (
     MeanTest,
     Plan,
     RowScores,
+    Side,
     Status,
     Uncertified,
 )
@@ -174,7 +175,8 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         advice = "it was saved by another version: fit again"
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
-    plan = Plan(**{name: as_tuples(value) for name, value in header["plan"].items()})
+    planned = {name: as_tuples(value) for name, value in header["plan"].items()}
+    plan = Plan(**{**planned, "alternative": Side(planned["alternative"])})
     status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
     check_types(plan)
     check_types(status)
@@ -224,7 +226,7 @@ def _check_arms(estimate: Estimate) -> None:
 def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     """Refuse a plan that cannot be."""
     named = plan.selection in SELECTIONS and plan.missing in MISSING
-    named = named and plan.test in USED_TESTS and plan.target in TARGETS and plan.alternative in ALTERNATIVES
+    named = named and plan.test in USED_TESTS and plan.target in TARGETS
     counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
     counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
     counts = counts and plan.scale_rows <= plan.n_rows

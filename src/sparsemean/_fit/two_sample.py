@@ -24,9 +24,9 @@ from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_s
 from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
-from sparsemean._stats.rank_evidence import REST, SIDES, Contrast, RankTest
+from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
 from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores
+from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Side
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
@@ -66,7 +66,7 @@ class Request:
     shares: tuple[float, float]
     selection: str
     level: float
-    alternative: str
+    alternative: Side
     min_effect: float
     missing: str
     auto: bool = False
@@ -96,7 +96,7 @@ def check_request(
         auto=is_auto(contamination),
         selection=planning.one_of(selection_rule, rules, argument="selection"),
         level=planning.check_level(level),
-        alternative=planning.one_of(alternative, tuple(SIDES), argument="alternative"),
+        alternative=planning.check_side(alternative),
         min_effect=planning.check_min_effect(min_effect),
         missing=planning.one_of(missing, planning.MISSING, argument="missing"),
         target=planning.one_of(target, planning.TARGETS, argument="target"),
@@ -275,9 +275,12 @@ def decide_all(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
             missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
-        side = SIDES[request.alternative]
         evidence = RankEvidence(
-            tuple(tests), side=side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
+            tuple(tests),
+            side=request.alternative,
+            missing=request.missing == "omit",
+            level=request.level,
+            n_jobs=n_jobs,
         )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
     return Decisions(decide(evidence, rule, evidence.at_share(request.shares)), plans, notes)
@@ -421,7 +424,7 @@ def _values(
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
             ranks.shifts(
-                values, strata, grid=design.table.source.grid, bad=(label, reference), alternative=plan.alternative,
+                values, strata, grid=design.table.source.grid, bad=(label, reference), side=plan.alternative,
                 missing=omit, **options,
             )
         )  # fmt: skip

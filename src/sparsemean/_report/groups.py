@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import list_names, pluralize
-from sparsemean._util.records import Plan
+from sparsemean._util.records import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -110,14 +110,17 @@ def wrong_labels(plan: Plan, unit: str) -> str:
     return f"{labels} costs one {unit} in each group"
 
 
+HIGHER = ("higher", "lower")
+"""What the label is where its values are the larger ones, and the other way round."""
+
+
 def looked_for(plan: Plan, names: Names) -> str:
     """Say which differences were looked for; empty where all were."""
     more, label, reference = plan.min_effect, names[1], names[0]
-    if plan.alternative == "two-sided":
+    if plan.alternative is Side.BOTH:
         return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
-    side = "higher" if plan.alternative == "greater" else "lower"
+    side, other = HIGHER if plan.alternative is Side.UP else HIGHER[::-1]
     if more < 0:
-        other = "lower" if side == "higher" else "higher"
         return f"Looked for: features that are not {other} in {label} than in {reference} by {-more:g} or more."
     by = f" by more than {more:g}" if more else ""
     return f"Only features that are {side} in {label} than in {reference}{by} were looked for."
@@ -126,9 +129,9 @@ def looked_for(plan: Plan, names: Names) -> str:
 def null_features(plan: Plan) -> str:
     """Say which features count as false where a smallest effect was asked for."""
     more = plan.min_effect
-    if plan.alternative == "two-sided":
+    if plan.alternative is Side.BOTH:
         return f"features that differ by {more:g} at most"
-    side, other = ("higher", "lower") if plan.alternative == "greater" else ("lower", "higher")
+    side, other = HIGHER if plan.alternative is Side.UP else HIGHER[::-1]
     if more < 0:
         return f"features that are {other} by {-more:g} or more"
     return f"features that are {side} by {more:g} at most"
@@ -139,7 +142,7 @@ def null_assumption(plan: Plan) -> str:
     more = plan.min_effect
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
     up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
-    said = {"greater": down, "less": up, "two-sided": f"{down}, and, plus {more:g}, no smaller"}[plan.alternative]
+    said = plan.alternative.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
     return f"A feature counts as false where {said}."
 
 

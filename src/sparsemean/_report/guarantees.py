@@ -18,7 +18,7 @@ from sparsemean._report.suspects import judged, more_look_bad
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._util.checks import unit_name
-from sparsemean._util.records import Plan
+from sparsemean._util.records import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -225,8 +225,8 @@ def of_null(plan: Plan) -> NullGuarantee:
 def _of_mean(plan: Plan) -> NullGuarantee:
     """Return which means count as none, and what is assumed of their scale."""
     away = f" by no more than {plan.min_effect:g}" if plan.min_effect else ""
-    side = {"two-sided": "off", "greater": "above", "less": "below"}[plan.alternative]
-    plain = plan.alternative == "two-sided" and not plan.min_effect
+    side = plan.alternative.pick("off", "above", "below")
+    plain = plan.alternative is Side.BOTH and not plan.min_effect
     null = (
         "is the null value" if plain else f"is {side} the null value{away}" if away else f"is not {side} the null value"
     )
@@ -251,8 +251,8 @@ def _of_mean(plan: Plan) -> NullGuarantee:
 def _of_means(plan: Plan) -> NullGuarantee:
     """Return which differences of means count as none, and what is assumed of the scale in both groups."""
     more = f"by more than {plan.min_effect:g} " if plan.min_effect else ""
-    side = {"two-sided": "other", "greater": "higher", "less": "lower"}[plan.alternative]
-    plain = plan.alternative == "two-sided" and not plan.min_effect
+    side = plan.alternative.pick("other", "higher", "lower")
+    plain = plan.alternative is Side.BOTH and not plan.min_effect
     null = "the same in both groups" if plain else f"not {more}{side} in the label than in the reference"
     alike = "The two distributions may differ in everything else."
     if not plan.scale_rows:
@@ -344,7 +344,7 @@ def _intervals(estimate: Estimate) -> str:
         sentence = COLUMNS["interval"].sentence + otherwise
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
-    open_ends = np.isinf(ends).any(axis=1) if plan.alternative == "two-sided" else np.isinf(ends).all(axis=1)
+    open_ends = np.isinf(ends).any(axis=1) if plan.alternative is Side.BOTH else np.isinf(ends).all(axis=1)
     if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
     return sentence

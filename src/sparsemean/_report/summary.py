@@ -19,7 +19,7 @@ from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.files import map_text
-from sparsemean._util.records import Plan
+from sparsemean._util.records import Plan, Side
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def _asked(estimate: Estimate) -> str:
     zero = null is None or not null.any()
     named = "0" if zero or null is None else f"{null[0]:g}" if (null == null[0]).all() else "the null value of each"
     far = f" by more than {plan.min_effect:g}" if plan.min_effect else ""
-    sides = {"greater": f"above {named}", "less": f"below {named}", "two-sided": f"other than {named}"}
-    if plan.alternative == "two-sided" and zero and not far:
+    if plan.alternative is Side.BOTH and zero and not far:
         return ""
-    return f"Looked for: {what} {sides[plan.alternative]}{far}."
+    where = plan.alternative.pick("other than", "above", "below")
+    return f"Looked for: {what} {where} {named}{far}."
 
 
 def _survived(estimate: Estimate) -> str:

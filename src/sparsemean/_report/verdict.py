@@ -25,7 +25,7 @@ from sparsemean._report.suspects import (
 )
 from sparsemean._stats.row_scores import FEW
 from sparsemean._util.checks import count_of, pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.records import FloatArray, IntArray, Plan, Side
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def claim(estimate: Estimate, names: Names | None) -> tuple[str, str]:
         return "have", f"a mean {_beyond(estimate)}"
     within = ", within pairs" if pair else ""
     reference, label = names or pair or ("", "")
-    more, side = plan.min_effect, {"greater": "higher", "less": "lower"}.get(plan.alternative, "")
+    more, side = plan.min_effect, plan.alternative.pick("", "higher", "lower")
     by = f" by more than {more:g}" if more > 0 else ""
     than = f"in {label} than in {reference}"
     if side and more < 0:
@@ -138,15 +138,15 @@ def _beyond(estimate: Estimate) -> str:
     plan, null = estimate.plan, estimate.shift
     one = null is None or bool((null == null[0]).all())
     value = "its null value" if not one else "0" if null is None else f"{null[0]:g}"
-    if plan.alternative == "two-sided":
+    if plan.alternative is Side.BOTH:
         return f"more than {plan.min_effect:g} away from {value}" if plan.min_effect else f"other than {value}"
     far = f" by more than {plan.min_effect:g}" if plan.min_effect else ""
-    return f"{'above' if plan.alternative == 'greater' else 'below'} {value}{far}"
+    return f"{plan.alternative.pick('', 'above', 'below')} {value}{far}"
 
 
 def _sides(estimate: Estimate, names: Names | None) -> str:
     """Say how many of the selected features are up and how many down; empty where one side was looked for."""
-    if estimate.plan.alternative != "two-sided" or not estimate.support.size:
+    if estimate.plan.alternative is not Side.BOTH or not estimate.support.size:
         return ""
     up = int(np.sum(signs_of(estimate, estimate.support) > 0))
     down = int(estimate.support.size) - up

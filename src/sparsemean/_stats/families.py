@@ -12,7 +12,7 @@ import numpy as np
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.rank_evidence import A_TASK, BadRows, Contrast
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, Side
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
@@ -46,7 +46,7 @@ class GroupTest(Protocol):
         self,
         bad: BadRows,
         *,
-        side: int = 0,
+        side: Side = Side.BOTH,
         missing: bool = False,
         more: int = 0,
         goal: float = -np.inf,
@@ -62,7 +62,7 @@ class RankEvidence:
     """A family of hypotheses: every feature in every test. What is allowed for are bad rows of both groups of each."""
 
     tests: tuple[GroupTest, ...]
-    side: int = 0
+    side: Side = Side.BOTH
     missing: bool = False
     level: float = 0.05
     n_jobs: int | None = None

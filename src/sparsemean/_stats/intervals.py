@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sparsemean._stats.arrays import group_indices, present_sorted, sort_columns
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, critical_sum, rank_eras, shares_of, slack_of
-from sparsemean._util.records import FloatArray, Plan
+from sparsemean._util.records import FloatArray, Plan, Side
 
 COMMON = 0.5
 """Where intervals have less of the shortest one in common, they are taken to be about different centres."""
@@ -71,12 +71,8 @@ def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArr
     """
     if plan.test == "ranks":
         return rank_interval(levels[0], plan, error=error)
-    used, both = [levels[level] for level in levels_used(plan)], plan.alternative == "two-sided"
-    ends = all_sizes(used, error=error if both else 2 * error, bad_rows=plan.bad_rows)
-    if not both:
-        greater = plan.alternative == "greater"
-        ends[int(greater)] = np.inf if greater else -np.inf
-    return ends
+    used, side = [levels[level] for level in levels_used(plan)], plan.alternative
+    return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
 
 
 def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
@@ -84,14 +80,13 @@ def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray
 
     It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
     """
-    sides = 2 if plan.alternative == "two-sided" else 1
     ends, first = np.stack((np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf))), 0
-    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=sides):
+    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=plan.alternative.number):
         if first > plan.bad_rows:
             break
         found = by_ranks(
             values, error=error, bad_rows=min(last, plan.bad_rows), n_rows=plan.n_units,
-            alternative=plan.alternative, places=places,
+            side=plan.alternative, places=places,
         )  # fmt: skip
         ends = np.stack((np.minimum(ends[0], found[0]), np.maximum(ends[1], found[1])))
         first = last + 1
@@ -122,7 +117,7 @@ def by_ranks(
     error: float,
     bad_rows: int,
     n_rows: int,
-    alternative: str,
+    side: Side,
     places: tuple[int, ...] | None = None,
 ) -> FloatArray:
     """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
@@ -136,7 +131,7 @@ def by_ranks(
 
     at = slice(None) if places is None else list(places)
     caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
-    log_errors = np.log(error / (2 if alternative == "two-sided" else 1) * shares / shares.sum())
+    log_errors = np.log(error / side.number * shares / shares.sum())
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
     ordered = sort_columns(values)
     there = present_sorted(ordered)
@@ -148,10 +143,9 @@ def by_ranks(
             for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
         ])  # fmt: skip
         each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))
-        for side, name in enumerate(("greater", "less")):
-            if alternative in (name, "two-sided"):
-                lower_ends(x if side == 0 else -x[::-1], caps, needed, found)
-                each[side] = found if side == 0 else -found
+        for sign in side.signs:
+            lower_ends(x if sign > 0 else -x[::-1], caps, needed, found)
+            each[0 if sign > 0 else 1] = sign * found
         ends[:, column] = joint(each)
     return ends
 

@@ -20,7 +20,7 @@ from sparsemean._kernels.influence import ERROR, GRID
 from sparsemean._stats.arrays import medians
 from sparsemean._stats.means import HALVINGS, kappa_of, most, root_of
 from sparsemean._stats.rank_evidence import BadRows, Contrast
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, Side
 
 GroupSums = Callable[[IntArray, FloatArray], IntArray]
 """Numbers of some of the columns at hand, (k, columns) centres → Σψ of a group about them, in steps of 2⁻³²."""
@@ -225,14 +225,14 @@ def look(
     sums_of: tuple[GroupSums, GroupSums],
     *,
     test: MeanDifferenceTest,
-    alternative: str,
+    side: Side,
     min_effect: float,
 ) -> Look:
     """Look at ``columns`` of the rows of both groups once, and from root to root at those that may differ.
 
     ``sums_of`` are the sums of either group, of some of the columns, about centres.
     """
-    signs = {"two-sided": (1, -1), "greater": (1,), "less": (-1,)}[alternative]
+    signs = side.signs
     about = 0.5 * _medians(values[0][:PILOT]) + 0.5 * _medians(values[1][:PILOT])
     every, none = np.arange(columns.size), slack_of(test, (0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
@@ -292,7 +292,7 @@ def invert_difference(
     test: MeanDifferenceTest,
     error: float,
     bad: BadRows,
-    alternative: str,
+    side: Side,
 ) -> FloatArray:
     """Return the difference of the roots, the low end and the high end of the interval of ``columns``, a row each.
 
@@ -321,10 +321,7 @@ def invert_difference(
         if not left.size:
             break
         reach[left] *= 2
-    if alternative == "greater":
-        out[2] = np.inf
-    elif alternative == "less":
-        out[1] = -np.inf
+    out[1:] = side.interval(*out[1:])
     return out
 
 

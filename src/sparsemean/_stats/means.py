@@ -88,7 +88,7 @@ def kappa_of(log_odds: float, bad_rows: float) -> float:
 
 def sides(plan: Plan) -> float:
     """Return in how many directions a mean may lie that counts."""
-    return 2.0 if plan.alternative == "two-sided" else 1.0
+    return float(plan.alternative.number)
 
 
 def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> MeanTest:
@@ -120,18 +120,15 @@ def centres_of(plan: Plan, null: FloatArray | None) -> FloatArray:
     about = np.zeros(plan.n_features) if null is None else null
     if not plan.min_effect:
         return about[np.newaxis]
-    shifts = {"two-sided": (1.0, -1.0), "greater": (1.0,), "less": (-1.0,)}[plan.alternative]
-    return np.stack([about + sign * plan.min_effect for sign in shifts])
+    return np.stack([about + sign * plan.min_effect for sign in plan.alternative.signs])
 
 
 def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
     """Return the evidence of sums at `centres_of`, and β = S/(nM) on the side that speaks louder."""
     xp = namespace(sums)
     upper, lower = sums[0] / GRID, sums[-1] / GRID
-    if plan.alternative == "two-sided":
-        statistic, net = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
-    else:
-        statistic, net = (upper, upper) if plan.alternative == "greater" else (-lower, lower)
+    both = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
+    statistic, net = plan.alternative.pick(both, (upper, upper), (-lower, lower))
     null, move = InfluenceNull(test.bias, test.factor), most(test.kappa)
     # A bad row among those that gave the scale can undo everything.
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
@@ -176,10 +173,7 @@ def invert(
     low, high = _crossing(sums_of, targets[:, np.newaxis], low, high, tolerance=CLOSE * unit)
     out = np.stack((0.5 * low[0] + 0.5 * high[0], low[1], high[2]))
     out = np.where(reached, out, np.array([[np.nan], [-np.inf], [np.inf]]))
-    if plan.alternative == "greater":
-        out[2] = np.inf
-    elif plan.alternative == "less":
-        out[1] = -np.inf
+    out[1:] = plan.alternative.interval(*out[1:])
     return out
 
 

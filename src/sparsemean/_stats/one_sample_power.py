@@ -130,7 +130,7 @@ class SignPower:
     @property
     def sides(self) -> int:
         """In how many directions a mean may lie."""
-        return 2 if self.plan.alternative == "two-sided" else 1
+        return self.plan.alternative.number
 
     def buckets(self, size: int) -> int:
         """Return the number of buckets of a size."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.records import Plan
+from sparsemean._util.records import Plan, Side
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
@@ -96,7 +96,7 @@ SELECTIONS = {
 MISSING = ("raise", "omit")
 TESTS = ("auto", "ranks", "buckets")
 TARGETS = ("centre", "mean")
-ALTERNATIVES = ("two-sided", "greater", "less")
+ALTERNATIVES = tuple(side.value for side in Side)
 MOST_ALLOWED = 0.2
 """Share of the rows that "auto" allows to be bad: more than that are no strays but another kind of rows."""
 MOST_RANKED = 20_000
@@ -132,6 +132,11 @@ def one_of(value: object, names: Any, *, argument: str) -> str:
     if not isinstance(value, str) or value not in names:
         raise InputError(argument, f"be one of {', '.join(map(repr, names))}", repr(value))
     return value
+
+
+def check_side(alternative: object) -> Side:
+    """Return the side that counts."""
+    return Side(one_of(alternative, ALTERNATIVES, argument="alternative"))
 
 
 def check_level(level: object) -> float:
@@ -196,7 +201,7 @@ def plan_fit(
     J = None if buckets is None else count_buckets(buckets, n, epsilon)
     select_at, estimate_at = check_iterations(n_iter)
     fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
-    side, least = one_of(alternative, ALTERNATIVES, argument="alternative"), check_min_effect(min_effect)
+    side, least = check_side(alternative), check_min_effect(min_effect)
     if J is not None:
         _refuse_one_size(test=test, target=wanted, alternative=side, min_effect=least)
     sized = not (isinstance(bucket_sizes, str) and bucket_sizes == "auto")
@@ -239,7 +244,7 @@ def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
 
 def _refuse_one_size(**asked: Any) -> None:
     """Refuse what needs more than the one size of buckets that the paper's way has."""
-    usual = {"test": ("auto", "buckets"), "target": ("centre",), "alternative": ("two-sided",), "min_effect": (0.0,)}
+    usual = {"test": ("auto", "buckets"), "target": ("centre",), "alternative": (Side.BOTH,), "min_effect": (0.0,)}
     for name, value in asked.items():
         if value not in usual[name]:
             raise InputError(name, "be left out with n_buckets or selection='paper'", repr(value))
@@ -286,7 +291,7 @@ def groups_plan(
     rest: bool,
     selection: str,
     level: float,
-    alternative: str,
+    alternative: Side,
     min_effect: float,
     missing: str,
     auto: bool = False,

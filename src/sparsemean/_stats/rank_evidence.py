@@ -5,6 +5,7 @@ A hypothesis is one feature in one test; those of a family are numbered test by 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,11 +17,10 @@ from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, Side
 
 BadRows = tuple[int, int]
 """Numbers of rows that may be bad in the first group and in the second."""
-SIDES = {"two-sided": 0, "greater": 1, "less": -1}
 REST = -1
 """Stands for all labels but the first one."""
 MOST_SHARES = 400
@@ -149,7 +149,7 @@ class RankTest:
         self,
         bad: BadRows,
         *,
-        side: int = 0,
+        side: Side = Side.BOTH,
         missing: bool = False,
         more: int = 0,
         goal: float = -np.inf,
@@ -170,9 +170,9 @@ class RankTest:
             # Within strata the bound for bad rows may be less than twice the exact tail without any.
             return np.maximum(found, look(self, side=side, bad=(0, 0), more=0))
         looks = [
-            look(test, side=sign, only_raw=True)
-            for test, sign in zip(self.shifted, (1, -1), strict=True)
-            if side in (0, sign)
+            look(test, side=one, only_raw=True)
+            for test, one in zip(self.shifted, (Side.UP, Side.DOWN), strict=True)
+            if side in (Side.BOTH, one)
         ]
         return np.asarray(np.minimum(0.0, np.min(looks, axis=0) + np.log(len(looks))))
 
@@ -206,7 +206,7 @@ class _Look:
     rows: int
     bad: BadRows
     more: int
-    side: int
+    side: Side
     missing: bool
     goal: float
 
@@ -259,10 +259,10 @@ class _Look:
         """Return log p of Fisher's exact test, a₁ of n₁ rows and a₂ of n₂ having the larger of two values."""
         from sparsemean._kernels.rank_tails import log_hypergeometric_tail
 
-        first = a1 * n2 >= a2 * n1 if self.side == 0 else np.full(a1.size, self.side > 0)
+        first = self.side.pick(a1 * n2 >= a2 * n1, np.full(a1.size, True), np.full(a1.size, False))
         groups = np.where(first, (n1, n2, a1), (n2, n1, a2))
         tails = [log_hypergeometric_tail(*row) for row in np.stack((*groups, a1 + a2), axis=1).tolist()]
-        return np.minimum(0.0, np.array(tails) + (LOG_2 if self.side == 0 else 0.0))
+        return np.minimum(0.0, np.array(tails) + math.log(self.side.number))
 
     def _shares(self, values: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Say whether bad rows can have made the number of values next to nothing, few, or many."""
@@ -292,8 +292,8 @@ class _Look:
     def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64], goal: FloatArray) -> FloatArray:
         """Return log p of one null; see `RankTest.log_p` for the goal."""
         m = self.reach
-        first = np.full(counts.shape[0], self.side >= 0)
-        if self.side == 0:
+        first = np.full(counts.shape[0], self.side is not Side.DOWN)
+        if self.side is Side.BOTH:
             w, *_ = doubled_statistic(counts, kind, first, halves=True)
             first = w.sum(axis=1) >= np.sum(counts[..., 0] * counts[..., 1], axis=1)
         w, A, n1, n2 = doubled_statistic(counts, kind, first, halves=halves)
@@ -303,7 +303,7 @@ class _Look:
         if gaps.any():
             moved = np.where(gaps, most_moved(counts[..., 0], counts[..., 1], self.bad, missing=True), moved)
         moved = moved + self.more * counts[..., :2].max(axis=(1, 2))
-        place, sides = w.sum(axis=1) - 2 * moved, LOG_2 if self.side == 0 else 0.0
+        place, sides = w.sum(axis=1) - 2 * moved, math.log(self.side.number)
         unknown = m > 0 and kind != RAW
         most = np.minimum(A + m, n1 + n2) if unknown else A
         log_p = np.minimum(0.0, sides + log_tails(n1, n2, most, place, bound=unknown, halves=halves))

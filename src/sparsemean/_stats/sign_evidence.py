@@ -17,7 +17,7 @@ from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.arrays import place as device_of
 from sparsemean._stats.decision import Rule
 from sparsemean._stats.nulls import SignTestNull, least_majorities, times
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null
+from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null, Side
 
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""
@@ -240,25 +240,25 @@ class SlackEvidence(OfRows):
         return out if allowed is None else np.maximum(out - allowed, -1)
 
 
-def of_signs(counts: Counts, n_rows: int, *, alternative: str = "two-sided") -> SlackEvidence:
+def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvidence:
     """Return max(N₊, N₋) with its binomial null, for every size; one row can move one bucket.
 
     Of one side it is the number of signs of that side, and half of the p-value counts.
     """
-    sided = {"greater": counts.positive, "less": counts.negative}
-    both = alternative not in sided
-    shared: dict[str, Any] = {"moves": (1.0,) * len(counts.n_buckets), "n_rows": n_rows, "sides": 2 if both else 1}
+    shared: dict[str, Any] = {"moves": (1.0,) * len(counts.n_buckets), "n_rows": n_rows, "sides": side.number}
     if on_device(counts.positive):
         from sparsemean._kernels import gpu
 
-        side = {"greater": 1, "less": -1}.get(alternative, 0)
-        statistic, nonzero, numbers = gpu.majorities(counts.positive, counts.negative, max(counts.n_buckets), side)
+        statistic, nonzero, numbers = gpu.majorities(
+            counts.positive, counts.negative, max(counts.n_buckets), sum(side.signs)
+        )
         ends = [(int(each[0]), J) for each, J in zip(numbers, counts.n_buckets, strict=True)]
         return SlackEvidence(statistic, tuple(map(SignTestNull, nonzero, ends, numbers)), **shared)
-    nonzero = counts.positive + counts.negative
+    positive, negative = counts.positive, counts.negative
+    nonzero = positive + negative
     fewest = nonzero.min(axis=1).tolist()
     return SlackEvidence(
-        statistic=np.maximum(counts.positive, counts.negative) if both else sided[alternative],
+        statistic=np.maximum(positive, negative) if side is Side.BOTH else side.pick(positive, positive, negative),
         nulls=tuple(map(SignTestNull, nonzero, zip(fewest, counts.n_buckets, strict=True))),
         **shared,
     )

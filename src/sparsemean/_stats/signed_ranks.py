@@ -37,7 +37,6 @@ ASKED, ASKED_OF_FEW = 8, 64
 """Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
 few features it is the calls that take time."""
 UP, DOWN = 0, 1
-SIDES = {"two-sided": (UP, DOWN), "greater": (UP,), "less": (DOWN,)}
 
 
 def caps_of(n: int) -> tuple[int, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,37 @@ IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
 Ranges = tuple[tuple[int, int], ...]
 """First number and the one behind the last of every stretch, rising and apart."""
+T = TypeVar("T")
+
+
+class Side(StrEnum):
+    """Which side counts: means off the null value, above it or below it; the label's values against the reference's."""
+
+    signs: tuple[int, ...]
+    """1 for the upper side and −1 for the lower one, those that count."""
+    number: int
+    """How many sides share the error."""
+
+    BOTH = "two-sided", 1, -1
+    UP = "greater", 1
+    DOWN = "less", -1
+
+    def __new__(cls, value: str, *signs: int) -> Side:
+        """Make a side of its name and the signs that count."""
+        side = str.__new__(cls, value)
+        side._value_, side.signs, side.number = value, signs, len(signs)
+        return side
+
+    def pick(self, both: T, up: T, down: T) -> T:
+        """Return what belongs to this side."""
+        return both if self is Side.BOTH else up if self is Side.UP else down
+
+    def interval(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of intervals, open where no end was looked for: above for `UP`, below for `DOWN`."""
+        return (
+            low if self is not Side.DOWN else np.full_like(low, -np.inf),
+            high if self is not Side.UP else np.full_like(high, np.inf),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +123,7 @@ class Plan:
     sealed: Ranges = ()
     sizes: tuple[int, ...] = ()
     bad_by_group: tuple[int, ...] = ()
-    alternative: str = "two-sided"
+    alternative: Side = Side.BOTH
     min_effect: float = 0.0
     n_tests: int = 1
     n_strata: int = 1

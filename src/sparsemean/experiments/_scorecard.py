@@ -19,7 +19,7 @@ from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray, Side
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
@@ -275,31 +275,32 @@ def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
     return np.asarray((number == 0).any(axis=0) | ((np.nan_to_num(variance) == 0).all(axis=0) & (mean[0] == mean[1])))
 
 
-def _welch(moments: FloatArray, level: float, alternative: str) -> _Means:
+def _welch(moments: FloatArray, level: float, side: Side) -> _Means:
     """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
     (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
     positive = (mean_0 > 0) & (mean_1 > 0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, alternative)
+        difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, side)
         shares = variance_0 / n_0 / mean_0**2, variance_1 / n_1 / mean_1**2
-        ratio = np.exp(
-            _ends(np.log(np.where(positive, mean_1 / mean_0, np.nan)), shares, (n_0, n_1), level, alternative)
-        )
+        ratio = np.exp(_ends(np.log(np.where(positive, mean_1 / mean_0, np.nan)), shares, (n_0, n_1), level, side))
     ratio[0] = lift(mean_1, mean_0) / 100 + 1
     return _Means(mean_0, mean_1, difference, ratio - 1)
 
 
 def _ends(
-    value: FloatArray, squares: tuple[FloatArray, FloatArray], n: tuple[FloatArray, FloatArray], level: float, side: str
+    value: FloatArray,
+    squares: tuple[FloatArray, FloatArray],
+    n: tuple[FloatArray, FloatArray],
+    level: float,
+    side: Side,
 ) -> FloatArray:
     """Return a value with both ends of its t interval, from the squared errors of both parts and their numbers."""
     from scipy.special import stdtrit
 
     together = squares[0] + squares[1]
     degrees = together**2 / (squares[0] ** 2 / (n[0] - 1) + squares[1] ** 2 / (n[1] - 1))
-    half = stdtrit(degrees, (1 + level) / 2 if side == "two-sided" else level) * np.sqrt(together)
-    low = np.where(side == "less", -np.inf, value - half)
-    return np.stack((value, low, np.where(side == "greater", np.inf, value + half)))
+    half = stdtrit(degrees, side.pick((1 + level) / 2, level, level)) * np.sqrt(together)
+    return np.stack((value, *side.interval(value - half, value + half)))
 
 
 # Verdicts.
