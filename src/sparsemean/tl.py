@@ -19,7 +19,7 @@ from sparsemean._stats.rank_evidence import REST
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison
+from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -393,7 +393,7 @@ def _of_cells(result: Estimate | Comparison, design: cells.CellDesign, n: int) -
     rows = result.rows
     if rows is None:
         return {}
-    each = list(result.results.values()) if isinstance(result, Comparison) else [result]
+    each = tests_of(result)
     suspect = np.zeros(rows.scores.size, dtype=bool)
     for judged in (one.rows for one in each if one.rows is not None):
         suspect[[row for row, kind in zip(judged.suspects, judged.kinds, strict=True) if kind != LARGE]] = True

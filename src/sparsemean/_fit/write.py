@@ -20,7 +20,7 @@ from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
 from sparsemean._data.table import FileContext, Names, as_names
 from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean._util.records import IntArray, RowScores
-from sparsemean.comparison import Comparison
+from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, require
 from sparsemean.result import strongest_first
 
@@ -114,7 +114,7 @@ def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
     """Return the selected features, or every feature with a column that says which are selected."""
     frame = estimate.table(all=every)
     if every:
-        tests = _tests(estimate)
+        tests = tests_of(estimate)
         order = [(test, strongest_first(test, np.arange(test.mean.size))) for test in tests]
         selected = np.concatenate([np.isin(features, test.support) for test, features in order])
         frame.insert(int(frame.columns.get_loc("feature")) + 1, "selected", selected)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
     names = as_names(adata.var_names)
     _refuse_other_genes(estimate, adata, set(names))
     added = _additions(estimate, names, as_names(adata.obs_names), key, _Asked("adata", "AnnData"))
-    if not _compared(one := _tests(estimate)[0], adata, names):
+    if not _compared(one := tests_of(estimate)[0], adata, names):
         added.obs.clear()
         why = "saved, of adjusted values or without a checksum" if _of_rows(one) else "of subjects or pairs"
         warnings.warn(NOT_COMPARED.format(why), stacklevel=3)
@@ -291,7 +291,7 @@ def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) 
 
 def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key: str, asked: _Asked) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of what was asked about."""
-    tests = _tests(estimate)
+    tests = tests_of(estimate)
     one, several = tests[0], len(tests) > 1
     of_cells = _of_rows(one)
     if of_cells and cells.size != one.plan.n_rows:
@@ -317,11 +317,6 @@ def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key:
             "n_selected": int(estimate.support.size),
         },
     )
-
-
-def _tests(estimate: Estimate | Comparison) -> list[Estimate]:
-    """Return one result, or those of several tests."""
-    return list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
 
 
 def _of_rows(estimate: Estimate) -> bool:
