@@ -200,16 +200,16 @@ class Estimate(LeftThere):
         Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
-        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         if self.counts is None:
             return path.entry_of_rate(self.beta, **scales)
         counts, entry = self.counts, np.empty(self.mean.size)
-        for index, size in enumerate(self.plan.bucket_sizes):
+        for index, size in enumerate(self.plan.walk.bucket_sizes):
             at = np.flatnonzero(self.bucket_size == size)
             positive, negative = counts.positive[index, at], counts.negative[index, at]
             entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
-        rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
-        if self.plan.selection == "paper" and rest.size:
+        rest = path.entry_unsettled(counts, alpha=self.plan.walk.alpha)
+        if self.plan.question.selection == "paper" and rest.size:
             from sparsemean._fit.afterwards import rows_of
 
             entry[rest] = rows_of(self).means(rest, lambda levels, _: path.entry_times(levels[0], **scales))
@@ -366,7 +366,7 @@ class Estimate(LeftThere):
         ndarray of shape (n_iter + 1, number of features)
             The path of each feature.
         """
-        columns, last = self._columns(features), self.plan.estimate_at or DEFAULT_ITERATIONS
+        columns, last = self._columns(features), self.plan.walk.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
         from sparsemean._fit.afterwards import rows_of, walks_of
@@ -460,8 +460,8 @@ class Estimate(LeftThere):
 
 def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
     """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
-    pairs = estimate.plan.dealing == "pairs"
-    ranked = pairs and estimate.plan.target != "mean"
+    pairs = estimate.plan.walk.dealing == "pairs"
+    ranked = pairs and estimate.plan.question.target != "mean"
     return {
         "feature": estimate.names(features),
         "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),

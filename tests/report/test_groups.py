@@ -16,6 +16,7 @@ from sparsemean._report.guarantees import of_fit
 from sparsemean._report.page import page_data, render
 from sparsemean._report.summary import fragment, summary
 from sparsemean._stats.effects import group_effects
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import Side
@@ -35,7 +36,8 @@ def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
 
 
 def planned(estimate: Estimate, **fields: Any) -> Estimate:
-    return replace(estimate, plan=replace(estimate.plan, **fields))
+    asked = {name: fields.pop(name) for name in ("side", "min_effect") if name in fields}
+    return replace(estimate, plan=replace(of_question(estimate.plan, **asked), **fields))
 
 
 def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estimate) -> None:
@@ -114,7 +116,7 @@ def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
 def test_alternatives_and_smallest_effects(
     women_and_men: Estimate, alternative: str, least: float, line: str, null: str
 ) -> None:
-    said = summary(planned(women_and_men, alternative=Side(alternative), min_effect=least))
+    said = summary(planned(women_and_men, side=Side(alternative), min_effect=least))
     assert line in said
     assert null in said
 

@@ -23,7 +23,7 @@ from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
+from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan
 from sparsemean.comparison import Comparison
@@ -75,7 +75,7 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: I
 def dealt(estimate: Estimate, table: Table) -> FitData:
     """Return the rows of a table in the buckets of an estimate."""
     plan, units = estimate.plan, estimate.units
-    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.missing == "omit")
+    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.question.missing == "omit")
     return FitData(table, buckets, plan, seed=estimate.seed, units=units)
 
 
@@ -86,7 +86,7 @@ def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: b
         raise InputError("X", "be left out where values were adjusted for a covariate", "X", advice)
     if covariate is None:
         raise InputError("X", "come with the covariate that it was adjusted for", "X alone", "pass covariate=, too")
-    return covariates.adjusted(table, covariate, target=estimate.plan.target)[0]
+    return covariates.adjusted(table, covariate, target=estimate.plan.question.target)[0]
 
 
 def _as_fitted(estimate: Estimate, data: FitData, again: bool, columns: IntArray | None) -> FitData:
@@ -124,7 +124,7 @@ def checksum_of(estimate: Estimate) -> Checksum | None:
 
 def at(estimate: Estimate, contamination: Any) -> Estimate:
     """Decide again for another share of bad rows; see `Estimate.at`."""
-    if estimate.plan.selection == "paper":
+    if estimate.plan.question.selection == "paper":
         raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
     if estimate.decision.evidence is None:
         advice = "curve() and max_contamination are kept; to decide again, fit again"
@@ -159,7 +159,7 @@ def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
 
 def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Any]:
     """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
-    plan = replace(estimate.plan, auto=False, looked=True)
+    plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
     if plan.sizes:
         shares = check_shares(contamination)
         allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
@@ -218,17 +218,17 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     if estimate.labels is not None:
         reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
         options: dict[str, Any] = {
-            "error": error, "bad": (label, reference), "side": plan.alternative, "grid": table.source.grid,
+            "error": error, "bad": (label, reference), "side": plan.question.side, "grid": table.source.grid,
         }  # fmt: skip
         strata = ranks.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
-        found = [ranks.shifts(piece, strata, missing=plan.missing == "omit", **options) for _, piece in pieces]
+        found = [ranks.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces]
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
         levels = intervals.sort_levels(levels, plan)
         ends = intervals.of_levels(levels, plan, error=error)
-        if plan.dealing == "blocks":
+        if plan.walk.dealing == "blocks":
             other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)
             ends = np.where(np.isin(which, support), other, ends)
         return ends
@@ -243,10 +243,10 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
 
 def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) -> FloatArray:
     """Return the path of some features, (last + 1, features), from the data of the fit; see `Estimate.trajectory`."""
-    plan, scales = estimate.plan, {"alpha": estimate.plan.alpha, "eta": estimate.plan.eta}
+    plan, scales = estimate.plan, {"alpha": estimate.plan.walk.alpha, "eta": estimate.plan.walk.eta}
 
     def work(means: FloatArray) -> FloatArray:
-        unit = np.ones(means.shape[1]) if plan.selection == "paper" else path.units_of(means)
+        unit = np.ones(means.shape[1]) if plan.question.selection == "paper" else path.units_of(means)
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
     if estimate.labels is not None:
@@ -254,7 +254,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)
-        level = int(size).bit_length() - 1 if plan.dealing == "blocks" else 0
+        level = int(size).bit_length() - 1 if plan.walk.dealing == "blocks" else 0
 
         def of_level(levels: list[FloatArray], _: IntArray, level: int = level) -> FloatArray:
             return work(levels[level])

@@ -13,6 +13,7 @@ from sparsemean._fit.afterwards import FITTED, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats.effects import Arms
+from sparsemean._stats.planning import ask
 from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import FloatArray, IntArray
@@ -41,7 +42,7 @@ def left_out(estimate: Estimate, leave_out: str) -> IntArray:
 
 def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
-    usual, out = level == LEVEL or estimate.plan.target != "mean", left_out(estimate, leave_out)
+    usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
     for other, known in estimate._arms.items():
         if usual and np.array_equal(out, left_out(estimate, other)):
             return known
@@ -130,7 +131,7 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(
-        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.missing,
+        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.question.missing,
         contamination=plan.bad_by_group[0] / plan.sizes[0],
     )  # fmt: skip
     low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
@@ -153,12 +154,12 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
     """
     plan = estimate.plan
     unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
-    if unchanged or plan.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
+    if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
         return np.full((2, plan.n_features), np.nan)
     design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
-    request = two_sample.check_request(
-        contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
-        alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
+    request = ask(
+        contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
+        alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
     decided = two_sample.decide_all(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)

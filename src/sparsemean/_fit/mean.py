@@ -51,10 +51,10 @@ class MeanInference:
     notes: tuple[str, ...]
 
 
-def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanInference:
+def infer(data: FitData, progress: Progress | None = None) -> MeanInference:
     """Fix the test, read every value once and select."""
     table = unit_table(data)
-    plan, test, notes = _test(data, table, scale)
+    plan, test, notes = _test(data, table)
     rows = None
     if test.rows is not None:
         rows = np.zeros(plan.n_units, dtype=bool)
@@ -64,7 +64,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+    decision = decide(evidence, rule_of(plan.question.selection, plan.question.level, plan.n_features), plan.bad_rows)
     return MeanInference(table, plan, test, found.missing, beta, decision, tuple(notes))
 
 
@@ -96,9 +96,9 @@ def checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tup
 # The scale: given, or taken from rows that are not tested.
 
 
-def _test(data: FitData, table: Table, scale: Any) -> tuple[Plan, MeanTest, list[str]]:
+def _test(data: FitData, table: Table) -> tuple[Plan, MeanTest, list[str]]:
     """Return the plan with the rows that gave the scale, the test, and what there is to say about the scale."""
-    plan = data.plan
+    plan, scale = data.plan, data.plan.question.scale
     if scale is None:
         refuse_without_scale(plan.bad_rows > 0)
         order = np.random.default_rng((data.seed, 3)).permutation(plan.n_units)
@@ -339,7 +339,7 @@ def _kept_inside(
 
 def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     """Say so where not even rows that all agree could make a feature selected."""
-    needed = means.bound(test, plan.level / plan.n_hypotheses, plan.bad_rows)
+    needed = means.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
     if test.n_units * means.most(test.kappa) >= needed:
         return []
     least = means.rows_to_reject(plan, test)
@@ -356,6 +356,6 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 
     plan, test = made.plan, made.mean_test
     assert test is not None
-    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.missing == "omit")
+    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.question.missing == "omit")
     rows = unit_table(FitData(table, buckets, plan, seed=made.seed, units=made.units))
     return inverted(rows, columns, test=test, error=error, plan=plan)[1:].T

@@ -50,21 +50,57 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What will be done, fixed before any value of the data is looked at.
+class Question:
+    """What is asked of data, before any value is looked at.
 
     Attributes
     ----------
-    n_rows, n_features
-        Shape of the data.
-    n_units
-        Number of subjects where rows come in groups, else of rows: what contamination is a share of.
-    contamination, bad_rows
-        Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
-    auto, looked
-        Whether that is the number of rows that look bad; whether `Estimate.at` has it from someone who saw an estimate.
     selection, level
         The rule that makes the support, and its error rate.
+    side, min_effect
+        Which side counts, and the smallest mean, or difference of groups, that matters.
+    target, test
+        What is tested, ``"centre"`` or ``"mean"``, and by what: ``"ranks"``, ``"buckets"`` or, of means, ``"sums"``.
+    missing
+        ``"raise"``: NaN is refused; ``"omit"``: it is a value that is not there.
+    shares
+        Shares of the reference and of the label that may be bad, twice the same of one sample; None: what looks bad.
+    looked
+        Whether `Estimate.at` has them from someone who saw an estimate.
+    screen_rows, refine, refine_on
+        Whether rows that contradict the rest are left out of the estimates; the method that makes the values on the
+        support (empty: the walk's limit); whether it works on rows or on bucket means.
+    null, scale
+        The null values, None for zero; bounds of standard deviations, or data to take them from.
+    """
+
+    selection: str = "fwer"
+    level: float = 0.05
+    side: Side = Side.BOTH
+    min_effect: float = 0.0
+    target: str = "centre"
+    test: str = "ranks"
+    missing: str = "raise"
+    shares: tuple[float, float] | None = None
+    looked: bool = False
+    screen_rows: bool = False
+    refine: str = ""
+    refine_on: str = "rows"
+    null: FloatArray | None = field(default=None, compare=False, repr=False)
+    scale: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def at_first(self) -> tuple[float, float]:
+        """The shares that are decided with before rows were looked at: none where what looks bad may be bad."""
+        return self.shares or (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How rows are dealt into buckets and how the subgradient method walks: all that the paper's way needs besides.
+
+    Attributes
+    ----------
     dealing
         ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up; ``"pairs"``:
         two groups, no buckets.
@@ -76,36 +112,11 @@ class Plan:
         Iterations at which the paper's rule reads the support and the values; None: the walk's limit.
     min_selected
         The paper's rule fills the support up to this many features with those that have moved farthest.
-    screen_rows, refine, refine_on
-        Whether rows that contradict the rest are left out of the estimates; the method that makes the values on the
-        support (empty: the walk's limit); whether it works on rows or on bucket means.
-    missing
-        ``"raise"``: NaN is refused; ``"omit"``: it is a value that is not there.
-    outlook
-        What can be expected of this plan, where `sparsemean.plan` made it.
     ranges, sealed
         Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `Sketch`; empty where rows
         have the numbers 0, 1, … and all blocks were assigned whole.
-    sizes, bad_by_group
-        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
-    alternative, min_effect
-        Which side counts, and the smallest mean, or difference of groups, that matters.
-    test, target
-        What one sample is tested by, ``"ranks"`` or ``"buckets"``, and what is tested, ``"centre"`` or ``"mean"``.
-    scale_rows
-        Rows that bounds of the standard deviations were taken from, with ``target="mean"``; 0 where they were given.
-    n_tests, n_strata, rest
-        Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
-        all other labels.
     """
 
-    n_rows: int
-    n_features: int
-    n_units: int
-    contamination: float
-    bad_rows: int
-    selection: str
-    level: float
     dealing: str
     n_buckets: int | None
     bucket_sizes: tuple[int, ...]
@@ -114,30 +125,96 @@ class Plan:
     select_at: int
     estimate_at: int | None
     min_selected: int
-    screen_rows: bool = False
-    refine: str = ""
-    refine_on: str = "rows"
-    missing: str = "raise"
-    outlook: PowerAnalysis | None = None
     ranges: Ranges = ()
     sealed: Ranges = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done about a question with so many rows, fixed before any value of the data is looked at.
+
+    Attributes
+    ----------
+    question, walk
+        What is asked, and how rows are dealt into buckets.
+    n_rows, n_features
+        Shape of the data.
+    n_units
+        Number of subjects where rows come in groups, else of rows: what contamination is a share of.
+    contamination, bad_rows
+        Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
+    sizes, bad_by_group
+        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
+    n_tests, n_strata, rest
+        Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
+        all other labels.
+    scale_rows
+        Rows that bounds of the standard deviations were taken from, with ``target="mean"``; 0 where they were given.
+    outlook
+        What can be expected of this plan, where `sparsemean.plan` made it.
+    """
+
+    question: Question
+    walk: Walk
+    n_rows: int
+    n_features: int
+    n_units: int
+    contamination: float
+    bad_rows: int
     sizes: tuple[int, ...] = ()
     bad_by_group: tuple[int, ...] = ()
-    alternative: Side = Side.BOTH
-    min_effect: float = 0.0
     n_tests: int = 1
     n_strata: int = 1
     rest: bool = False
-    test: str = "buckets"
-    target: str = "centre"
     scale_rows: int = 0
-    auto: bool = False
-    looked: bool = False
+    outlook: PowerAnalysis | None = None
+
+    @property
+    def auto(self) -> bool:
+        """Whether as many rows may be bad as look bad."""
+        return self.question.shares is None
 
     @property
     def n_hypotheses(self) -> int:
         """Number of hypotheses that share out the error: every feature in every test."""
         return self.n_features * self.n_tests
+
+    # What is asked, by the names of the parameters.
+
+    @property
+    def selection(self) -> str:
+        """The rule that makes the support."""
+        return self.question.selection
+
+    @property
+    def level(self) -> float:
+        """Its error rate."""
+        return self.question.level
+
+    @property
+    def alternative(self) -> str:
+        """Which side counts."""
+        return str(self.question.side)
+
+    @property
+    def min_effect(self) -> float:
+        """The smallest effect that matters."""
+        return self.question.min_effect
+
+    @property
+    def target(self) -> str:
+        """What is tested."""
+        return self.question.target
+
+    @property
+    def test(self) -> str:
+        """What it is tested by."""
+        return self.question.test
+
+    @property
+    def bucket_sizes(self) -> tuple[int, ...]:
+        """Rows in a bucket of each size."""
+        return self.walk.bucket_sizes
 
     @property
     def detectable_effect(self) -> float | None:

@@ -116,7 +116,7 @@ class Scorecard:
         return [f"Note: {note}." for note in notes if AT_NULL not in note]
 
     def _assumed(self) -> str:
-        if tests_of(self.result)[0].plan.target == "mean":
+        if tests_of(self.result)[0].plan.question.target == "mean":
             return GUARANTEED.format(100 * self.level)
         bots = int(self.suspects["left_out"].sum())
         out = f", {CALLED[self.leave_out]} ({bots:,}) left out" if bots else ""
@@ -195,8 +195,8 @@ def _frame(estimate: Estimate, level: float, leave_out: str, *, several: bool) -
     reference, label = estimate.class_names.tolist()
 
     plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
-    means = _welch(arms.moments, level, plan.alternative)
-    if plan.target == "mean":
+    means = _welch(arms.moments, level, plan.question.side)
+    if plan.question.target == "mean":
         means = _Means(arms.of_test[0], arms.of_test[1], arms.of_test[2:5], arms.of_test[5:])
     left = None if np.isnan(arms.left).all() else arms.left
     words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
@@ -208,7 +208,7 @@ def _frame(estimate: Estimate, level: float, leave_out: str, *, several: bool) -
         "treatment": means.treatment,
         **dict(zip(("difference", "difference_low", "difference_high"), means.difference, strict=True)),
         **dict(zip(("lift", "lift_low", "lift_high"), 100 * means.relative, strict=True)),
-        **({} if plan.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
+        **({} if plan.question.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
         "p_value": estimate.p_values,
         "p_adjusted": estimate.p_adjusted,
         "p_without_suspects": estimate.p_values if left is None else left[0],

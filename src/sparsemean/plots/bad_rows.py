@@ -139,14 +139,14 @@ def _title_of_shares(estimate: Estimate, unit: str) -> str:
     title = f"features are left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
     if plan.sizes:
         title = f"features are left up to {share:.3g} of each group bad"
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         return f"{title}, judged by {_rule(plan)} rather than the paper's rule"
-    return f"{title} ({_rule(plan)}, level {plan.level:g})"
+    return f"{title} ({_rule(plan)}, level {plan.question.level:g})"
 
 
 def _rule(plan: Plan) -> str:
     """Return the rule that says what is left; the paper's has no answer for other numbers of bad rows."""
-    return SELECTIONS["fwer" if plan.selection == "paper" else plan.selection]
+    return SELECTIONS["fwer" if plan.question.selection == "paper" else plan.question.selection]
 
 
 # The plot of rows: how far each contradicts the rest, and which are suspect.
@@ -205,7 +205,7 @@ def plot_rows(
 def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = rows.scores, rows.scores.size
-    line = 0.0 if estimate.plan.dealing == "pairs" else limit(estimate.plan.n_units)
+    line = 0.0 if estimate.plan.walk.dealing == "pairs" else limit(estimate.plan.n_units)
     low, high = min(0.0, float(scores.min())), max(line, float(scores.max()))
     room = 0.06 * (high - low)
     box = (-0.03 * n - 0.5, 1.03 * n - 0.5, low - room, high + room)
@@ -222,7 +222,7 @@ def _draw_rows(ax: Axes, estimate: Estimate, rows: RowScores, place: FloatArray)
             markeredgecolor="white", markeredgewidth=_style.rim(rows.suspects.size),
             label=pluralize(rows.suspects.size, "suspect row"),
         )  # fmt: skip
-    what = "nearer to the other group above" if estimate.plan.dealing == "pairs" else "limit for suspicion"
+    what = "nearer to the other group above" if estimate.plan.walk.dealing == "pairs" else "limit for suspicion"
     dashed(ax.axhline, line, zorder=2, label=what)
 
 
@@ -237,22 +237,22 @@ def _why_no_scores(estimate: Estimate, rows: RowScores) -> str:
     """Say why there are no scores; empty where there are."""
     if rows.scores.any():
         return ""
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         return "no feature tells the groups apart"
-    if not estimate.plan.screen_rows:
+    if not estimate.plan.question.screen_rows:
         return "screen_rows was off"
     return estimate.status.screening or "no feature is fit to judge them by"
 
 
 def _meaning(estimate: Estimate) -> str:
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         return "how far a row looks like the other group"
     return "how far a row contradicts the rest, in robust deviations"
 
 
 def _title_of_rows(estimate: Estimate, rows: RowScores) -> str:
     n = rows.scores.size
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         off = sum(kind != LABEL for kind in rows.kinds)
         wrong = rows.suspects.size - off
         between = " and ".join(reversed(group_names(estimate)))

@@ -133,7 +133,7 @@ def _units(estimate: Estimate) -> str:
     if estimate.class_names is None:
         return "mean, in units of the data"
     reference, label = group_names(estimate)
-    what = "shift" if estimate.plan.dealing == "pairs" else "difference within pairs"
+    what = "shift" if estimate.plan.walk.dealing == "pairs" else "difference within pairs"
     what = "difference of means" if estimate.difference_test is not None else what
     return f"{what}, {label} minus {reference}, in units of the data"
 
@@ -150,7 +150,7 @@ def _forest_title(estimate: Estimate, features: IntArray) -> str:
         return f"{title}; estimates and intervals need the rows"
     if np.isnan(ends).all():
         return f"{title}; no intervals"
-    title += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"
+    title += f"; {100 * (1 - plan.question.level):.4g} % intervals, widened for selection"
     return f"{title} (arrow: no end)" if np.isinf(ends).any() else title
 
 
@@ -189,7 +189,7 @@ def plot_path(
     """
     require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
-    last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
+    last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
     selected = _strongest(estimate)
     features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
     size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
@@ -198,13 +198,13 @@ def plot_path(
     ax.set_yscale("log")
     ax.set_xlim(0, last)
     ax.plot(np.arange(last + 1), size[:, : features.size - k], color="0.8", linewidth=0.7, zorder=1)
-    if plan.selection == "paper":  # elsewhere α is in units of each feature's own
-        ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
-        ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
-    if plan.selection == "paper" and plan.select_at <= last:
-        ax.axvline(plan.select_at, color="0.35", linewidth=0.8, linestyle=":")
+    if plan.question.selection == "paper":  # elsewhere α is in units of each feature's own
+        ax.axhline(plan.walk.alpha, color="0.35", linewidth=0.8, linestyle=":")
+        ax.annotate("α", (0, plan.walk.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
+    if plan.question.selection == "paper" and plan.walk.select_at <= last:
+        ax.axvline(plan.walk.select_at, color="0.35", linewidth=0.8, linestyle=":")
         ax.annotate(
-            "support read", (plan.select_at, 0), xycoords=("data", "axes fraction"), xytext=(4, 6),
+            "support read", (plan.walk.select_at, 0), xycoords=("data", "axes fraction"), xytext=(4, 6),
             textcoords="offset points", color="0.35", fontsize="small",
         )  # fmt: skip
     ax.set_xlabel("iteration t")
@@ -332,9 +332,9 @@ def rejection_p(estimate: Estimate) -> float | None:
     Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
     """
     plan = estimate.plan
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         return None
-    if plan.dealing != "pairs":
+    if plan.walk.dealing != "pairs":
         return _parting(plan, int(np.sum(estimate.decision.last >= plan.bad_rows)))
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
     largest = float(estimate.p_values[estimate.support].max(initial=0.0))
@@ -343,9 +343,9 @@ def rejection_p(estimate: Estimate) -> float | None:
 
 def _parting(plan: Plan, rejected: int) -> float:
     d = plan.n_hypotheses
-    if plan.selection == "fwer":
-        return plan.level / max(1, d - rejected)
-    return plan.level * max(1, rejected) / d / (harmonic(d) if plan.selection == "fdr_by" else 1.0)
+    if plan.question.selection == "fwer":
+        return plan.question.level / max(1, d - rejected)
+    return plan.question.level * max(1, rejected) / d / (harmonic(d) if plan.question.selection == "fdr_by" else 1.0)
 
 
 def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
@@ -354,7 +354,7 @@ def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
         dashed(ax.axhline, -float(np.log10(line)), zorder=2, label=f"selected from p = {line:.2g}")
         return
     plan = estimate.plan
-    beta = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    beta = path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
     if np.isfinite(beta):
         dashed(ax.axvline, -beta, zorder=2)
         dashed(ax.axvline, beta, zorder=2, label=f"the paper's rule: |β| from {beta:.3f}")
@@ -362,11 +362,11 @@ def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
 
 def _lean(estimate: Estimate) -> str:
     """Say what β is."""
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         reference, label = group_names(estimate)
-        if estimate.plan.target == "mean":
+        if estimate.plan.question.target == "mean":
             return f"β: influence sums of {label} less those of {reference}, from −1 to 1"
         return f"Cliff's delta: share of pairs with {label} above {reference} less those with it below"
     null = "zero" if estimate.shift is None else "the null value"
-    what = "bucket means" if max(estimate.plan.bucket_sizes) > 1 else "rows"
+    what = "bucket means" if max(estimate.plan.walk.bucket_sizes) > 1 else "rows"
     return f"β: share of {what} above {null} less the share below"
