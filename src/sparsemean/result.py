@@ -19,13 +19,13 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     Counts,
     FloatArray,
     IntArray,
     MeanDifferenceTest,
     MeanTest,
-    Plan,
     RowScores,
     Status,
     Uncertified,

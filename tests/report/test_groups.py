@@ -19,7 +19,7 @@ from sparsemean._stats.effects import group_effects
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
-from sparsemean._util.records import Side
+from sparsemean._util.plans import Side
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

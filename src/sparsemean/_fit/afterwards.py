@@ -25,7 +25,8 @@ from sparsemean._stats.effects import GroupEffects, effect_columns
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

@@ -19,7 +19,8 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import draw_seed
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 OF_GROUPS = ("reference", "groups", "strata", "covariate")

@@ -17,7 +17,8 @@ from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
     from sparsemean._data.dask import Dask

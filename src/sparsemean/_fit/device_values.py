@@ -14,7 +14,8 @@ from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_columns import Columns
 from sparsemean._stats import intervals, symmetry
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 
 SORTED_AT_ONCE = TAKEN_AT_ONCE
 """Values that are sorted together."""

@@ -21,7 +21,8 @@ from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.sign_evidence import of_signs
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 

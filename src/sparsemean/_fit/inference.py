@@ -18,7 +18,8 @@ from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
 from sparsemean._stats.signed_ranks import DOWN, UP, SignedRankEvidence, filter_of
-from sparsemean._util.records import Counts, FloatArray, IntArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import Counts, FloatArray, IntArray
 
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""

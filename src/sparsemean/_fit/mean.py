@@ -24,14 +24,8 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
-from sparsemean._util.records import (
-    CountArray,
-    FloatArray,
-    IntArray,
-    LocationEstimate,
-    MeanTest,
-    Plan,
-)
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import CountArray, FloatArray, IntArray, LocationEstimate, MeanTest
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:

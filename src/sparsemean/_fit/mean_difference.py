@@ -19,7 +19,8 @@ from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import pluralize
-from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan, Question
+from sparsemean._util.plans import Plan, Question
+from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
 
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design

@@ -18,7 +18,8 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import ALARM, SortKeys
 from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
-from sparsemean._util.records import CountArray, Counts, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import CountArray, Counts, IntArray
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""

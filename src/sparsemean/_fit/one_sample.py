@@ -27,15 +27,8 @@ from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
-from sparsemean._util.records import (
-    BucketSpec,
-    Counts,
-    FloatArray,
-    IntArray,
-    Plan,
-    Status,
-    Uncertified,
-)
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Status, Uncertified
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 

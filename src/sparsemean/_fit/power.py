@@ -13,7 +13,7 @@ from sparsemean._fit.theorems import numbers
 from sparsemean._stats.one_sample_power import TestPower, error_of, power_of, survivable_rows
 from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, of_question, plan_fit
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.records import Plan, PowerAnalysis
+from sparsemean._util.plans import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 MOST_FOR_RANKS = 10**9

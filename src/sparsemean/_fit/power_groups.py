@@ -17,7 +17,7 @@ from sparsemean._stats.planning import (
     check_shares,
 )
 from sparsemean._util.checks import integer, real
-from sparsemean._util.records import Plan, PowerAnalysis
+from sparsemean._util.plans import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 MOST_ROWS = 4_000_000

@@ -19,7 +19,8 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
 from sparsemean._stats.judged import CLIP, Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:

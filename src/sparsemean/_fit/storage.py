@@ -22,19 +22,8 @@ from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
-from sparsemean._util.records import (
-    NO_END,
-    Counts,
-    MeanDifferenceTest,
-    MeanTest,
-    Plan,
-    Question,
-    RowScores,
-    Side,
-    Status,
-    Uncertified,
-    Walk,
-)
+from sparsemean._util.plans import Plan, Question, Side, Walk
+from sparsemean._util.records import NO_END, Counts, MeanDifferenceTest, MeanTest, RowScores, Status, Uncertified
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

@@ -26,7 +26,8 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, Question, RowScores
+from sparsemean._util.plans import Plan, Question
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

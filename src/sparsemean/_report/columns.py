@@ -14,7 +14,8 @@ from sparsemean._report.groups import Names
 from sparsemean._report.guarantees import COLUMNS, RULES
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import unit_name
-from sparsemean._util.records import FloatArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import list_names, pluralize
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate

@@ -18,7 +18,7 @@ from sparsemean._report.suspects import judged, more_look_bad
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._util.checks import unit_name
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate

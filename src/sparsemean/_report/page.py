@@ -24,7 +24,8 @@ from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
-from sparsemean._util.records import IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import strongest_first
 

@@ -18,7 +18,8 @@ from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
 from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import numbers_of, strongest_first
 

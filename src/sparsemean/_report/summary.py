@@ -19,7 +19,7 @@ from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.files import map_text
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from sparsemean._report.suspects import (
 )
 from sparsemean._stats.row_scores import FEW
 from sparsemean._util.checks import count_of, pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:

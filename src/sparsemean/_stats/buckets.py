@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._util.records import BLOCK, IntArray, Partition, Plan, Ranges
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BLOCK, IntArray, Partition, Ranges
 from sparsemean.errors import InputError
 
 FEW_ROWS = 10_000

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from sparsemean._stats.arrays import group_indices, present_sorted, sort_columns
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, critical_sum, rank_eras, shares_of, slack_of
-from sparsemean._util.records import FloatArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray
 
 COMMON = 0.5
 """Where intervals have less of the shortest one in common, they are taken to be about different centres."""

@@ -15,7 +15,8 @@ import numpy as np
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import map_unique, namespace, on_device
 from sparsemean._stats.sign_evidence import SlackEvidence
-from sparsemean._util.records import FloatArray, IntArray, MeanTest, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray, MeanTest
 
 KURTOSIS = 20.0
 """E(x − μ)⁴/σ⁴ that a feature has at most: an assumption, made only where the scale is taken from data."""

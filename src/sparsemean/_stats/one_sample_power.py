@@ -30,7 +30,8 @@ from sparsemean._stats.signed_ranks import (
     shares_of,
     slack_of,
 )
-from sparsemean._util.records import Era, FloatArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import Era, FloatArray
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.records import Plan, Question, Side, Walk
+from sparsemean._util.plans import Plan, Question, Side, Walk
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).

@@ -19,7 +19,8 @@ from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
-from sparsemean._util.records import FloatArray, IntArray, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate

@@ -10,7 +10,8 @@ import numpy as np
 from sparsemean._stats.planning import SELECTIONS, bad_rows
 from sparsemean._stats.row_scores import LABEL, TOGETHER, limit
 from sparsemean._util.checks import count_of, pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray, RowScores
 from sparsemean.errors import InputError, require
 from sparsemean.plots import _style
 from sparsemean.plots._style import (

@@ -10,7 +10,8 @@ from sparsemean._stats import path
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import count_of, integer, pluralize
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.plots import _style
 from sparsemean.plots._style import ALARM, CHOSEN, CYCLE, GUIDE, SMALL, axes_for, dashed, entitle, group_names, shown

@@ -10,7 +10,8 @@ import numpy as np
 from sparsemean._fit.power import smallest_effect
 from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import fraction_of_rows, pluralize
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
 from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle
 
