@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy.sparse import csr_array
 
     from sparsemean._data.source import Block
@@ -38,7 +39,7 @@ HALF = 0.5
 class Tests:
     """Which groups are compared: their labels, sorted, the number of each cell's, and the tests that are made."""
 
-    labels: Any
+    labels: Labels | pd.Series
     classes: Labels
     codes: IntArray
     shown: tuple[int, ...]
@@ -48,7 +49,7 @@ class Tests:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Any, reference: Any, groups: Any) -> Tests:
+    def of(cls, labels: pd.Series, reference: object, groups: str | Iterable[object]) -> Tests:
         """Check what is compared; cells without a label, and labels of one cell, are part of the rest alone."""
         missing = labels.isna().to_numpy()
         given = np.where(missing, UNLABELLED, labels.astype(str)) if missing.any() else labels
@@ -93,7 +94,7 @@ class Tests:
         return everything[everything != group] if self.reference == REST else everything[[self.reference]]
 
 
-def _place(several: dict[str, int], places: dict[str, int], label: Any, argument: str) -> int:
+def _place(several: dict[str, int], places: dict[str, int], label: object, argument: str) -> int:
     """Return the number of a label, of which there must be ``several`` cells."""
     if str(label) not in places:
         raise InputError(argument, f"name groups ({list_names(list(places))})", repr(label), "check its spelling")
@@ -106,8 +107,8 @@ def _place(several: dict[str, int], places: dict[str, int], label: Any, argument
 class CellDesign:
     """The cells that are compared: their numbers, labels by argument, and what there is to say of those left out."""
 
-    labels: dict[str, Any]
-    asked: tuple[Any, Any]
+    labels: dict[str, pd.Series]
+    asked: tuple[object, str | Iterable[object]]
     kept: IntArray
     tests: Tests
     crossed: bool = False
@@ -116,7 +117,12 @@ class CellDesign:
 
     @classmethod
     def of(
-        cls, labels: dict[str, Any], asked: tuple[Any, Any], names: Names, min_cells: int, level: float
+        cls,
+        labels: dict[str, pd.Series],
+        asked: tuple[object, str | Iterable[object]],
+        names: Names,
+        min_cells: int,
+        level: float,
     ) -> CellDesign:
         """Leave out the cells that donors and batches are not compared by; ``asked`` is the reference and groups."""
         design = cls(labels, asked, np.arange(names.size), Tests.of(labels["groupby"], *asked))
@@ -172,7 +178,7 @@ class CellDesign:
 # Donors: whether they have cells on both sides.
 
 
-def are_crossed(donors: Any, codes: IntArray, sides: Sequence[IntArray], cells: Names) -> bool:
+def are_crossed(donors: object, codes: IntArray, sides: Sequence[IntArray], cells: Names) -> bool:
     """Whether donors have cells on both sides of a test, which most of them must have, or none.
 
     A few cells of the wrong label would else turn groups of donors into donors compared with themselves, and leave out
@@ -204,7 +210,7 @@ def _both(sides: Sequence[IntArray], units: IntArray) -> npt.NDArray[np.bool_]:
     return np.array(low) & np.array(high)
 
 
-def check_nested(donors: Any, codes: IntArray, groups: Names, level: float) -> list[str]:
+def check_nested(donors: object, codes: IntArray, groups: Names, level: float) -> list[str]:
     """Refuse too few donors of one group each; return what is worth a warning: few cells that are used.
 
     Every donor counts by the mean of as many cells as the smallest has. ``groups`` names the ``codes``.
@@ -234,7 +240,7 @@ def check_nested(donors: Any, codes: IntArray, groups: Names, level: float) -> l
     ]
 
 
-def small_donors(donors: Any, min_cells: int) -> tuple[npt.NDArray[np.bool_], list[str]]:
+def small_donors(donors: pd.Series, min_cells: int) -> tuple[npt.NDArray[np.bool_], list[str]]:
     """Return the cells of donors that have fewer than ``min_cells``, and a note on these donors."""
     names, units = in_order(*labels_of(donors, len(donors), "donors"))
     counts = np.bincount(units)
@@ -249,9 +255,9 @@ def small_donors(donors: Any, min_cells: int) -> tuple[npt.NDArray[np.bool_], li
 def differences_within(
     table: Table,
     sides: Sequence[IntArray],
-    donors: Any,
+    donors: object,
     *,
-    batch: Any = None,
+    batch: object = None,
     seed: int = 0,
     missing: str = "raise",
     min_cells: int = 1,
@@ -294,12 +300,12 @@ def differences_within(
     return found, notes, [*_one_sided(names, numbers), *_few_used(sides, units, numbers)]
 
 
-def _listed(names: npt.NDArray[Any]) -> str:
+def _listed(names: Labels) -> str:
     """Name donors, as the beginning of what they have."""
     return f"{pluralize(names.size, 'donor')} ({list_names(names, NAMED)}) {'has' if names.size == 1 else 'have'}"
 
 
-def _one_sided(names: npt.NDArray[Any], numbers: FloatArray) -> list[str]:
+def _one_sided(names: Labels, numbers: FloatArray) -> list[str]:
     """Say which donors cannot be compared with themselves."""
     out = names[~(numbers > 0).any(axis=0)]
     paired = names.size - out.size
