@@ -26,10 +26,10 @@ from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,8 +137,8 @@ def at(estimate: Estimate, contamination: Any) -> Estimate:
 def of_decision(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate after it was decided again."""
     if estimate.counts is not None:
-        beta, bucket_size = best_beta(plan, estimate.counts, best_sizes(plan, decision))
-        estimate = replace(estimate, beta=beta, bucket_size=bucket_size)
+        leaning = Leaning(*best_beta(plan, estimate.counts, best_sizes(plan, decision)), estimate.counts)
+        estimate = replace(estimate, leaning=leaning)
     return _decided(estimate, plan, decision.without(estimate.decision.skipped))
 
 
@@ -190,8 +190,7 @@ def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     if effects is not None:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
-        estimate, plan=plan, decision=decision, support=support, mean=value, intervals=ends, skewed=skewed,
-        effects=effects, uncertified=None,
+        estimate, plan=plan, decision=decision, located=Located(support, value, ends, skewed, effects),
         status=replace(estimate.status, messages=tuple(dict.fromkeys((*said, *(() if same else (AGAIN,)))))),
     )  # fmt: skip
 

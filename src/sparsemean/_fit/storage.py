@@ -23,10 +23,20 @@ from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
 from sparsemean._util.plans import Plan, Question, Side, Walk
-from sparsemean._util.records import NO_END, Counts, MeanDifferenceTest, MeanTest, RowScores, Status, Uncertified
+from sparsemean._util.records import (
+    NO_END,
+    Counts,
+    Leaning,
+    MeanDifferenceTest,
+    MeanTest,
+    RowScores,
+    Sample,
+    Status,
+    Uncertified,
+)
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
 
 FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
@@ -35,8 +45,8 @@ PARTS = {
     "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
     "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
 }  # fmt: skip
-PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata", "theta")
+LOCATED = ("support", "mean", "intervals", "skewed")
+SAMPLE = ("bucket_of_row", "units", "labels", "class_names", "strata", "theta")
 ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
@@ -94,8 +104,8 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
 
 def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array]]:
     """Return what is written of an estimate: the header and the arrays."""
-    arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
-    arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
+    arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
+    arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, object] = {}
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
@@ -183,20 +193,22 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    values = {**arrays, **scalars}
+    values: dict[str, Any] = {**arrays, **scalars}
     _check_rows(values, plan)
     rule = rule_of(plan.question.selection, plan.question.level, plan.n_hypotheses)
     values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
-    parts: dict[str, Any] = {
+    parts = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    plain: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
+    features = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
+    extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
     estimate = Estimate(
-        **plain,
+        located=Located(**{name: values[name] for name in LOCATED}, **extra),
+        leaning=Leaning(values["beta"], values["bucket_size"], parts.pop("counts", None)),
+        sample=Sample(features, **{name: values.get(name) for name in SAMPLE}),
         **parts,
-        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
         plan=plan,
         status=status,
         seed=int(header["seed"]),

@@ -251,7 +251,7 @@ class Decisions:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
         again = again.without(decision.skipped) if decision.skipped.size else again
-        return replace(estimate, plan=plan, decision=again, support=again.support)
+        return replace(estimate, plan=plan, decision=again, located=replace(estimate.located, support=again.support))
 
 
 def share_data(

@@ -57,6 +57,29 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What is known of rows and features beside their values; see `Estimate` for each."""
+
+    feature_names: npt.NDArray[np.object_] | None = None
+    units: IntArray | None = None
+    """The subject of each row, where several rows are of one."""
+    bucket_of_row: IntArray | None = None
+    labels: IntArray | None = None
+    class_names: npt.NDArray[np.str_] | None = None
+    strata: IntArray | None = None
+    theta: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaning:
+    """To which side each feature leans, and at which bucket size most; the counts of signs behind it, if there are."""
+
+    beta: FloatArray
+    bucket_size: IntArray
+    counts: Counts | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BucketSpec:
     """What turns values into bucket means: buckets, null values (None: zero), and whether NaN is to be left out."""
 
