@@ -166,13 +166,14 @@ def rank_genes_groups(
     as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if raw and use_raw is None else ""
     notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes, *([] if pts else [NO_SHARES]))
     table = replace(table, repeated=None, notes=(*table.notes, *notes))
+    base = adata.uns.get("log1p", {}).get("base")  # what scanpy's log1p was told: None for its own
     result, numbers = _fitted(table, design, params, radius=radius, min_cells=least)
     adata.uns[key] = {
         "params": {
             **columns, "reference": str(reference), "method": "sparsemean", "use_raw": raw, "layer": layer,
             "corr_method": CORRECTIONS[params.get("selection", "fwer")],
         },
-        **_records(tests, numbers, table, profiles, _log_base(adata)),
+        **_records(tests, numbers, table, profiles, 1.0 if base is None else float(np.log(base))),
         **(_shares(tests, profiles, (adata.raw if raw else adata).var_names) if pts else {}),
     }  # fmt: skip
     for column, values in _of_cells(result, design, adata.n_obs).items():
@@ -351,12 +352,6 @@ def _sparse_sums(codes: IntArray, block: coo_array, n_groups: int) -> Callable[[
 
 
 # What is written.
-
-
-def _log_base(adata: AnnData) -> float:
-    """Return the logarithm of the base that scanpy's log1p was told, 1 for its own."""
-    base = adata.uns.get("log1p", {}).get("base")
-    return 1.0 if base is None else float(np.log(base))
 
 
 def _records(

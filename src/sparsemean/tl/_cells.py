@@ -133,8 +133,8 @@ class CellDesign:
         tests = design.tests
         if are_crossed(design.labels["donors"], tests.codes, tests.sides, names[design.kept]):
             return replace(design, crossed=True)
-        small, notes = small_donors(design.labels["donors"], min_cells)
-        design = design._without(small, notes, "min_cells")._without_lone_batches()
+        small, note = small_donors(design.labels["donors"], min_cells)
+        design = design._without(small, note, "min_cells")._without_lone_batches()
         groups = as_names(design.tests.classes.tolist())
         alarms = check_nested(design.labels["donors"], design.tests.codes, groups, level)
         return replace(design, alarms=tuple(alarms))
@@ -144,15 +144,17 @@ class CellDesign:
         """What there is to say of cells that are not compared, or not tested."""
         return (*self.left_out, *self.tests.notes)
 
-    def _without(self, out: npt.NDArray[np.bool_], notes: list[str], argument: str) -> CellDesign:
-        """Leave some of the cells out."""
+    def _without(self, out: npt.NDArray[np.bool_], note: str, argument: str) -> CellDesign:
+        """Leave some of the cells out, and say so unless ``note`` is empty."""
         if not out.any():
             return self
         if out.all():
-            raise InputError(argument, "leave cells to compare", f"none: {notes[0]}", f"leave out {argument}=")
+            raise InputError(argument, "leave cells to compare", f"none: {note}", f"leave out {argument}=")
         labels = {name: column[~out] for name, column in self.labels.items()}
         tests = Tests.of(labels["groupby"], *self.asked)
-        return replace(self, labels=labels, kept=self.kept[~out], tests=tests, left_out=(*self.left_out, *notes))
+        return replace(
+            self, labels=labels, kept=self.kept[~out], tests=tests, left_out=(*self.left_out, *([note] if note else []))
+        )
 
     def _without_others(self) -> CellDesign:
         """Leave out labels that are in no test, and cells of donors without any, which are on neither side."""
@@ -162,7 +164,7 @@ class CellDesign:
         unlabelled = tests.classes[tests.codes] == UNLABELLED
         out = ~needed[tests.codes] | (unlabelled & ("donors" in self.labels))
         number = int(np.sum(unlabelled & out))
-        return self._without(out, [f"{pluralize(number, 'cell')} without a label: left out"] * (number > 0), "groups")
+        return self._without(out, f"{pluralize(number, 'cell')} without a label: left out" if number else "", "groups")
 
     def _without_lone_batches(self) -> CellDesign:
         """Leave out batches with cells of one group, within which there is nothing to compare."""
@@ -172,7 +174,7 @@ class CellDesign:
         alone = alone_in(numbers, self.tests.codes)
         of_all = f"{int(alone.sum()):,} of {names.size:,} values of batch ({list_names(names[alone], 3)})"
         have = "has" if alone.sum() == 1 else "have"
-        return self._without(alone[numbers], [f"{of_all} {have} cells of one group only: left out"], "batch")
+        return self._without(alone[numbers], f"{of_all} {have} cells of one group only: left out", "batch")
 
 
 # Donors: whether they have cells on both sides.
@@ -240,13 +242,11 @@ def check_nested(donors: object, codes: IntArray, groups: Names, level: float) -
     ]
 
 
-def small_donors(donors: pd.Series, min_cells: int) -> tuple[npt.NDArray[np.bool_], list[str]]:
+def small_donors(donors: pd.Series, min_cells: int) -> tuple[npt.NDArray[np.bool_], str]:
     """Return the cells of donors that have fewer than ``min_cells``, and a note on these donors."""
     names, units = in_order(*labels_of(donors, len(donors), "donors"))
-    counts = np.bincount(units)
-    small = counts < min_cells
-    notes = [f"{_listed(names[small])} fewer than {min_cells:,} cells: left out"] if small.any() else []
-    return small[units], notes
+    small = np.bincount(units) < min_cells
+    return small[units], f"{_listed(names[small])} fewer than {min_cells:,} cells: left out"
 
 
 # Donors with cells on both sides: they are compared with themselves.
@@ -272,7 +272,10 @@ def differences_within(
     """
     n, d = table.shape
     names, units = in_order(*labels_of(donors, n, "donors"))
-    blocks = units if batch is None else _joint(units, labels_of(batch, n, "batch")[1])
+    blocks = units
+    if batch is not None:
+        batches = labels_of(batch, n, "batch")[1]
+        blocks = np.unique(units * (batches.max() + 1) + batches, return_inverse=True)[1].astype(np.intp)
     weights, numbers = _balanced(sides, units, blocks, seed)
     enough = numbers >= min_cells
     some = enough.any(axis=0)
@@ -340,11 +343,6 @@ def _means_apart(weights: csr_array, numbers: FloatArray, block: Block) -> Float
         sums = weights @ block.astype(np.float64)
         dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
         return np.asarray(dense / np.where(numbers > 0, numbers, np.nan)[:, np.newaxis])
-
-
-def _joint(first: IntArray, second: IntArray) -> IntArray:
-    """Return the number of each pair of two labels among those that there are."""
-    return np.unique(first * (second.max() + 1) + second, return_inverse=True)[1].astype(np.intp)
 
 
 def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed: int) -> tuple[csr_array, FloatArray]:
