@@ -163,7 +163,5 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
     )  # fmt: skip
     contrast = Contrast(reference=0, label=1, sizes=design.sizes)
     decided = two_sample.decide_all(design, [contrast], request, seed=estimate.seed)
-        design, [Contrast(reference=0, label=1, sizes=design.sizes)], request, seed=estimate.seed
-    )
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))
