@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from sparsemean._stats.planning import (
     LEAST_ALPHA,
@@ -137,7 +136,7 @@ def _bounds(
     ]
 
 
-def theory_settings(contamination: object, theory: Mapping[str, Any]) -> dict[str, Any]:
+def theory_settings(contamination: object, theory: Mapping[str, object]) -> dict[str, float]:
     """Return J, α, η and T as Theorem 1 asks, α and η being the published ones where these are small enough.
 
     ``theory`` has the rows ``n``, the features ``d``, the bound ``sigma`` of the standard deviation, and the largest
