@@ -17,7 +17,7 @@ from sparsemean._util.checks import integer
 from sparsemean._util.files import replacing
 from sparsemean.errors import require
 from sparsemean.studies import figures, published
-from sparsemean.studies._cache import Store, alone
+from sparsemean.studies.engine import Store, alone
 from sparsemean.studies.figures import Options, Outcome, Record, collect, made_with
 from sparsemean.studies.figures.sweeps import trials_folder
 

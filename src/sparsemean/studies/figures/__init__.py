@@ -16,7 +16,7 @@ from sparsemean._fit import messages
 from sparsemean._util.files import replacing
 from sparsemean.errors import InputError
 from sparsemean.studies import published
-from sparsemean.studies._cache import fingerprint
+from sparsemean.studies.engine import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,7 @@ from sparsemean._util.files import replacing
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import require
-from sparsemean.studies.methods import find
-from sparsemean.studies.settings import Setting
+from sparsemean.studies.methods import Setting, find
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,9 +24,8 @@ from sparsemean.errors import require
 from sparsemean.simulate import make_contaminated
 from sparsemean.studies.figures import Options, Outcome, PaperFigure
 from sparsemean.studies.figures.lower_bound import far_end, log_log
-from sparsemean.studies.methods import Method, find
+from sparsemean.studies.methods import DEFAULT_MEAN, Method, Setting, find
 from sparsemean.studies.published import read
-from sparsemean.studies.settings import DEFAULT_MEAN, Setting
 
 if TYPE_CHECKING:
     import pandas as pd

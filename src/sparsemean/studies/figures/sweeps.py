@@ -16,8 +16,8 @@ from sparsemean.errors import require
 from sparsemean.studies import engine, published
 from sparsemean.studies import published as _published
 from sparsemean.studies.figures import Options, Outcome, PaperFigure
+from sparsemean.studies.methods import Sweep
 from sparsemean.studies.published import DIGITS, OWN, condense
-from sparsemean.studies.settings import Sweep
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from sparsemean.studies.figures.lower_bound import (
     reach,
     worst_errors,
 )
-from sparsemean.studies.settings import DEFAULT_MEAN, Sweep
+from sparsemean.studies.methods import DEFAULT_MEAN, Sweep
 
 if TYPE_CHECKING:
     import pandas as pd
