@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -84,17 +84,19 @@ class Baseline(Protocol):
 
     facts: MethodInfo
 
-    def __call__(self, X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
+    def __call__(
+        self, X: object, *, contamination: float, k: int | None = None, random_state: object = None
+    ) -> FloatArray:
         """Return the estimated mean of the rows of ``X``, all but its ``k`` largest entries zero where k is given."""
         ...
 
     def detailed(
         self,
-        X: Any,
+        X: object,
         *,
         contamination: float,
         k: int | None = None,
-        random_state: Any = None,
+        random_state: object = None,
         progress: Progress | None = None,
     ) -> LocationEstimate:
         """Return the mean with iterations and notes, without warnings; ``progress`` is told the share done."""
@@ -113,11 +115,11 @@ def baseline(
         tells = "progress" in inspect.signature(locate).parameters
 
         def detailed(
-            X: Any,
+            X: object,
             *,
             contamination: float,
             k: int | None = None,
-            random_state: Any = None,
+            random_state: object = None,
             progress: Progress | None = None,
         ) -> LocationEstimate:
             if is_auto(contamination):
@@ -131,18 +133,17 @@ def baseline(
                 located = locate(rows, epsilon, k if "k" in told else None, rng, **options)
             return located if k is None else located.cut(k)
 
-        def method(X: Any, *, contamination: float, k: int | None = None, random_state: Any = None) -> FloatArray:
+        def method(X: object, *, contamination: float, k: int | None = None, random_state: object = None) -> FloatArray:
             located = detailed(X, contamination=contamination, k=k, random_state=random_state)
             for note in located.notes:
                 warnings.warn(f"{facts.name}: {note}", BaselineWarning, stacklevel=2)
             return located.mean
 
-        offered = cast(Any, method)
         for name in ("__name__", "__qualname__", "__module__"):
-            setattr(offered, name, getattr(locate, name))
-        offered.__doc__ = _with_parameters(text, facts)
-        offered.facts, offered.detailed = facts, detailed
-        return cast(Baseline, offered)
+            setattr(method, name, getattr(locate, name))
+        method.__doc__ = _with_parameters(text, facts)
+        vars(method).update(facts=facts, detailed=detailed)
+        return cast(Baseline, method)
 
     return made
 
@@ -171,7 +172,7 @@ array of shape (d,)
     return "\n\n".join((head, sections.strip(), *others)) + "\n"
 
 
-def rows_of(X: Any) -> FloatArray:
+def rows_of(X: object) -> FloatArray:
     """Return ``X`` as finite float64 rows."""
     rows = np.ascontiguousarray(as_table(X).values, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):

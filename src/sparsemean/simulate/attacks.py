@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def describe() -> dict[str, str]:
     return checks.summaries(_ATTACKS)
 
 
-def get(name: str) -> Callable[..., Any]:
+def get(name: str) -> Callable[..., FloatArray | Replacement]:
     """Return the attack called ``name``; its options are keywords.
 
     Examples
@@ -473,6 +473,6 @@ def _column(feature: object, d: int) -> int:
     return column
 
 
-_ATTACKS: dict[str, Callable[..., Any]] = {
+_ATTACKS: dict[str, Callable[..., FloatArray | Replacement]] = {
     name: globals()[name] for name in __all__ if name not in ("available", "describe", "get")
 }

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sparsemean import __version__
 from sparsemean._fit import messages
@@ -21,7 +21,7 @@ from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.checks import integer
 from sparsemean._util.files import replacing
 from sparsemean.errors import InputError
-from sparsemean.studies.methods import Setting, Sweep, find, run_trial
+from sparsemean.studies.methods import Setting, Sweep, TrialScore, find, run_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ class Store:
         if not os.access(self.folder, os.W_OK):
             raise InputError("out", "be a folder that can be written to", str(folder))
 
-    def header(self, setting: Setting) -> dict[str, Any]:
+    def header(self, setting: Setting) -> dict[str, object]:
         """Return what a file must begin with to be read."""
         described = json.loads(json.dumps(asdict(setting)))
         made_by = {"format": FORMAT, "version": __version__, "code": fingerprint()}
@@ -152,7 +152,7 @@ class Store:
         name = f"{setting.distribution}-{setting.shape:g}-{setting.attack}-n{setting.n}-d{setting.d}"
         return self.folder / f"{name}-k{len(setting.mean)}-e{setting.contamination:g}-{digest}.jsonl"
 
-    def read(self, setting: Setting) -> list[dict[str, Any]]:
+    def read(self, setting: Setting) -> list[TrialScore]:
         """Return the finished records of a setting."""
         path = self.path(setting)
         if not path.exists():
@@ -170,12 +170,12 @@ class Store:
             rest, good, records = path.read_bytes(), [], []
         if rest.strip() or not records:
             self._keep_apart(path, rest, good)
-        once: dict[tuple[Any, Any], dict[str, Any]] = {}
+        once: dict[tuple[int | None, str | None], TrialScore] = {}
         for record in records[1:]:  # before folders were held, two runs at once wrote all of them twice
             once.setdefault((record.get("trial"), record.get("estimator")), record)
         return [*once.values()]
 
-    def add(self, setting: Setting, records: Iterable[dict[str, Any]]) -> None:
+    def add(self, setting: Setting, records: Iterable[TrialScore]) -> None:
         """Append finished records in one write."""
         path = self.path(setting)
         lines = [json.dumps(record) for record in records]
@@ -211,7 +211,7 @@ class Task:
     trial: int
     estimators: tuple[str, ...]
 
-    def run(self) -> tuple[Task, list[dict[str, Any]]]:
+    def run(self) -> tuple[Task, list[TrialScore]]:
         """Run the trial."""
         return self, run_trial(self.setting, self.seed, self.trial, self.estimators)
 
@@ -266,7 +266,7 @@ def run_all(
     store = None if out is None else Store(out, seed)
     settings = dict.fromkeys(setting for sweep in sweeps.values() for _, setting in sweep.points())
     with nullcontext() if store is None else alone(store.folder):
-        records: dict[Setting, list[dict[str, Any]]] = {
+        records: dict[Setting, list[TrialScore]] = {
             setting: [] if store is None else store.read(setting) for setting in settings
         }
         for task, found in _compute(_missing(sweeps.values(), records), count_threads(n_jobs), progress):
@@ -282,7 +282,7 @@ def run_all(
     return tables
 
 
-def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[dict[str, Any]]]) -> list[Task]:
+def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[TrialScore]]) -> list[Task]:
     """Return the trials that lack some estimator."""
     wanted: dict[tuple[Setting, int, int], dict[str, None]] = {}
     for sweep in sweeps:
@@ -299,10 +299,10 @@ def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[dict[str, Any]
     return sorted(tasks, key=lambda task: task.setting.seed(task.seed, task.trial))
 
 
-def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[dict[str, Any]]]]:
+def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[TrialScore]]]:
     """Yield tasks with their records as they finish."""
     if n_jobs == 1 or len(tasks) <= 1:
-        results: Iterable[tuple[Task, list[dict[str, Any]]]] = (task.run() for task in tasks)
+        results: Iterable[tuple[Task, list[TrialScore]]] = (task.run() for task in tasks)
     else:
         from joblib import Parallel, delayed
 
@@ -316,7 +316,7 @@ def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Itera
             progress(done, len(tasks))
 
 
-def _rows(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _rows(sweep: Sweep, records: dict[Setting, list[TrialScore]]) -> list[dict[str, object]]:
     """Return the records that the sweep asks for, each with its point; in an order that no worker decides."""
     rows = []
     for x, setting in sweep.points():

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class Sweep:
             raise InputError("rows_per_k", 'be given with over="k" only', repr(self.over))
         return replace(setting, n=self.rows_per_k * setting.told_k)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return the configuration as plain data."""
         return asdict(self)
 
@@ -292,8 +292,8 @@ def _filtered(X: FloatArray, setting: Setting, n_buckets: int, seed: int, k: int
     return LocationEstimate(mean).cut(k).mean
 
 
-def _oracle(data: Bunch, _setting: Setting, _seed: int, **options: Any) -> FloatArray:
-    return oracle(data, max(1, int(np.count_nonzero(data.mean))), **options)
+def _oracle(data: Bunch, _setting: Setting, _seed: int, groups: tuple[int, ...] = GROUPS) -> FloatArray:
+    return oracle(data, max(1, int(np.count_nonzero(data.mean))), groups)
 
 
 _NAMED: dict[str, Method] = {
@@ -315,7 +315,17 @@ _NAMED: dict[str, Method] = {
 }
 
 
-def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[str, ...]) -> list[dict[str, Any]]:
+class TrialScore(TypedDict):
+    """How an estimator did in one trial."""
+
+    trial: int
+    estimator: str
+    error: float
+    overlap: float
+    seconds: float
+
+
+def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[str, ...]) -> list[TrialScore]:
     """Return a record for each estimator: l2 error, |I ∩ S| / |I ∪ S| and seconds of the processor.
 
     Trials run beside each other and beside other work: a clock on the wall would time that too.
@@ -325,7 +335,7 @@ def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[s
         setting.n, setting.d, setting.mean, distribution=setting.distribution, shape=setting.shape,
         contamination=setting.contamination, attack=find_attack(setting.attack), random_state=seed,
     )  # fmt: skip
-    records = []
+    records: list[TrialScore] = []
     for name in estimators:
         method = find(name)
         began = time.process_time()
