@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ TINY = 1e-6
 """In the place of a spread of zero, in units of a column."""
 Single = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
-Sizes = npt.NDArray[np.floating[Any]]
+Sizes = npt.NDArray[np.floating]
 
 
 class Factors(NamedTuple):
@@ -103,7 +103,7 @@ def _real(places: Single, eigenvalues: FloatArray, share: float) -> Flags:
     return np.asarray(varied & (np.abs(np.median(places, axis=0)) <= away * spread))
 
 
-def may_have_factors(variances: FloatArray | None) -> bool:
+def may_have_factors(variances: Sizes | None) -> bool:
     """Whether variances along leading directions, in falling order, leave room for a gap that sets factors apart."""
     if variances is None or variances.size <= MOST_FACTORS:
         return True
