@@ -165,7 +165,7 @@ def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
     from sparsemean._report import strongest
 
     k = int(estimate.support.size)
-    if not k and estimate.plan.selection == "paper":
+    if not k and estimate.plan.question.selection == "paper":
         return
     lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
     for name in lines.headings:

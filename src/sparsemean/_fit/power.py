@@ -13,17 +13,17 @@ from sparsemean._fit.theorems import numbers
 from sparsemean._stats.one_sample_power import OneSamplePower, power_of
 from sparsemean._stats.planning import (
     MOST_RANKED,
+    WITHOUT_BUCKETS,
+    ask,
     bad_rows,
-    check_level,
     check_share,
     check_shares,
-    check_side,
-    groups_plan,
+    of_question,
     plan_fit,
 )
 from sparsemean._stats.power import MOST_ROWS, GroupPower, Power, fewest, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.records import Plan, PowerAnalysis
+from sparsemean._util.plans import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 NEVER = 0.001
@@ -41,19 +41,17 @@ MOST_FOR_RANKS = 10**9
 def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None) -> Plan:
     """Return the same plan for other rows, by the same test unless one is named."""
     return replace(
-        plan, n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
-        test=plan.test if test is None else test,
+        of_question(plan, test=test or plan.question.test),
+        n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
     )  # fmt: skip
 
 
 def groups_at_rows(plan: Plan, n: int, shares: tuple[float, float]) -> Plan:
     """Return the same plan for groups of so many rows in all, in the same ratio."""
     first = min(max(2, round(plan.sizes[0] / sum(plan.sizes) * n)), n - 2)
-    return replace(plan, sizes=(first, n - first), bad_by_group=_bad_by_group((first, n - first), shares))
-
-
-def _bad_by_group(sizes: tuple[int, int], shares: tuple[float, float]) -> tuple[int, int]:
-    return bad_rows(sizes[0], shares[0]), bad_rows(sizes[1], shares[1])
+    sizes = first, n - first
+    bad = tuple(bad_rows(size, share) for size, share in zip(sizes, shares, strict=True))
+    return replace(plan, sizes=sizes, bad_by_group=bad)
 
 
 def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
@@ -82,7 +80,7 @@ def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     if limit < 0:
         return [
             f"nothing can be certified: {n} {unit}s are too few for {pluralize(plan.n_features, 'feature')} at "
-            f"level {plan.level:g}; {_rows_wanted(plan)}"
+            f"level {plan.question.level:g}; {_rows_wanted(plan)}"
         ]
     return [
         f"nothing can be certified: with {pluralize(plan.bad_rows, f'bad {unit}')} among {n} even a feature on which "
@@ -104,9 +102,9 @@ def _rows_wanted(plan: Plan) -> str:
 def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
     n0, n1 = plan.sizes
-    smallest, threshold = smallest_p(n0, n1, plan.alternative.number), plan.level / plan.n_hypotheses
-    if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
-        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} {unit}s"
+    smallest, threshold = smallest_p(n0, n1, plan.question.side.number), plan.question.level / plan.n_hypotheses
+    if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
+        rule, received = f"be large enough for a test at level {plan.question.level:g}", f"{n1} and {n0} {unit}s"
         raise InputError(
             "groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more {unit}s"
         )
@@ -208,9 +206,9 @@ def plan(
         alternative=alternative, min_effect=min_effect,
     )  # fmt: skip
     _check_effect(effect)
-    if made.test == "ranks" and n > MOST_FOR_RANKS:
+    if made.question.test == "ranks" and n > MOST_FOR_RANKS:
         raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
-    auto = test == "auto" and made.target == "centre" and isinstance(bucket_sizes, str)
+    auto = test == "auto" and made.question.target == "centre" and isinstance(bucket_sizes, str)
 
     def needed(effect: float, epsilon: float, *, opposed: bool) -> int:
         """Return the rows needed, with ``auto`` by the test that a fit of so many rows would take."""
@@ -253,13 +251,14 @@ def plan_groups(
     integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
     wanted, shares = check_share("power", power), check_shares(contamination)
     _check_effect(effect)
-    made = groups_plan(
-        n0 + n1, int(d), shares=shares, sizes=(n0, n1), bad_by_group=_bad_by_group((n0, n1), shares), n_tests=1,
-        n_strata=1, rest=False, selection="fwer", level=check_level(level), alternative=check_side(alternative),
-        min_effect=0.0, missing="raise",
+    bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
+    made = Plan(
+        ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
+        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=sum(bad),
+        sizes=(n0, n1), bad_by_group=bad,
     )  # fmt: skip
     if impossible := groups_possible(made):
-        if smallest_p(n0, n1, made.alternative.number) > made.level / d:
+        if smallest_p(n0, n1, made.question.side.number) > made.question.level / d:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
         raise InputError("contamination", "leave enough rows", contamination, impossible[0])
     asked, needed = GroupPower(made), None
@@ -304,17 +303,17 @@ def _impossible(asked: OneSamplePower, survivable: int) -> InputError:
 
 
 def _name(plan: Plan) -> str:
-    if plan.test == "ranks":
+    if plan.question.test == "ranks":
         return "signed ranks find"
-    if plan.test == "sums":
+    if plan.question.test == "sums":
         return "sums of a bounded influence, with the standard deviation as scale=, find"
-    return f"buckets of {', '.join(map(str, plan.bucket_sizes))} rows find"
+    return f"buckets of {', '.join(map(str, plan.walk.bucket_sizes))} rows find"
 
 
 def _mean(plan: Plan, effect: float) -> str:
     """Return a mean in words: on which side it lies, and beyond what."""
-    side = plan.alternative.pick("a mean", "a positive mean", "a negative mean")
-    beyond = f"{plan.min_effect:g} + " if plan.min_effect else ""
+    side = plan.question.side.pick("a mean", "a positive mean", "a negative mean")
+    beyond = f"{plan.question.min_effect:g} + " if plan.question.min_effect else ""
     return f"{side} of {beyond}{effect:.3g} standard deviations"
 
 
@@ -332,7 +331,7 @@ def _found(asked: Power, effects: tuple[float, float], power: float, survivable:
     sentences = [
         f"With {plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of which may be bad, "
         f"{_name(plan)} {_mean(plan, effects[0])} with probability {power:g} (Gaussian noise), at a family-wise error "
-        f"of {plan.level:g}."
+        f"of {plan.question.level:g}."
     ]
     if plan.bad_rows:
         left = _opposed(asked, effects, power, "mean")
@@ -362,7 +361,7 @@ def _groups_text(asked: Power, effects: tuple[float, float], power: float, limit
     sentences = [
         f"With {n1:,} rows of a label against {n0:,} of its reference and {plan.n_features:,} features, {b1} and {b0} "
         f"rows of which may be bad, a shift of {effects[0]:.3g} standard deviations is found with probability "
-        f"{power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise error of {plan.level:g}."
+        f"{power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise error of {plan.question.level:g}."
     ]
     if b0 + b1:
         sentences.append(f"If all bad rows {_opposed(asked, effects, power, 'shift')}")

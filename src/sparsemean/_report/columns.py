@@ -14,7 +14,8 @@ from sparsemean._report.groups import Names
 from sparsemean._report.guarantees import COLUMNS, RULES
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import unit_name
-from sparsemean._util.records import FloatArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def labels_of(
         unit=unit,
         each=f"{unit} of each group" if estimate.plan.sizes else unit,
         matched=groups.matched(estimate),
-        of_means=estimate.plan.target == "mean",
+        of_means=estimate.plan.question.target == "mean",
     )
 
 
@@ -128,7 +129,7 @@ def columns_of(frame: pd.DataFrame, estimate: Estimate, labels: Labels) -> list[
     if labels.groups is not None:
         scale = None if estimate.effects is None else estimate.effects.scale
         known |= {column.key: column for column in _group_columns(labels.groups, scale, digits)}
-        hidden = EXTRA | {"p_adjusted" if plan.selection.startswith("fdr") else "q_value"}
+        hidden = EXTRA | {"p_adjusted" if plan.question.selection.startswith("fdr") else "q_value"}
         hidden |= {"lift"} if scale == "log1p" else set()  # a ratio of logarithms says nothing
         known = {key: replace(column, extra=key in hidden) for key, column in known.items()}
     return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
@@ -185,13 +186,13 @@ def _short(name: str) -> str:
 
 def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Column]:
     """Return what is known of the columns under this plan."""
-    terms = {**guarantees.terms(plan, labels.groups, labels.unit[:-1]), "level": f"{plan.level:.2g}"}
+    terms = {**guarantees.terms(plan, labels.groups, labels.unit[:-1]), "level": f"{plan.question.level:.2g}"}
     meaning = {key: column.meaning.format(**terms) for key, column in COLUMNS.items()}
     if plan.selection == "paper":  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         meaning["radius"] = (
             f"So many {labels.unit} must be replaced, at least, before Holm would judge the feature differently"
         )
-    sizes = ", ".join(map(str, plan.bucket_sizes))
+    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
     if labels.of_means:
         rate = "The influence sum as a share of the largest there can be, from −1 to 1"
     elif labels.pairs:
@@ -200,9 +201,9 @@ def _known_columns(plan: Plan, labels: Labels, digits: int | None) -> list[Colum
         )
     else:
         rate = "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size"
-    beside = "; the ranks that select do not know it" if plan.test == "ranks" and not labels.pairs else ""
+    beside = "; the ranks that select do not know it" if plan.question.test == "ranks" and not labels.pairs else ""
     by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
-    q_rule = "fdr_by" if plan.selection == "fdr_by" else "fdr"
+    q_rule = "fdr_by" if plan.question.selection == "fdr_by" else "fdr"
     q = f"q-value by {SELECTIONS[q_rule]}: {RULES[q_rule].error}"
     return [
         Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),

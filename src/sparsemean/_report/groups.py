@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import list_names, pluralize
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -34,7 +34,7 @@ def percent(share: float) -> str:
 
 def names_of(estimate: Estimate) -> Names | None:
     """Return the names of the two groups; None for one sample."""
-    if estimate.plan.dealing != "pairs":
+    if estimate.plan.walk.dealing != "pairs":
         return None
     assert estimate.class_names is not None
     reference, label = map(str, estimate.class_names)
@@ -62,7 +62,7 @@ def direction(names: Names) -> str:
 
 def what_estimates_are(plan: Plan, towards: str) -> str:
     """Say what is estimated, and which numbers beside it carry no guarantee."""
-    if plan.target == "mean":
+    if plan.question.target == "mean":
         return (
             f"Estimates are differences of means, {towards}, whatever the skew; plain means, their difference, a lift "
             "or a fold change carry no guarantee."
@@ -116,10 +116,10 @@ HIGHER = ("higher", "lower")
 
 def looked_for(plan: Plan, names: Names) -> str:
     """Say which differences were looked for; empty where all were."""
-    more, label, reference = plan.min_effect, names[1], names[0]
-    if plan.alternative is Side.BOTH:
+    more, label, reference = plan.question.min_effect, names[1], names[0]
+    if plan.question.side is Side.BOTH:
         return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
-    side, other = HIGHER if plan.alternative is Side.UP else HIGHER[::-1]
+    side, other = HIGHER if plan.question.side is Side.UP else HIGHER[::-1]
     if more < 0:
         return f"Looked for: features that are not {other} in {label} than in {reference} by {-more:g} or more."
     by = f" by more than {more:g}" if more else ""
@@ -128,10 +128,10 @@ def looked_for(plan: Plan, names: Names) -> str:
 
 def null_features(plan: Plan) -> str:
     """Say which features count as false where a smallest effect was asked for."""
-    more = plan.min_effect
-    if plan.alternative is Side.BOTH:
+    more = plan.question.min_effect
+    if plan.question.side is Side.BOTH:
         return f"features that differ by {more:g} at most"
-    side, other = HIGHER if plan.alternative is Side.UP else HIGHER[::-1]
+    side, other = HIGHER if plan.question.side is Side.UP else HIGHER[::-1]
     if more < 0:
         return f"features that are {other} by {-more:g} or more"
     return f"features that are {side} by {more:g} at most"
@@ -139,10 +139,10 @@ def null_features(plan: Plan) -> str:
 
 def null_assumption(plan: Plan) -> str:
     """Say what that means of distributions."""
-    more = plan.min_effect
+    more = plan.question.min_effect
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
     up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
-    said = plan.alternative.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
+    said = plan.question.side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
     return f"A feature counts as false where {said}."
 
 

@@ -18,7 +18,7 @@ from sparsemean._report.suspects import judged, more_look_bad
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._util.checks import unit_name
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -208,25 +208,25 @@ def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
 
 def chosen_by_looking(plan: Plan) -> bool:
     """Whether the number of bad rows was chosen by looking at the rows; where none were screened it is 0 anyway."""
-    return plan.looked or (plan.auto and (plan.screen_rows or plan.dealing == "pairs"))
+    return plan.question.looked or (plan.auto and (plan.question.screen_rows or plan.walk.dealing == "pairs"))
 
 
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
-    if plan.target == "mean":
+    if plan.question.target == "mean":
         return _of_means(plan) if plan.sizes else _of_mean(plan)
-    if plan.dealing != "pairs":
+    if plan.walk.dealing != "pairs":
         return NULLS["symmetric"]
-    if not plan.min_effect:
+    if not plan.question.min_effect:
         return NULLS["pairs"]
     return NullGuarantee(groups.null_features(plan), (groups.null_assumption(plan), NULLS["pairs"].assumptions[1]))
 
 
 def _of_mean(plan: Plan) -> NullGuarantee:
     """Return which means count as none, and what is assumed of their scale."""
-    away = f" by no more than {plan.min_effect:g}" if plan.min_effect else ""
-    side = plan.alternative.pick("off", "above", "below")
-    plain = plan.alternative is Side.BOTH and not plan.min_effect
+    away = f" by no more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
+    side = plan.question.side.pick("off", "above", "below")
+    plain = plan.question.side is Side.BOTH and not plan.question.min_effect
     null = (
         "is the null value" if plain else f"is {side} the null value{away}" if away else f"is not {side} the null value"
     )
@@ -250,9 +250,9 @@ def _of_mean(plan: Plan) -> NullGuarantee:
 
 def _of_means(plan: Plan) -> NullGuarantee:
     """Return which differences of means count as none, and what is assumed of the scale in both groups."""
-    more = f"by more than {plan.min_effect:g} " if plan.min_effect else ""
-    side = plan.alternative.pick("other", "higher", "lower")
-    plain = plan.alternative is Side.BOTH and not plan.min_effect
+    more = f"by more than {plan.question.min_effect:g} " if plan.question.min_effect else ""
+    side = plan.question.side.pick("other", "higher", "lower")
+    plain = plan.question.side is Side.BOTH and not plan.question.min_effect
     null = "the same in both groups" if plain else f"not {more}{side} in the label than in the reference"
     alike = "The two distributions may differ in everything else."
     if not plan.scale_rows:
@@ -284,14 +284,14 @@ def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
         "replaced": _replaced(plan, names, unit),
         "no_more": _no_more(plan, names, unit),
         "worst": percent(min(1.0, worst_share(plan))),
-        "level": percent(plan.level),
-        "confidence": percent(1 - plan.level),
+        "level": percent(plan.question.level),
+        "confidence": percent(1 - plan.question.level),
     }
 
 
 def worst_share(plan: Plan) -> float:
     """Return level·(1 + 1/2 + … + 1/d), which holds whatever chose, or depends on, the features."""
-    return plan.level * harmonic(plan.n_hypotheses)
+    return plan.question.level * harmonic(plan.n_hypotheses)
 
 
 def _no_more(plan: Plan, names: Names | None, unit: str) -> str:
@@ -309,25 +309,25 @@ def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
     if names is not None:  # nothing is dealt between groups, so there is no seed to know
         return f"even if someone who knows the data replaced any {groups.bad(plan, names, unit)} by anything"
     which = f"any {plan.bad_rows:,}" if plan.bad_rows > 1 else "any one"
-    known = "the data and the seed" if plan.test == "buckets" else "the data"
+    known = "the data and the seed" if plan.question.test == "buckets" else "the data"
     return f"even if someone who knows {known} replaced {which} of the {plan.n_units:,} {unit}s by anything"
 
 
 def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     plan, k = estimate.plan, estimate.support.size
-    rule = RULES[plan.selection]
+    rule = RULES[plan.question.selection]
     sentences = [said] if (said := rule.after_looking_sentence if chosen_by_looking(plan) else rule.sentence) else []
     sentences.append(COLUMNS["p_value"].sentence)
     if plan.sizes and plan.bad_rows:
         sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
     if k and estimate.has_values:
         sentences.append(_intervals(estimate))
-    if k and plan.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
+    if k and plan.question.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
         sentences.append(COLUMNS["max_contamination"].sentence)
-    if k and plan.selection != "paper":
+    if k and plan.question.selection != "paper":
         sentences.append(COLUMNS["radius"].sentence)
-    if k and plan.screen_rows:
-        touched = "nothing of them" if plan.target == "mean" and plan.refine == "auto" else "the values only"
+    if k and plan.question.screen_rows:
+        touched = "nothing of them" if plan.target == "mean" and plan.question.refine == "auto" else "the values only"
         sentences.append(f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}.")
     filled = terms(plan, names, unit_name(estimate.units))
     return [sentence.format(**filled) for sentence in sentences]
@@ -344,7 +344,7 @@ def _intervals(estimate: Estimate) -> str:
         sentence = COLUMNS["interval"].sentence + otherwise
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
-    open_ends = np.isinf(ends).any(axis=1) if plan.alternative is Side.BOTH else np.isinf(ends).all(axis=1)
+    open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)
     if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
     return sentence
@@ -365,7 +365,7 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
         why = "none looks it" if judged(estimate) else f"{unit}s were not screened, so none is allowed for"
         sentences.append(f"No {unit} is bad: {why}.")
     sentences += of_null(plan).assumptions
-    if plan.target == "mean":
+    if plan.question.target == "mean":
         test = estimate.mean_test or estimate.difference_test
         sentences += [SPLIT] if test is not None and test.rows is not None else []
         sentences += [REST_MEAN] if plan.rest else []
@@ -373,7 +373,7 @@ def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences += _of_groups(plan)
     elif seed_decides(estimate):  # ranks are those of any seed
         sentences.append(_seed())
-    if plan.missing == "omit":
+    if plan.question.missing == "omit":
         sentences.append(MISSING[1])
     return sentences
 
@@ -399,9 +399,9 @@ def seed_decides(estimate: Estimate) -> bool:
     """
     if estimate.labels is not None:
         return estimate.units is not None
-    if estimate.plan.target == "mean":
+    if estimate.plan.question.target == "mean":
         return estimate.mean_test is not None and estimate.mean_test.rows is not None
-    return estimate.plan.test == "buckets"
+    return estimate.plan.question.test == "buckets"
 
 
 def _seed() -> str:
@@ -414,7 +414,7 @@ def _seed() -> str:
 def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
     plan, sentences = estimate.plan, []
     filled = terms(plan, names, unit_name(estimate.units))
-    units, not_promised = filled["units"], RULES[plan.selection].not_promised
+    units, not_promised = filled["units"], RULES[plan.question.selection].not_promised
     if not_promised:
         sentences.append(not_promised.format(**filled))
     if plan.auto:
@@ -429,7 +429,7 @@ def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
         sentences.append(_values(estimate))
     if estimate.support.size and names is not None:
         sentences.append(MEANS)
-    if names is not None and plan.rest and plan.target != "mean":
+    if names is not None and plan.rest and plan.question.target != "mean":
         sentences.append(MIXTURE.format(label=names[1]))
     if estimate.rows is not None and estimate.rows.suspects.size:
         sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
@@ -447,12 +447,12 @@ def _values(estimate: Estimate) -> str:
     plan = estimate.plan
     if not estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if plan.target == "mean" and plan.refine in ("", "auto"):
+    if plan.question.target == "mean" and plan.question.refine in ("", "auto"):
         which = "the difference of two roots of influence sums" if plan.sizes else "the root of the influence sum"
         return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    if plan.dealing == "pairs" or not plan.refine:
-        which = "the median of all differences" if plan.dealing == "pairs" else "a median of bucket means"
+    if plan.walk.dealing == "pairs" or not plan.question.refine:
+        which = "the median of all differences" if plan.walk.dealing == "pairs" else "a median of bucket means"
         return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    bounded = plan.target == "mean" or plan.refine == "auto"
+    bounded = plan.question.target == "mean" or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

@@ -24,7 +24,8 @@ from sparsemean._stats.planning import SELECTIONS
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
-from sparsemean._util.records import IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
 from sparsemean.result import strongest_first
 
@@ -51,7 +52,7 @@ def listed_features(estimate: Estimate, most: int) -> IntArray:
     chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
     last[estimate.decision.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
-    if estimate.plan.selection == "paper":  # whose support is no matter of bad rows
+    if estimate.plan.question.selection == "paper":  # whose support is no matter of bad rows
         others = others[:0]
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
@@ -96,8 +97,8 @@ def page_data(
         "bad_rows": plan.bad_rows,
         "bad": _bad(estimate, labels),
         "contamination": plan.contamination,
-        "level": plan.level,
-        "selection": plan.selection,
+        "level": plan.question.level,
+        "selection": plan.question.selection,
         "seed": str(estimate.seed),
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
         "without_any": WITHOUT_ANY,
@@ -148,7 +149,7 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
         rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} {may}")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
     slack = estimate.decision.last
-    if k and plan.selection != "paper":
+    if k and plan.question.selection != "paper":
         least = float(estimate.max_contamination[estimate.support].min())
         survival = (percent(least), f"bad {labels.each} survived by every one of them")
     elif k:
@@ -165,8 +166,8 @@ def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     settings = [
         ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
         ("Selection", f"{plan.selection}: {SELECTIONS[plan.selection]}, {RULES[plan.selection].error}"),
-        ("Level", f"{plan.level:g}"),
-        ("Missing values", "left out" if plan.missing == "omit" else "refused"),
+        ("Level", f"{plan.question.level:g}"),
+        ("Missing values", "left out" if plan.question.missing == "omit" else "refused"),
     ]
     if labels.groups is None:
         share = f"{_auto(plan)}{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"
@@ -202,29 +203,29 @@ def _two_groups(estimate: Estimate, names: Names, unit: str) -> list[tuple[str, 
 
 
 def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
-    plan = estimate.plan
-    sizes = ", ".join(map(str, plan.bucket_sizes))
-    buckets = f"rows in a bucket: {sizes}" if plan.n_buckets is None else f"{plan.n_buckets:,} of {sizes} rows"
-    buckets += ", for β and paths" if plan.test == "ranks" else ""
+    plan, number = estimate.plan, estimate.plan.walk.n_buckets
+    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
+    buckets = f"rows in a bucket: {sizes}" if number is None else f"{number:,} of {sizes} rows"
+    buckets += ", for β and paths" if plan.question.test == "ranks" else ""
     scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
-        if plan.target == "mean"
+        if plan.question.target == "mean"
         else [("Noise", "symmetric"), ("Test", how_tested(plan)), ("Buckets", buckets)]
     )
     settings = [
         *tested,
         ("Null value", _null(estimate)),
         ("Values", _values(estimate)),
-        ("Rows screened", "yes" if plan.screen_rows else "no"),
-        ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
+        ("Rows screened", "yes" if plan.question.screen_rows else "no"),
+        ("Step size, initial scale", f"{plan.walk.eta:g}, {plan.walk.alpha:g}"),
         ("Seed", str(estimate.seed)),
     ]
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         settings.append(
-            ("Iterations", f"support read at {plan.select_at}, values at {plan.estimate_at or 'the limit'}")
+            ("Iterations", f"support read at {plan.walk.select_at}, values at {plan.walk.estimate_at or 'the limit'}")
         )
-        settings.append(("Fewest features", str(plan.min_selected)))
+        settings.append(("Fewest features", str(plan.walk.min_selected)))
     return settings
 
 
@@ -232,9 +233,9 @@ def _values(estimate: Estimate) -> str:
     plan = estimate.plan
     if not estimate.has_values:
         return "none, as the rows were not at hand"
-    if plan.target == "mean" and plan.refine in ("", "auto"):
+    if plan.question.target == "mean" and plan.question.refine in ("", "auto"):
         return "root of the influence sum, on all rows"
-    return f"{plan.refine}, on {plan.refine_on}" if plan.refine else "median of bucket means"
+    return f"{plan.question.refine}, on {plan.question.refine_on}" if plan.question.refine else "median of bucket means"
 
 
 def _null(estimate: Estimate) -> str:

@@ -72,17 +72,17 @@ def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> di
     if estimate.source is None or not room or not walks:
         return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
     shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
-    last = estimate.plan.estimate_at or DEFAULT_ITERATIONS
+    last = estimate.plan.walk.estimate_at or DEFAULT_ITERATIONS
     times = np.unique(np.linspace(1, last, POINTS).round().astype(np.intp))
     both = np.concatenate((shown, nearest))
     walked = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
-    paper = estimate.plan.selection == "paper"  # elsewhere α is in units of each feature's own
+    paper = estimate.plan.question.selection == "paper"  # elsewhere α is in units of each feature's own
     return {
         "times": times.tolist(),
         "walks": _thousandths(walked[:, : shown.size]),
         "rest": _thousandths(walked[:, shown.size :]),
-        "alpha": estimate.plan.alpha if paper else None,
-        "read_at": estimate.plan.select_at if paper and estimate.plan.select_at <= last else None,
+        "alpha": estimate.plan.walk.alpha if paper else None,
+        "read_at": estimate.plan.walk.select_at if paper and estimate.plan.walk.select_at <= last else None,
     }
 
 
@@ -175,16 +175,16 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
         "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
-        "limit": 0 if estimate.plan.dealing == "pairs" else round(limit(estimate.plan.n_units), 3),
+        "limit": 0 if estimate.plan.walk.dealing == "pairs" else round(limit(estimate.plan.n_units), 3),
         "why_not": "",
     }
 
 
 def _why_not(estimate: Estimate) -> str:
     """Say why rows have no scores."""
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         return "no feature tells the groups apart"
-    if not estimate.plan.screen_rows:
+    if not estimate.plan.question.screen_rows:
         return "screening was off" if estimate.rows is not None else "the rows were not at hand"
     return estimate.status.screening or "no feature is fit to judge them by"
 
@@ -203,8 +203,8 @@ def volcano_data(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
 def _least_rate(estimate: Estimate) -> float | None:
     """Return the |β| that the paper's rule asks for."""
     plan = estimate.plan
-    rate = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
-    return rate if plan.selection == "paper" and rate <= 1 else None
+    rate = path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
+    return rate if plan.question.selection == "paper" and rate <= 1 else None
 
 
 # What other shares of bad rows would leave: the steps of the slider.
@@ -240,7 +240,7 @@ class Decisions:
     def at(self, estimate: Estimate, share: float) -> Estimate | None:
         """Return what would be selected, with its p-values; None where the evidence of the fit is gone."""
         decision = estimate.decision
-        if decision.evidence is None or estimate.plan.selection == "paper":
+        if decision.evidence is None or estimate.plan.question.selection == "paper":
             return None
         whole, (plan, allowed) = decision.whole or decision, plan_at(estimate, share)
         if decision.whole is None:
@@ -251,7 +251,7 @@ class Decisions:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
         again = again.without(decision.skipped) if decision.skipped.size else again
-        return replace(estimate, plan=plan, decision=again, support=again.support)
+        return replace(estimate, plan=plan, decision=again, located=replace(estimate.located, support=again.support))
 
 
 def share_data(
@@ -263,7 +263,7 @@ def share_data(
     first features of ``listed``, intervals those of selected ones among them, where the data are at hand.
     """
     planned, own = planned_share(estimate.plan), {"fit": True, "n": int(estimate.support.size)}
-    if estimate.plan.selection == "paper":  # its support is no matter of bad rows
+    if estimate.plan.question.selection == "paper":  # its support is no matter of bad rows
         return [own | {"share": planned, "words": _in_words(estimate, labels), "bar": None}]
     stops = [share for share in decisions.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]

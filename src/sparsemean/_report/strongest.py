@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -16,9 +15,11 @@ from sparsemean._report.groups import percent
 from sparsemean._report.suspects import names_of_tests, unit_of
 from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_test, signs_of, verdict
 from sparsemean._stats.one_sample_power import power_of
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.power import fewest
 from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import numbers_of, strongest_first
 
@@ -51,8 +52,8 @@ def selected(estimate: Estimate, most: int) -> Lines:
     plan = estimate.plan
     features = strongest_first(estimate, estimate.support)[:most]
     of = numbers_of(estimate, features)
-    ranked = plan.dealing == "pairs" and plan.target != "mean"
-    by, heading = ("q_value", "q") if plan.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
+    ranked = plan.walk.dealing == "pairs" and plan.question.target != "mean"
+    by, heading = ("q_value", "q") if plan.question.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
     headings = ("feature", "estimate", "interval", *(["auc"] if ranked else []), heading, "radius", "survives")
     marked = bool((estimate.skewed[estimate.support] == 1).any())
@@ -89,7 +90,7 @@ def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
 def without_bad_rows(estimate: Estimate) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
     plan = estimate.plan
-    if not plan.bad_rows or plan.selection == "paper" or estimate.decision.evidence is None:
+    if not plan.bad_rows or plan.question.selection == "paper" or estimate.decision.evidence is None:
         return estimate
     return estimate.at(0.0)
 
@@ -127,17 +128,17 @@ def closest_in_words(estimate: Estimate) -> str:
 def needed(estimate: Estimate) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = estimate.plan
-    if plan.selection == "paper" or plan.n_buckets is not None or plan.n_strata > 1:
+    if plan.question.selection == "paper" or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in estimate.status.messages):
         return ""  # the note says what is needed
     if not plan.sizes:
-        return "" if plan.dealing == "pairs" else _needed_of_one(estimate)
-    return "" if plan.target == "mean" else _needed_of_groups(estimate)
+        return "" if plan.walk.dealing == "pairs" else _needed_of_one(estimate)
+    return "" if plan.question.target == "mean" else _needed_of_groups(estimate)
 
 
 def _needed_of_one(estimate: Estimate) -> str:
-    plan, unit = replace(estimate.plan, min_effect=0.0, selection="fwer"), unit_of(estimate)
+    plan, unit = of_question(estimate.plan, min_effect=0.0, selection="fwer"), unit_of(estimate)
     n = plan.n_units - plan.scale_rows
     effect, rows = _effect_and_rows(plan, n)
     if not math.isfinite(effect):
@@ -163,7 +164,7 @@ def _needed_of_groups(estimate: Estimate) -> str:
     plan = estimate.plan
     options: dict[str, Any] = {
         "contamination": tuple(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)),
-        "level": plan.level, "power": POWER, "alternative": plan.alternative,
+        "level": plan.question.level, "power": POWER, "alternative": plan.question.side,
     }  # fmt: skip
     try:
         effect = plan_groups(plan.sizes, plan.n_hypotheses, **options).detectable_effect
@@ -181,7 +182,7 @@ def _needed_of_groups(estimate: Estimate) -> str:
 
 
 def _found_with(estimate: Estimate, these: str, effect: str, wanted: str, rows: int) -> str:
-    beyond = f" beyond {abs(estimate.plan.min_effect):g}" if estimate.plan.min_effect else ""
+    beyond = f" beyond {abs(estimate.plan.question.min_effect):g}" if estimate.plan.question.min_effect else ""
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
     return f"With {these} {effect}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
 
@@ -232,7 +233,7 @@ def _of_one(estimate: Estimate) -> list[str]:
         more = [f"… and {k - SHOWN:,} more in table()"] if k > SHOWN else []
         marked = ["* a centre, not a mean"] if (estimate.skewed[estimate.support] == 1).any() else []
         return ["", *aligned(selected(estimate, SHOWN)), *more, *marked, ""]
-    if estimate.plan.selection == "paper" or estimate.plan.n_features == 0:
+    if estimate.plan.question.selection == "paper" or estimate.plan.n_features == 0:
         return []
     takes = [wrap(sentence)] if (sentence := needed(estimate)) else []
     return ["", *aligned(closest(estimate)), *takes, "table(all=True) has all features."]

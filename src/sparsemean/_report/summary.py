@@ -19,7 +19,7 @@ from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize, unit_name
 from sparsemean._util.files import map_text
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def notes(messages: Iterable[str]) -> list[str]:
 def done_and_found(estimate: Estimate, names: Names | None) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
     plan, k = estimate.plan, estimate.support.size
-    how = f" by {tested}" if (tested := how_tested(plan)) and plan.selection != "paper" else ""
+    how = f" by {tested}" if (tested := how_tested(plan)) and plan.question.selection != "paper" else ""
     sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(estimate, names)}."]
     looked_for = _asked(estimate) if names is None else groups.looked_for(plan, names)
     sentences += [looked_for] if looked_for else []
-    if k == 0 and plan.selection != "paper" and plan.n_features:
+    if k == 0 and plan.question.selection != "paper" and plan.n_features:
         sentences.append(closest_in_words(estimate))
         sentences += [takes] if (takes := needed(estimate)) else []
     return [*sentences, *_rows(estimate)]
@@ -61,12 +61,12 @@ def done_and_found(estimate: Estimate, names: Names | None) -> list[str]:
 def details(estimate: Estimate, names: Names | None) -> list[str]:
     """Say what is promised, of how many bad rows at least, and what the values are."""
     plan, k = estimate.plan, estimate.support.size
-    sentences = [_paper(estimate) if plan.selection == "paper" else promise(plan)]
-    if k and plan.selection != "paper":
+    sentences = [_paper(estimate) if plan.question.selection == "paper" else promise(plan)]
+    if k and plan.question.selection != "paper":
         sentences.append(f"Every one of them survives at least {_survived(estimate)}.")
     if k and names is not None:
         sentences.append(groups.what_estimates_are(plan, groups.direction(names)))
-    elif k and plan.target == "mean":
+    elif k and plan.question.target == "mean":
         sentences.append("Estimates are means, whatever the skew.")
     if k and (pair := groups.matched(estimate)) is not None:
         sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
@@ -94,13 +94,13 @@ def _from(estimate: Estimate, names: Names | None) -> str:
 def _asked(estimate: Estimate) -> str:
     """Say what was looked for in one sample, where that is not simply a value other than zero."""
     plan, null = estimate.plan, estimate.shift
-    what = "means" if plan.target == "mean" else "centres"
+    what = "means" if plan.question.target == "mean" else "centres"
     zero = null is None or not null.any()
     named = "0" if zero or null is None else f"{null[0]:g}" if (null == null[0]).all() else "the null value of each"
-    far = f" by more than {plan.min_effect:g}" if plan.min_effect else ""
-    if plan.alternative is Side.BOTH and zero and not far:
+    far = f" by more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
+    if plan.question.side is Side.BOTH and zero and not far:
         return ""
-    where = plan.alternative.pick("other than", "above", "below")
+    where = plan.question.side.pick("other than", "above", "below")
     return f"Looked for: {what} {where} {named}{far}."
 
 
@@ -133,21 +133,22 @@ def _capital(sentence: str) -> str:
 
 def _paper(estimate: Estimate) -> str:
     plan = estimate.plan
-    threshold = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    walk = plan.walk
+    threshold = path.selection_threshold(walk.select_at, alpha=walk.alpha, eta=walk.eta)
     return (
-        f"A feature is selected when its bucket means agree on a sign: among {plan.n_buckets} buckets the share above "
-        f"zero less the share below must reach {threshold:.3f} (the paper's rule after {plan.select_at} iterations, "
+        f"A feature is selected when its bucket means agree on a sign: among {walk.n_buckets} buckets the share above "
+        f"zero less the share below must reach {threshold:.3f} (the paper's rule after {walk.select_at} iterations, "
         "which has no stated error rate)."
     )
 
 
 def promise(plan: Plan) -> str:
     """Say what is promised under a plan, and for which features."""
-    gaps = f", {MISSING[0]}" if plan.missing == "omit" else ""
-    rule = RULES[plan.selection]
-    said = f"{SELECTIONS[plan.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
+    gaps = f", {MISSING[0]}" if plan.question.missing == "omit" else ""
+    rule = RULES[plan.question.selection]
+    said = f"{SELECTIONS[plan.question.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
     null = of_null(plan).features
-    return f"What is promised at level {plan.level:g}, for {null} and independent rows{gaps}: {said}."
+    return f"What is promised at level {plan.question.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
 # An estimate as a notebook shows it: verdict, the strongest features, and the rest in words.
@@ -179,10 +180,10 @@ def as_html(table: pd.DataFrame, **options: Any) -> str:
 def _shown(estimate: Estimate) -> pd.DataFrame:
     """Return the strongest of the selected features; where none is, those that are closest to it."""
     plan, k = estimate.plan, estimate.support.size
-    adjusted = "q_value" if plan.selection in ("fdr", "fdr_by") else "p_adjusted"
-    if k or plan.selection == "paper":
+    adjusted = "q_value" if plan.question.selection in ("fdr", "fdr_by") else "p_adjusted"
+    if k or plan.question.selection == "paper":
         table = estimate.table().head(SHOWN)
-        columns = list(GROUP_COLUMNS if plan.dealing == "pairs" else COLUMNS)
+        columns = list(GROUP_COLUMNS if plan.walk.dealing == "pairs" else COLUMNS)
     else:
         table = estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable").head(CLOSEST)
         columns = list(NOTHING)

@@ -44,7 +44,7 @@ def kinds_of(estimate: Estimate) -> tuple[str, ...]:
     rows = estimate.rows
     if rows is None or len(rows.kinds) == rows.suspects.size:
         return () if rows is None else rows.kinds
-    return (LABEL if estimate.plan.dealing == "pairs" else "",) * rows.suspects.size
+    return (LABEL if estimate.plan.walk.dealing == "pairs" else "",) * rows.suspects.size
 
 
 def more_look_bad(estimate: Estimate) -> bool:

@@ -25,7 +25,8 @@ from sparsemean._report.suspects import (
 )
 from sparsemean._stats.row_scores import FEW
 from sparsemean._util.checks import count_of, pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
 
 if TYPE_CHECKING:
@@ -99,11 +100,11 @@ def _of_one(estimate: Estimate, names: Names | None, row_names: Sequence[Any] | 
 def _found(estimate: Estimate, names: Names | None) -> str:
     plan, k = estimate.plan, int(estimate.support.size)
     verb, what = claim(estimate, names)
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         were = "was" if k == 1 else "were"
         selected = f"{count_of(k, plan.n_features, 'feature')} {were} selected{_sides(estimate, names)}"
         return f"{selected} by the paper’s rule, which has no error rate."
-    q = f" with q ≤ {plan.level:g}" if plan.selection in ("fdr", "fdr_by") else ""
+    q = f" with q ≤ {plan.question.level:g}" if plan.question.selection in ("fdr", "fdr_by") else ""
     if not k:
         return (
             f"None of {pluralize(plan.n_features, 'feature')} can be said to {verb} {what}{q}, {_if(estimate, names)}."
@@ -119,13 +120,13 @@ def claim(estimate: Estimate, names: Names | None) -> tuple[str, str]:
         return "have", f"a mean {_beyond(estimate)}"
     within = ", within pairs" if pair else ""
     reference, label = names or pair or ("", "")
-    more, side = plan.min_effect, plan.alternative.pick("", "higher", "lower")
+    more, side = plan.question.min_effect, plan.question.side.pick("", "higher", "lower")
     by = f" by more than {more:g}" if more > 0 else ""
     than = f"in {label} than in {reference}"
     if side and more < 0:
         other = "lower" if side == "higher" else "higher"
         return "be", f"not {other} {than} by {-more:g} or more{within}"
-    if plan.target == "mean":
+    if plan.question.target == "mean":
         return "have", f"{'a ' + side if side else 'another'} mean {than}{by}{within}"
     if side:
         return "be", f"{side} {than}{by}{within}"
@@ -138,15 +139,15 @@ def _beyond(estimate: Estimate) -> str:
     plan, null = estimate.plan, estimate.shift
     one = null is None or bool((null == null[0]).all())
     value = "its null value" if not one else "0" if null is None else f"{null[0]:g}"
-    if plan.alternative is Side.BOTH:
+    if plan.question.side is Side.BOTH:
         return f"more than {plan.min_effect:g} away from {value}" if plan.min_effect else f"other than {value}"
-    far = f" by more than {plan.min_effect:g}" if plan.min_effect else ""
-    return f"{plan.alternative.pick('', 'above', 'below')} {value}{far}"
+    far = f" by more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
+    return f"{plan.question.side.pick('', 'above', 'below')} {value}{far}"
 
 
 def _sides(estimate: Estimate, names: Names | None) -> str:
     """Say how many of the selected features are up and how many down; empty where one side was looked for."""
-    if estimate.plan.alternative is not Side.BOTH or not estimate.support.size:
+    if estimate.plan.question.side is not Side.BOTH or not estimate.support.size:
         return ""
     up = int(np.sum(signs_of(estimate, estimate.support) > 0))
     down = int(estimate.support.size) - up
@@ -177,7 +178,7 @@ def condition(estimate: Estimate, names: Names | None) -> str:
     if not plan.auto:
         if not plan.bad_rows:
             return f"provided that no {unit} is bad"
-        if plan.selection == "fdr":  # not against an adversary, who could hide true signals
+        if plan.question.selection == "fdr":  # not against an adversary, who could hide true signals
             return f"with {_any(estimate, names)} allowed to be bad"
         one = plan.bad_rows == 1 and not plan.sizes
         return f"even if any {_any(estimate, names)} {'is' if one else 'are'} wrong"
@@ -224,7 +225,7 @@ def _any(estimate: Estimate, names: Names | None) -> str:
 
 def _withstood(estimate: Estimate) -> str:
     plan, k = estimate.plan, int(estimate.support.size)
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         left = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
         bad = f" with {pluralize(plan.bad_rows, 'bad row')}" if plan.bad_rows else ""
         some = "All" if left == k else "None" if not left else f"{left:,}"
@@ -233,7 +234,7 @@ def _withstood(estimate: Estimate) -> str:
         return _closest(estimate)
     of = "of each group" if plan.sizes else f"of the {unit_of(estimate)}s"
     last = estimate.max_contamination[estimate.support]
-    return _left(last, least=allowed_share(plan), of=of, sure=plan.selection == "fwer")
+    return _left(last, least=allowed_share(plan), of=of, sure=plan.question.selection == "fwer")
 
 
 def allowed_share(plan: Plan) -> float:
@@ -304,7 +305,7 @@ def _named(estimate: Estimate, feature: int) -> str:
 
 def adjusted(estimate: Estimate) -> tuple[str, FloatArray]:
     """Return what the rule compares with the level: its name in words, and the values of all features."""
-    if estimate.plan.selection in ("fdr", "fdr_by"):
+    if estimate.plan.question.selection in ("fdr", "fdr_by"):
         return "q", estimate.q_values
     return "adjusted p", estimate.p_adjusted
 
@@ -353,7 +354,7 @@ def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) ->
     verb, what = _claim_of_tests(estimates[0])
     found = np.unique(np.concatenate([each.support for each in estimates]))
     tests = f"{pluralize(len(estimates), 'test')}, {which_tests(names)}"
-    q = f" with q ≤ {plan.level:g}" if plan.selection in ("fdr", "fdr_by") else ""
+    q = f" with q ≤ {plan.question.level:g}" if plan.question.selection in ("fdr", "fdr_by") else ""
     if not found.size:
         first = f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{q} in any of {tests}"
     else:
@@ -363,7 +364,7 @@ def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) ->
     last = np.array([_shares(each, found) for each in estimates])
     left = _left(
         last.max(axis=0), least=max(allowed_share(each.plan) for each in estimates), of="of each group",
-        sure=plan.selection == "fwer",
+        sure=plan.question.selection == "fwer",
     ) if found.size else ""  # fmt: skip
     return (
         f"{first}, {_condition_of_tests(estimates, bool(found.size))}.",
@@ -375,7 +376,7 @@ def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) ->
 def _claim_of_tests(estimate: Estimate) -> tuple[str, str]:
     """Return what is claimed where tests are several and have no names of their own."""
     verb, what = claim(estimate, ("the reference", "the label"))
-    return verb, "" if verb == "differ" and not estimate.plan.min_effect else f" {what}"
+    return verb, "" if verb == "differ" and not estimate.plan.question.min_effect else f" {what}"
 
 
 def _shares(estimate: Estimate, features: IntArray) -> FloatArray:
@@ -394,6 +395,6 @@ def _condition_of_tests(estimates: Sequence[Estimate], found: bool) -> str:
         return f"provided that in no test more {unit}s of either group are bad than look bad there"
     shares = {groups.shares(each.plan, name) for each, name in zip(estimates, names_of_tests(estimates), strict=True)}
     share = shares.pop() if len(shares) == 1 else "a share of each group"
-    if plan.selection == "fdr":
+    if plan.question.selection == "fdr":
         return f"with {share} allowed to be bad"
     return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"

@@ -28,7 +28,8 @@ from sparsemean._stats.signed_ranks import (
     shares_of,
     slack_of,
 )
-from sparsemean._util.records import Era, FloatArray, MeanTest, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import Era, FloatArray, MeanTest
 
 NODES = 128
 """Of the integrals over a normal law, on each side of its null value."""
@@ -45,7 +46,7 @@ class OneSamplePower(Power):
     def error(self) -> float:
         """The p-value that selects the most significant feature, were all features alike."""
         d = self.plan.n_features
-        return rule_of(self.plan.selection, self.plan.level, d).next_error(None, d)
+        return rule_of(self.plan.question.selection, self.plan.question.level, d).next_error(None, d)
 
     @abstractmethod
     def possible(self, bad_rows: int) -> bool:
@@ -60,7 +61,7 @@ class OneSamplePower(Power):
 def power_of(plan: Plan) -> OneSamplePower:
     """Return what a plan of one sample can do."""
     tests: dict[str, type[OneSamplePower]] = {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
-    return tests[plan.test](plan)
+    return tests[plan.question.test](plan)
 
 
 @lru_cache(maxsize=4096)
@@ -89,7 +90,7 @@ class SignPower(OneSamplePower):
 
     def buckets(self, size: int) -> int:
         """Return the number of buckets of a size."""
-        return self.plan.n_buckets or -(-self.plan.n_units // size)
+        return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
 
     @cached_property
     def eras(self) -> tuple[Era, ...]:
@@ -97,16 +98,16 @@ class SignPower(OneSamplePower):
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
-        error = first_error(self.plan) * (2 if self.plan.min_effect else 2 / self.plan.alternative.number)
-        counts = [self.buckets(size) for size in self.plan.bucket_sizes]
+        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.plan.question.side.number)
+        counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
         return eras_of([J - critical(J, error) for J in counts])
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
-        return critical(self.buckets(size), 2 * error / (self.plan.alternative.number * n_sizes))
+        return critical(self.buckets(size), 2 * error / (self.plan.question.side.number * n_sizes))
 
     def possible(self, bad_rows: int) -> bool:
         """Whether buckets that all agree select at so many bad rows."""
-        sizes = self.plan.bucket_sizes
+        sizes = self.plan.walk.bucket_sizes
         return all(
             any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], self.error, len(places)) for k in places)
             for bad, places in _looks(self.eras, bad_rows)
@@ -114,7 +115,7 @@ class SignPower(OneSamplePower):
 
     def majority(self, size: int) -> int:
         """Return the majority of one sign that selects a feature by one size alone, slack included."""
-        place, bad_rows = self.plan.bucket_sizes.index(size), self.plan.bad_rows
+        place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
         looks = _looks(self.eras, bad_rows)
         if place not in looks[-1][1]:
             return max(self.buckets(size) + 1, self._critical(size, self.error, 1) + bad_rows)
@@ -122,7 +123,7 @@ class SignPower(OneSamplePower):
 
     def passing(self, size: int, error: float) -> int:
         """Return the majority of one size at which all sizes together have p ≤ ``error``, slack included."""
-        return self._critical(size, error, len(self.plan.bucket_sizes)) + self.plan.bad_rows
+        return self._critical(size, error, len(self.plan.walk.bucket_sizes)) + self.plan.bad_rows
 
     def voting(self, size: int, *, opposed: bool) -> int:
         """Return the number of buckets without a bad row that votes against the rest, each spoils one."""
@@ -130,7 +131,7 @@ class SignPower(OneSamplePower):
 
     def _each(self, *, opposed: bool, alone: int | None) -> Iterator[tuple[int, int, int]]:
         """Yield the sizes, the majority that each asks for and the buckets that vote, where these can be enough."""
-        for size in self.plan.bucket_sizes if alone is None else (alone,):
+        for size in self.plan.walk.bucket_sizes if alone is None else (alone,):
             k, J = self.majority(size), self.voting(size, opposed=opposed)
             if k <= J:
                 yield size, k, J
@@ -152,7 +153,7 @@ class SignPower(OneSamplePower):
 
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield every size."""
-        for size in self.plan.bucket_sizes:
+        for size in self.plan.walk.bucket_sizes:
             yield size, {"size": size, "buckets": self.buckets(size), "majority": self.majority(size)}
 
 
@@ -176,15 +177,15 @@ class RankPower(OneSamplePower):
     @cached_property
     def eras(self) -> tuple[Era, ...]:
         """Which caps are looked at for how many bad rows."""
-        return rank_eras(self.plan.n_units, error=first_error(self.plan), sides=self.plan.alternative.number)
+        return rank_eras(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
 
     def _looks(self, bad_rows: int) -> list[dict[int, int]]:
         """Return the sum, slack included, that each cap asks for, wherever p must be small."""
-        n, sides = self.plan.n_units, self.plan.alternative.number
+        n, sides = self.plan.n_units, self.plan.question.side.number
         caps, shares, values, out = caps_of(n), shares_of(n), np.array([n]), []
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
-        one_way = bool(self.plan.min_effect) and sides == 2
+        one_way = bool(self.plan.question.min_effect) and sides == 2
         for bad, places in _looks(self.eras, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
             logs = np.log(self.error / sides / ties * shares[list(places)] / shares[list(places)].sum())
@@ -198,7 +199,7 @@ class RankPower(OneSamplePower):
     def _filter(self) -> dict[int, int]:
         """The majority that passes the filter, by size; empty where every feature passes."""
         largest = filter_of(self.plan)
-        return {} if largest >= 1 else {size: self.signs.passing(size, largest) for size in self.plan.bucket_sizes}
+        return {} if largest >= 1 else {size: self.signs.passing(size, largest) for size in self.plan.walk.bucket_sizes}
 
     def possible(self, bad_rows: int) -> bool:
         """Whether values of one sign are selected at so many bad rows."""

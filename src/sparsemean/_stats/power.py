@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.planning import MIN_ROWS, bad_rows
-from sparsemean._util.records import Plan
+from sparsemean._util.plans import Plan
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
@@ -112,7 +112,9 @@ class GroupPower(Power):
     def critical(self) -> int:
         """What the number of pairs must reach where no row is bad."""
         n0, n1 = self.plan.sizes
-        return critical_rank((n1,), (n0,), self.plan.level / self.plan.n_hypotheses / self.plan.alternative.number)
+        return critical_rank(
+            (n1,), (n0,), self.plan.question.level / self.plan.n_hypotheses / self.plan.question.side.number
+        )
 
     def survivable_share(self) -> float:
         """Return the largest share of bad rows of each group at which groups that do not overlap are selected."""
