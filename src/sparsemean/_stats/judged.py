@@ -66,13 +66,18 @@ def units_of(values: FloatArray) -> Units:
     if not judging.all():
         values = on_host(values)
     if on_device(values):  # without gaps
-        return Units(size, np.arange(size.size), np.arange(size.size))
+        return units_at(size, np.arange(size.size))
     if np.isnan(size).any() or np.isnan(values).any():
         judging &= np.mean(~np.isnan(values), axis=0) >= MOSTLY
     if not judging.all():
         size = np.where(judging, size, _nonzero_scales(values, ~judging))
     used = np.flatnonzero(size > 0)
     return Units(size[used], used, np.flatnonzero(judging[used]))
+
+
+def units_at(size: FloatArray, used: IntArray) -> Units:
+    """Return these sizes of the columns used, all of which directions are judged by."""
+    return Units(size[used], used, np.arange(used.size))
 
 
 def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
@@ -446,7 +451,7 @@ def room_for(values: object, n: int, p: int) -> Single:
     return room
 
 
-def ratios_of(values: FloatArray | Single, units: Units, out: Single | None = None) -> Part:
+def ratios_of(values: npt.NDArray[np.floating], units: Units, out: Single | None = None) -> Part:
     """Return a block of rows in units of its columns, what is missing as zero, and where it is not missing."""
     xp = namespace(values)
     if units.used.size < values.shape[1]:
