@@ -12,7 +12,7 @@ from scipy.stats import median_abs_deviation, trim_mean
 
 from sparsemean import baselines
 from sparsemean._util.checks import draw_seed
-from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines import BaselineWarning
 from sparsemean.baselines.medians import n_buckets, narrowest, random_bucket_means, rate
 
 Rows = npt.NDArray[np.float64]

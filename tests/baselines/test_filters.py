@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from sparsemean import baselines, simulate
 from sparsemean._util.records import LocationEstimate
-from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines import BaselineWarning
 from sparsemean.baselines.filters import (
     begin,
     entropy_scores,

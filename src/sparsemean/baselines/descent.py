@@ -24,7 +24,7 @@ from sparsemean._stats.descent import (
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
 from sparsemean._util.records import FloatArray, LocationEstimate
-from sparsemean.baselines._baseline import BaselineWarning, Progress, baseline
+from sparsemean.baselines import BaselineWarning, Progress, baseline
 from sparsemean.baselines.filters import filter_to
 from sparsemean.baselines.medians import random_bucket_means
 

@@ -13,7 +13,7 @@ from sparsemean._kernels import directions
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import Progress, baseline
+from sparsemean.baselines import Progress, baseline
 from sparsemean.baselines.medians import n_buckets
 from sparsemean.errors import InputError
 

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import baseline
+from sparsemean.baselines import baseline
 from sparsemean.baselines.medians import FAILURE, random_buckets
 
 __all__ = ["agnostic_filter", "dense_filter", "quantum_entropy", "stability_filter"]

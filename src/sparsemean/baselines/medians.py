@@ -12,7 +12,7 @@ from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, LocationEstimate, Partition
-from sparsemean.baselines._baseline import baseline
+from sparsemean.baselines import baseline
 
 __all__ = [
     "catoni",

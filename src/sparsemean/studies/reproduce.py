@@ -120,18 +120,8 @@ def _better(rows: list[TableRow]) -> str:
         return ""
     table = _frame(rows)
     by_figure = published.better_by_figure(table)
-    cells = [
-        [
-            row["figure"],
-            row["panel"],
-            row["distribution"],
-            row["points"],
-            f"{row['share']:.0%}",
-            row["ratio"],
-            row["worst"],
-        ]
-        for row in by_figure.to_dict("records")
-    ]
+    columns = ["figure", "panel", "distribution", "points", "share", "ratio", "worst"]
+    cells = by_figure.assign(share=by_figure["share"].map("{:.0%}".format))[columns].to_numpy(dtype=object).tolist()
     below = int(table["below"].sum())
     return "\n".join(
         [
