@@ -215,7 +215,7 @@ def _fitted(
     table: Table, design: cells.CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
-    tests, firsts = design.tests, [contrast.first for contrast in design.tests.contrasts]
+    tests, firsts = design.tests, [contrast.label for contrast in design.tests.contrasts]
     if design.crossed:
         result: Estimate | Comparison = _within_donors(table, design, params, min_cells)
         assert isinstance(result, Estimate)
@@ -250,7 +250,7 @@ def _within_donors(table: Table, design: cells.CellDesign, params: dict[str, Any
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=4)
     assert table.feature_names is not None
-    names = [f"{tests.name(contrast.first)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
+    names = [f"{tests.name(contrast.label)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
     whole = replace(differences, feature_names=as_names(names), notes=(*alarms, *table.notes, *notes))
     gaps = missing == "raise" and bool(np.isnan(differences.values).any())
     return fit(whole, groups=whole.row_names, **{**params, **({"missing": "omit"} if gaps else {})})

@@ -18,8 +18,8 @@ from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.nulls import critical_rank
-from sparsemean._stats.rank_evidence import REST, BadRows, Contrast, RankTest, most_moved
-from sparsemean._util.plans import Side
+from sparsemean._stats.rank_evidence import REST, Contrast, RankTest, most_moved
+from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
@@ -49,21 +49,21 @@ def count(
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
     n_strata = int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
-    sweeps = list(dict.fromkeys(contrast.second for contrast in contrasts))
+    sweeps = list(dict.fromkeys(contrast.reference for contrast in contrasts))
     against = np.full((len(sweeps), n_strata * n_labels), UNWANTED)
     for contrast in contrasts:
         for stratum in range(n_strata):
-            other = REST if contrast.second == REST else stratum * n_labels + contrast.second
-            against[sweeps.index(contrast.second), stratum * n_labels + contrast.first] = other
+            other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
+            against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
     counts = engine_of(table.source).rank_counts(
         table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
     )
-    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
+    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
     if not min_effect:
         return tests
     return [
         replace(test, shifted=tuple(
-            count(_moved(table, np.flatnonzero(codes == test.contrast.first), by), codes, [test.contrast],
+            count(_moved(table, np.flatnonzero(codes == test.contrast.label), by), codes, [test.contrast],
                   strata=strata, missing=missing, n_jobs=n_jobs)[0]
             for by in (-min_effect, min_effect)
         ))
@@ -79,9 +79,9 @@ def _tests_of(
     own = counts.own.reshape(3, n_strata, n_labels, -1)
     out = []
     for contrast, sweep in zip(contrasts, sweeps, strict=True):
-        first = own[:, :, contrast.first]
-        second = own.sum(axis=2) - first if contrast.second == REST else own[:, :, contrast.second]
-        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.first]
+        first = own[:, :, contrast.label]
+        second = own.sum(axis=2) - first if contrast.reference == REST else own[:, :, contrast.reference]
+        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.label]
         table = xp.empty((10, n_strata, own.shape[-1]), dtype=own.dtype)
         for kind in range(3):
             table[2 * kind], table[2 * kind + 1] = first[kind], second[kind]

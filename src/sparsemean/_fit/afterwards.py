@@ -23,7 +23,7 @@ from sparsemean._kernels import rounding
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats import intervals, path
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.decision import Decision
+from sparsemean._stats.decision import Allowed, Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.planning import ask, bad_pairs, bad_rows, check_shares, of_question
@@ -163,26 +163,26 @@ def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
     )
 
 
-def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Any]:
+def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Allowed]:
     """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
     plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
     if plan.sizes:
         shares = check_shares(contamination)
         allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
-        label, reference = allowed[estimate.decision.contrast]
-        bad = label + reference
-        return replace(plan, contamination=max(shares), bad_rows=bad, bad_by_group=(reference, label)), allowed
+        own = allowed[estimate.decision.contrast]
+        return replace(plan, contamination=max(shares), bad_rows=own.total, bad_by_group=own), allowed
     share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))
     bad = bad_pairs(plan.n_units, check_shares(contamination)) if estimate.paired else bad_rows(plan.n_units, share)
     if estimate.mean_test is not None and estimate.mean_test.rows is not None:
         mean.refuse_without_scale(bad > 0)
-    return replace(plan, contamination=share, bad_rows=bad), bad
+    plan = replace(plan, contamination=share, bad_rows=bad)
+    return plan, (plan.bad,)
 
 
 def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate with another decision: values that are known stay, what is not known is NaN."""
     support, before = decision.support, estimate.support
-    same = plan.bad_rows == estimate.plan.bad_rows and plan.bad_by_group == estimate.plan.bad_by_group
+    same = plan.bad == estimate.plan.bad
     known = np.isin(support, before)
     value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
     value[support] = np.where(known, estimate.mean[support], np.nan)
@@ -221,9 +221,8 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     if estimate.difference_test is not None:
         return mean_difference.intervals_of(estimate, columns, error, table)
     if estimate.labels is not None:
-        reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
         options: dict[str, Any] = {
-            "error": error, "bad": (label, reference), "side": plan.question.side, "grid": table.source.grid,
+            "error": error, "bad": plan.bad, "side": plan.question.side, "grid": table.source.grid,
         }  # fmt: skip
         strata = ranks.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
@@ -382,7 +381,7 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(
         table.source.take(every)[reference], target="mean", scale=scale, missing=plan.question.missing,
-        contamination=plan.bad_by_group[0] / plan.sizes[0],
+        contamination=plan.bad_shares.reference,
     )  # fmt: skip
     low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
     mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
@@ -411,6 +410,7 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
         contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
         alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
-    decided = two_sample.decide_all(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
+    contrast = Contrast(reference=0, label=1, sizes=design.sizes)
+    decided = two_sample.decide_all(design, [contrast], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)
     return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))

@@ -23,7 +23,7 @@ from sparsemean._stats.planning import (
 )
 from sparsemean._stats.power import MOST_ROWS, GroupPower, Power, fewest, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.plans import Plan, PowerAnalysis
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Shares
 from sparsemean.errors import InputError
 
 NEVER = 0.001
@@ -46,12 +46,10 @@ def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None
     )  # fmt: skip
 
 
-def groups_at_rows(plan: Plan, n: int, shares: tuple[float, float]) -> Plan:
-    """Return the same plan for groups of so many rows in all, in the same ratio."""
-    first = min(max(2, round(plan.sizes[0] / sum(plan.sizes) * n)), n - 2)
-    sizes = first, n - first
-    bad = tuple(bad_rows(size, share) for size, share in zip(sizes, shares, strict=True))
-    return replace(plan, sizes=sizes, bad_by_group=bad)
+def of_groups(plan: Plan, sizes: GroupSizes, shares: Shares) -> Plan:
+    """Return the same plan for groups of these sizes, of which such shares may be bad."""
+    bad = BadRows(bad_rows(sizes.reference, shares.reference), bad_rows(sizes.label, shares.label))
+    return replace(plan, sizes=sizes, bad_by_group=bad, bad_rows=bad.total)
 
 
 def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
@@ -101,7 +99,8 @@ def _rows_wanted(plan: Plan) -> str:
 
 def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
-    n0, n1 = plan.sizes
+    asked = GroupPower(plan)
+    n0, n1, bad = asked.sizes.reference, asked.sizes.label, plan.bad
     smallest, threshold = smallest_p(n0, n1, plan.question.side.number), plan.question.level / plan.n_hypotheses
     if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
         rule, received = f"be large enough for a test at level {plan.question.level:g}", f"{n1} and {n0} {unit}s"
@@ -113,11 +112,11 @@ def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
         return [f"nothing can be certified: the smallest possible p-value, {numbers}; more {unit}s would help"]
     if plan.n_strata > 1:
         return []
-    limit = GroupPower(plan).survivable_share()
-    if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
+    limit = asked.survivable_share()
+    if bad.reference <= bad_rows(n0, limit) and bad.label <= bad_rows(n1, limit):
         return []
     return [
-        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad {unit}s among {n1} and "
+        f"nothing can be certified: with {bad.label} and {bad.reference} bad {unit}s among {n1} and "
         f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
     ]
 
@@ -251,20 +250,25 @@ def plan_groups(
     integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
     wanted, shares = check_share("power", power), check_shares(contamination)
     _check_effect(effect)
-    bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
-    made = Plan(
+    asked_of_rows = Plan(
         ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
-        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=sum(bad),
-        sizes=(n0, n1), bad_by_group=bad,
+        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=0,
     )  # fmt: skip
+    made = of_groups(asked_of_rows, GroupSizes(n0, n1), shares)
     if impossible := groups_possible(made):
         if smallest_p(n0, n1, made.question.side.number) > made.question.level / d:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
         raise InputError("contamination", "leave enough rows", contamination, impossible[0])
     asked, needed = GroupPower(made), None
     if effect is not None:
-        shift = effect
-        needed = fewest(lambda n: GroupPower(groups_at_rows(made, n, shares)).chance(shift, opposed=False) >= wanted)
+        shift, ratio = effect, n0 / (n0 + n1)
+
+        def suffices(n: int) -> bool:
+            first = min(max(2, round(ratio * n)), n - 2)
+            there = GroupPower(of_groups(made, GroupSizes(first, n - first), shares))
+            return there.chance(shift, opposed=False) >= wanted
+
+        needed = fewest(suffices)
     found, limit, table = _smallest(asked, wanted), asked.survivable_share(), asked.table(wanted)
     text = _groups_text(asked, found, wanted, limit, table[0]["auc"])
     if effect is not None:
@@ -355,14 +359,15 @@ def _needed(plan: Plan, effect: float, rows: int, needed: Callable[..., int]) ->
     return f"{mean} needs about {rows:,} rows if no bad row votes against it, and {against}."
 
 
-def _groups_text(asked: Power, effects: tuple[float, float], power: float, limit: float, auc: float) -> str:
+def _groups_text(asked: GroupPower, effects: tuple[float, float], power: float, limit: float, auc: float) -> str:
     plan = asked.plan
-    (n0, n1), (b0, b1) = plan.sizes, plan.bad_by_group
+    sizes, bad = asked.sizes, plan.bad
     sentences = [
-        f"With {n1:,} rows of a label against {n0:,} of its reference and {plan.n_features:,} features, {b1} and {b0} "
-        f"rows of which may be bad, a shift of {effects[0]:.3g} standard deviations is found with probability "
-        f"{power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise error of {plan.question.level:g}."
+        f"With {sizes.label:,} rows of a label against {sizes.reference:,} of its reference and {plan.n_features:,} "
+        f"features, {bad.label} and {bad.reference} rows of which may be bad, a shift of {effects[0]:.3g} standard "
+        f"deviations is found with probability {power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise "
+        f"error of {plan.question.level:g}."
     ]
-    if b0 + b1:
+    if bad.total:
         sentences.append(f"If all bad rows {_opposed(asked, effects, power, 'shift')}")
     return " ".join([*sentences, f"Groups that do not overlap survive {limit:.1%} bad rows of each."])

@@ -21,7 +21,7 @@ from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
-from sparsemean._util.plans import Plan, Question, Side, Walk
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, Side, Walk
 from sparsemean._util.records import (
     NO_END,
     Counts,
@@ -65,6 +65,7 @@ ARRAYS = {
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
+BY_GROUP = {"shares": Shares, "sizes": GroupSizes, "bad_by_group": BadRows}
 DEALINGS = ("paper", "blocks", "pairs")
 NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
 """What a decision rests on: with it one could decide again, and it is as large as the data may be."""
@@ -183,6 +184,8 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     said = {part: {name: as_tuples(value) for name, value in header[part].items()} for part in RECORDS}
+    for part, name in (("question", "shares"), ("plan", "sizes"), ("plan", "bad_by_group")):
+        said[part][name] = BY_GROUP[name](*said[part][name]) if said[part][name] else None
     question = Question(**{**said["question"], "side": Side(said["question"]["side"])})
     walk, status = Walk(**said["walk"]), Status(**said["status"])
     plan = Plan(question, walk, **said["plan"])
@@ -230,16 +233,14 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
 
 def _check_arms(estimate: Estimate) -> None:
     """Refuse arms without what every comparison has of them."""
-    plan = estimate.plan
-    pair = len(plan.sizes) == len(plan.bad_by_group) == 2
-    if estimate._arms and (estimate.rows is None or estimate.class_names is None or not pair):
+    if estimate._arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
         raise ValueError("its groups are not what its plan says")
 
 
 def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     """Refuse a plan that cannot be."""
     question, walk, n, pairs = plan.question, plan.walk, plan.n_units, plan.walk.dealing == "pairs"
-    both = (plan.sizes, plan.bad_by_group)
+    sizes = plan.sizes or GroupSizes(0, n)
     if not (
         question.selection in SELECTIONS and question.missing in MISSING and walk.dealing in DEALINGS
         and question.test in USED_TESTS and question.target in TARGETS
@@ -248,8 +249,8 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
         and plan.scale_rows <= plan.n_rows and plan.n_tests < NO_END
         and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
-        and [len(of) for of in both] == [2 * pairs] * 2 and min((0, *plan.bad_by_group)) >= 0
-        and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and walk.bucket_sizes
+        and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
+        and sizes.total <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
         and ({"class_names", "labels"} <= arrays.keys() or not pairs)
     ):  # fmt: skip
         raise ValueError("its plan cannot be")

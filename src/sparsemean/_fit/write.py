@@ -62,8 +62,8 @@ def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, Any]:
     reasons = [] if rows is None else [estimate.names(np.array(why, dtype=np.intp)) for why in rows.reasons]
     return {
         "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
-        "group_sizes": list(plan.sizes) or None,
-        "bad_by_group": list(plan.bad_by_group) or None,
+        "group_sizes": None if plan.sizes is None else list(plan.sizes),
+        "bad_by_group": None if plan.bad_by_group is None else list(plan.bad_by_group),
         "alternative": plan.question.side,
         "min_effect": plan.question.min_effect,
         "test": None if plan.walk.dealing == "pairs" else plan.question.test,

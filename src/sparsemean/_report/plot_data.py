@@ -127,7 +127,8 @@ def robustness_data(estimate: Estimate) -> dict[str, Any]:
     if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
         kept = np.unique(np.linspace(0, at.size - 1, MOST_STEPS).round().astype(np.intp))
         at, left = at[kept], left[kept]
-    planned, sizes = planned_share(plan), plan.sizes[::-1] or (plan.n_units,)
+    planned = planned_share(plan)
+    sizes = (plan.n_units,) if plan.sizes is None else (plan.sizes.label, plan.sizes.reference)
     rows: list[list[Any]] = [
         [share, [bad_rows(n, share) for n in sizes], int(np.sum(last >= share - 1e-12)), share == planned]
         for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set()))

@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import means
 from sparsemean._stats.decision import rule_of
-from sparsemean._stats.nulls import two_sided
+from sparsemean._stats.nulls import Era, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.power import Power, halved
 from sparsemean._stats.sign_evidence import eras_of
@@ -29,7 +29,7 @@ from sparsemean._stats.signed_ranks import (
     slack_of,
 )
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import Era, FloatArray, MeanTest
+from sparsemean._util.records import FloatArray, MeanTest
 
 NODES = 128
 """Of the integrals over a normal law, on each side of its null value."""

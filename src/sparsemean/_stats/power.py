@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.planning import MIN_ROWS, bad_rows
-from sparsemean._util.plans import Plan
+from sparsemean._util.plans import GroupSizes, Plan
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
@@ -108,17 +108,21 @@ def smallest_p(n0: int, n1: int, sides: int) -> float:
 class GroupPower(Power):
     """Pairs of rows of two groups in which the label's is above, by the normal law of their number."""
 
+    @property
+    def sizes(self) -> GroupSizes:
+        """Rows of both groups."""
+        assert self.plan.sizes is not None
+        return self.plan.sizes
+
     @cached_property
     def critical(self) -> int:
         """What the number of pairs must reach where no row is bad."""
-        n0, n1 = self.plan.sizes
-        return critical_rank(
-            (n1,), (n0,), self.plan.question.level / self.plan.n_hypotheses / self.plan.question.side.number
-        )
+        error = self.plan.question.level / self.plan.n_hypotheses / self.plan.question.side.number
+        return critical_rank((self.sizes.label,), (self.sizes.reference,), error)
 
     def survivable_share(self) -> float:
         """Return the largest share of bad rows of each group at which groups that do not overlap are selected."""
-        n0, n1 = self.plan.sizes
+        n0, n1 = self.sizes.reference, self.sizes.label
         share = halved(lambda at: (n1 - bad_rows(n1, at)) * (n0 - bad_rows(n0, at)) >= self.critical, 0.0, 0.5)
         return max(int(share * n + 1e-6) / n for n in (n0, n1))
 
@@ -126,7 +130,7 @@ class GroupPower(Power):
         """Return the chance for normal values that are an ``effect`` apart."""
         from scipy.special import ndtr
 
-        (n0, n1), (b0, b1) = self.plan.sizes, self.plan.bad_by_group
+        n0, n1, b0, b1 = self.sizes.reference, self.sizes.label, self.plan.bad.reference, self.plan.bad.label
         asked = self.critical + b1 * n0 + b0 * n1 - b0 * b1
         if opposed:
             n0, n1 = n0 - b0, n1 - b1
@@ -146,7 +150,7 @@ class GroupPower(Power):
 
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the sizes of the groups."""
-        yield 0, dict(zip(("reference", "label"), self.plan.sizes, strict=True))
+        yield 0, {"reference": self.sizes.reference, "label": self.sizes.label}
 
     def table(self, power: float) -> tuple[dict[str, float], ...]:
         """Return one row, with the share of pairs above."""

@@ -90,10 +90,8 @@ def _beyond(plan: Plan, share: Any) -> Any:
 
 def planned_share(plan: Plan) -> float | None:
     """Return the share that allows for as many bad rows as the plan does; None where none does for both groups."""
-    if not plan.sizes:
-        return plan.bad_rows / plan.n_units
-    share = min(m / n for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
-    same = tuple(bad_rows(n, share) for n in plan.sizes) == tuple(plan.bad_by_group)
+    share = min(plan.bad_shares)
+    same = plan.sizes is None or tuple(bad_rows(n, share) for n in plan.sizes) == plan.bad_by_group
     return share if same else None
 
 
@@ -113,9 +111,8 @@ def _name_last(ax: Axes, estimate: Estimate, labels: int) -> None:
 
 def _bad(plan: Plan, unit: str) -> str:
     """Say how many bad rows are planned for."""
-    if not plan.sizes:
-        return pluralize(plan.bad_rows, unit)
-    return f"{plan.bad_by_group[1]:,} and {pluralize(plan.bad_by_group[0], unit)}"
+    of_reference = f"{plan.bad.label:,} and {pluralize(plan.bad.reference, unit)}"
+    return pluralize(plan.bad_rows, unit) if plan.sizes is None else of_reference
 
 
 def _title(estimate: Estimate, unit: str) -> str:

@@ -12,6 +12,7 @@ from sparsemean._stats.decision import Holm, decide
 from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
 from sparsemean._util import checks
 from sparsemean._util.checks import integer
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
 from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement, how_many, off_support
@@ -346,7 +347,7 @@ def weakest(votes: Votes, features: IntArray) -> int:
 
     One that is not selected as it is needs no row; only where none is, the weakest of all is returned.
     """
-    slack = decide(votes.evidence, Holm(LEVEL), votes.budget).last[features]
+    slack = decide(votes.evidence, Holm(LEVEL), (BadRows(0, votes.budget),)).last[features]
     found = slack >= votes.budget
     return int(features[np.argmin(np.where(found, slack, slack.max() + 1) if found.any() else slack)])
 

@@ -27,7 +27,7 @@ from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
 from sparsemean._fit import inference
-from sparsemean._fit.one_sample import fit, validate_request
+from sparsemean._fit.one_sample import fit, plan_of
 from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.cluster import cluster_client
 from sparsemean._util.records import Counts
@@ -346,7 +346,7 @@ def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
 
 def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
-    plan = validate_request(n_rows, counts.nearest.size, refine=None, screen_rows=False, test="buckets").plan
+    plan = plan_of(n_rows, counts.nearest.size, refine=None, screen_rows=False, test="buckets")[0]
     inferred = inference.by_signs(plan, of_signs(counts, plan.n_units))
     assert inferred.decision.radius.size
     assert inferred.decision.support.size >= counts.nearest.size // 1000

@@ -357,12 +357,13 @@ def compare_groups(X: Any, labels: IntArray) -> Any:
     from sparsemean._stats.decision import Holm, decide
     from sparsemean._stats.families import RankEvidence
     from sparsemean._stats.rank_evidence import REST, Contrast
+    from sparsemean._util.plans import Shares
 
     sizes = tuple(np.bincount(labels).tolist())
-    contrasts = [Contrast(label, REST, sizes) for label in range(len(sizes))]
+    contrasts = [Contrast(reference=REST, label=label, sizes=sizes) for label in range(len(sizes))]
     tests = ranks.count(as_table(X), labels, contrasts, n_jobs=1)
     evidence = RankEvidence(tuple(tests), n_jobs=1)
-    return decide(evidence, Holm(evidence.level), evidence.at_share((0.0, 0.0)))
+    return decide(evidence, Holm(evidence.level), evidence.at_share(Shares(0.0, 0.0)))
 
 
 def _compare(
