@@ -17,7 +17,7 @@ from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
-from sparsemean._fit.power_groups import groups_possible
+from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
