@@ -223,12 +223,13 @@ def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progre
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
     given = {name: options[name] for name in SHARED}
+    labels, columns, before = table.groups, table.columns, None
     if covariate is not None:
-        features, before = covariates.split(table, covariate.split(","))
-        table, _ = covariates.adjusted(features, before, target=options["target"], called="--covariate")
+        table, before = covariates.split(table, covariate.split(","))
+        called["covariate"] = "--covariate"
     return two_sample.compare(
-        table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
-        groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
+        table, labels, selection_rule=options["selection"], reference=_label(reference, labels), vs=vs,
+        groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
         random_state=options["seed"], n_jobs=options["jobs"], progress=progress, called=called,
         **given,
     ).result  # fmt: skip

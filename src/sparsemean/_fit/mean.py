@@ -20,7 +20,7 @@ from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
-from sparsemean._stats.arrays import on_host
+from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
@@ -77,6 +77,15 @@ class Means:
         """The plan of the only contrast."""
         return (self.data.plan,)
 
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+        """Return the sums as shares of the largest that there can be."""
+        return Leaning(self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp))
+
     def score_rows(self) -> screening.ScreeningResult | None:
         """Judge rows by all columns, about their medians; None where it was named how many are bad."""
         if not self.data.plan.auto:
@@ -125,7 +134,7 @@ class Means:
         )
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes,
-            values=(located.mean, ends), leaning=Leaning(found.beta, np.ones(plan.n_features, dtype=np.intp)),
+            values=(located.mean, ends), leaning=found.leaning(),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,

@@ -170,6 +170,16 @@ class Centres:
         """What is selected."""
         return self.inference.decision
 
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+        """Return β₀ at the bucket size at which signs show most."""
+        plan = self.data.plan
+        return Leaning(*best_beta(plan, self.counts, best_sizes(plan, self.decision)), self.counts)
+
     def to_host(self) -> Centres:
         """Walk where the paper's rule asks for it, and take what an estimate needs from a device."""
         inference, data = settle(self.data, self.counts, self.inference), self.data

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy as np
 from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
 from sparsemean._data.gpu import where_it_lies
-from sparsemean._data.source import Checksum, Source
+from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import designs, mean_difference, messages, one_sample
+from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
+from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
 from sparsemean._fit.power_groups import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
@@ -107,6 +109,7 @@ def compare(
     groups: Any = None,
     strata: Any = None,
     pairs: Any = None,
+    covariate: Any = None,
     target: Any = "centre",
     scale: Any = None,
     random_state: Any = 0,
@@ -120,75 +123,99 @@ def compare(
     """
     began = time.perf_counter()
     planning.one_of(selection_rule, RULES, argument="selection")
-    request = planning.ask(
+    question = planning.ask(
         contamination=contamination, selection=selection_rule, level=level, alternative=alternative,
         min_effect=min_effect, missing=missing, target=target, scale=scale,
     )  # fmt: skip
-    seed = draw_seed(random_state)
-    names = {"y": "y", "groups": "groups", "strata": "strata", "pairs": "pairs", **(called or {})}
-    for name, given in (("y", y), ("groups", groups), ("strata", strata), ("pairs", pairs)):
-        designs.refuse_other_index(table, given, names[name])
-    classes, codes = designs.classes_of(y, table.shape[0], names["y"], needed=only and [*only, reference])
+    counting, estimating = parts_of(progress, (1.0, 1.0))
+    asked = Asked(y, reference, vs, only, groups=groups, strata=strata, covariate=covariate, called=called or {})
+    shared: dict[str, Any] = {"seed": draw_seed(random_state), "n_jobs": n_jobs}
     if pairs is not None:
-        _refuse_with_pairs(groups, strata)
-        contrasts = contrasts_of(classes, tuple(np.bincount(codes).tolist()), reference, vs=vs)
-        return _of_pairs(table, classes, codes, pairs, contrasts[0], request, seed, n_jobs, progress, names["pairs"])
-    refuse_strata(strata, request)
-    design = design_of(
-        table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing, called=names
-    )
-    contrasts = restricted_to(contrasts_of(classes, design.sizes, reference, vs=vs), classes, only)
-    counting, *estimating = one_sample.parts_of(progress, (len(contrasts), *(1,) * len(contrasts)))
-    with where_it_lies(design.table):
-        decided = decide_all(design, contrasts, request, seed=seed, n_jobs=n_jobs, progress=counting)
-        decided = replace(decided, decision=on_host(decided.decision))  # an estimate may be taken anywhere
-    off = rows_off(design)
-    rows = [suspects_of(design, test, each, off) for test, each in zip(decided.tests, decided.each, strict=True)]
-    if request.shares is None:
-        decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
-    scale_of_data = _scale(design.table.source.measured) if decided.decision.support.size else None
-    selected = np.unique(np.concatenate([each.support for each in decided.each]))
-    shared: dict[str, Any] = {
-        "scale": scale_of_data, "seed": seed, "began": began, "n_jobs": n_jobs,
-        "checksum": design.table.source.early_checksum(selected),
-    }  # fmt: skip
-    estimates = [
-        _estimate(design, decided, which, rows=rows[which], progress=part, **shared)
-        for which, part in enumerate(estimating)
-    ]
-    return Comparison(classes, dict(zip(keys_of(classes, contrasts), estimates, strict=True)))
-
-
-def design_of(
-    table: Table,
-    classes: designs.Labels,
-    codes: IntArray,
-    *,
-    groups: Any,
-    strata: Any,
-    seed: int,
-    missing: str,
-    called: Mapping[str, str] | None = None,
-) -> Design:
-    """Return rows as they are, or one row a subject."""
-    names = {"groups": "groups", "strata": "strata", **(called or {})}
-    within = None if strata is None else designs.check_strata(strata, codes, names["strata"])
-    if groups is None:
-        notes = [] if strata is not None else designs.dependence_note(table, compared=True)
-        return Design(table, classes, codes, within, notes=tuple(notes))
-    reduced, own, notes, _ = designs.subject_means(
-        table, codes, groups, seed=seed, missing=missing, classes=classes, argument=names["groups"]
-    )
-    within = None if within is None else designs.strata_of_subjects(within, groups, names["strata"])
-    return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
+        return _of_pairs(table, asked, pairs, question, progress=progress, **shared)
+    found = counted(table, asked, question, progress=counting, **shared)
+    found = replace(found, decision=on_host(found.decision))  # an estimate may be taken anywhere
+    made = estimates(found, began=began, progress=parts_of(estimating, (1.0,) * len(found.plans)))
+    return Comparison(found.design.classes, dict(zip(found.keys, made, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
-    """What all tests together select, the plan of each, and what there is to say of it."""
+class Asked:
+    """Which rows are compared with which: labels, and what is known of rows beside them, as users give them."""
 
+    y: Any
+    reference: Any = None
+    vs: str | None = None
+    only: Collection[Any] | None = None
+    groups: Any = None
+    strata: Any = None
+    covariate: Any = None
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Names of arguments, where messages have others."""
+
+    def named(self, name: str) -> str:
+        """Return what messages call an argument."""
+        return self.called.get(name, name)
+
+    def coded(self, table: Table, question: Question, pairs: Any = None) -> tuple[Table, designs.Labels, IntArray]:
+        """Return the table less what values from before predict, the labels, and the label of each row."""
+        for name, given in (("y", self.y), ("groups", self.groups), ("strata", self.strata), ("pairs", pairs)):
+            designs.refuse_other_index(table, given, self.named(name))
+        if self.covariate is not None:
+            table = covariates.adjusted(table, self.covariate, target=question.target, called=self.named("covariate"))[
+                0
+            ]
+        needed = self.only and [*self.only, self.reference]
+        return table, *designs.classes_of(self.y, table.shape[0], self.named("y"), needed=needed)
+
+
+def counted(
+    table: Table,
+    asked: Asked,
+    question: Question,
+    *,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Groups:
+    """Prepare what is compared, count it and select over all tests."""
+    table, classes, codes = asked.coded(table, question)
+    if asked.strata is not None and question.target == "mean":
+        advice = "compare within strata by ranks, target='centre'"
+        raise InputError("strata", "be left out with target='mean'", "labels", advice)
+    design = design_of(table, classes, codes, asked, seed=seed, missing=question.missing)
+    contrasts = contrasts_of(classes, design.sizes, asked.reference, vs=asked.vs)
+    with where_it_lies(design.table):
+        contrasts = restricted_to(contrasts, classes, asked.only)
+        return decide_all(design, contrasts, question, seed=seed, n_jobs=n_jobs, progress=progress)
+
+
+def design_of(
+    table: Table, classes: designs.Labels, codes: IntArray, asked: Asked, *, seed: int, missing: str
+) -> Design:
+    """Return rows as they are, or one row a subject."""
+    strata = asked.strata
+    within = None if strata is None else designs.check_strata(strata, codes, asked.named("strata"))
+    if asked.groups is None:
+        notes = [] if strata is not None else designs.dependence_note(table, compared=True)
+        return Design(table, classes, codes, within, notes=tuple(notes))
+    reduced, own, notes, _ = designs.subject_means(
+        table, codes, asked.groups, seed=seed, missing=missing, classes=classes, argument=asked.named("groups")
+    )
+    if within is not None:
+        within = designs.strata_of_subjects(within, asked.groups, asked.named("strata"))
+    return Design(reduced, classes, own, within, of_subjects=True, notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Labels that are compared: what was counted of them, and what all contrasts together select."""
+
+    design: Design
+    question: Question
     decision: Decision
     plans: tuple[Plan, ...]
+    seed: int = 0
+    n_jobs: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -197,16 +224,83 @@ class Decisions:
         return cast(RankEvidence, self.decision.evidence).tests
 
     @property
-    def each(self) -> list[Decision]:
-        """What is selected in each of them."""
-        return [self.decision.of(k) for k in range(len(self.plans))]
+    def keys(self) -> list[Any]:
+        """The key of each test among the results: its label, or (label, reference) where references differ."""
+        names = [names_of(self.design.classes, test.contrast) for test in self.tests]
+        return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
 
+    def leaning(self, contrast: int) -> Leaning:
+        """Return Cliff's delta, or how the sums differ."""
+        return Leaning(self.tests[contrast].strength, np.ones(self.design.table.shape[1], dtype=np.intp))
 
-def refuse_strata(strata: Any, request: Question) -> None:
-    """Refuse to compare means within strata."""
-    if strata is not None and request.target == "mean":
-        advice = "compare within strata by ranks, target='centre'"
-        raise InputError("strata", "be left out with target='mean'", "labels", advice)
+    @cached_property
+    def _scale(self) -> str | None:
+        """Whether data look like counts or logarithms of them, by a few rows with many columns."""
+        source = self.design.table.source.measured
+        n, d = source.shape
+        columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
+        rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
+        return log_scale(source.take(columns)[rows])
+
+    @cached_property
+    def _checksum(self) -> Checksum | None:
+        table = self.design.table
+        return table.source.early_checksum(np.unique(self.decision.support % table.shape[1]))
+
+    def score_rows(self) -> list[RowScores]:
+        """Judge the labels of rows in each test, and rows by how they lie about the medians of labels."""
+        off = rows_off(self.design)
+        decisions = map(self.decision.of, range(len(self.plans)))
+        return [suspects_of(self.design, test, each, off) for test, each in zip(self.tests, decisions, strict=True)]
+
+    def allowing(self, rows: Sequence[RowScores]) -> Groups:
+        """Decide again for as many bad rows as look bad in the groups of each test."""
+        numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
+        if not any(bad.total for bad in numbers):
+            return self
+        if self.question.target == "mean" and self.question.scale is None:
+            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
+        plans = tuple(
+            replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
+            for plan, test, bad in zip(self.plans, self.tests, numbers, strict=True)
+        )
+        return replace(self, decision=self.decision.at(numbers), plans=plans)
+
+    def estimate(
+        self, contrast: int, rows: Sequence[RowScores], *, began: float, progress: Progress | None = None
+    ) -> Estimate:
+        """Return the estimate of one test."""
+        design, table, plan, test = self.design, self.design.table, self.plans[contrast], self.tests[contrast]
+        decision, labels, d = self.decision.of(contrast), labels_of(design.codes, test.contrast), table.shape[1]
+        support = decision.support
+        mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
+        if support.size:
+            scale = self._scale
+            options: dict[str, Any] = {
+                "error": error_after_selection(plan, self.decision.support.size), "n_jobs": self.n_jobs
+            }  # fmt: skip
+            if test.mean_test is not None:
+                found = mean_difference.on_support(design, test, support, plan=plan, **options)
+                mean[support], intervals[support] = found
+                effects = _effects(design, labels, support, scale)
+            else:
+                mean[support], intervals[support], effects = _values(
+                    design, labels, support, plan, scale=scale, progress=progress, **options
+                )
+        flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
+        intervals[flat] = np.nan
+        return build_estimate(
+            plan, decision, table=table, began=began, values=(mean, intervals),
+            leaning=self.leaning(contrast),
+            notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
+            status={"walked": int(support.size)}, seed=self.seed, rows=rows[contrast], effects=effects, source=table,
+            sample=Sample(
+                labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
+                class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
+            ),
+            difference_test=test.mean_test,
+            checksum=self._checksum,
+        )  # fmt: skip
 
 
 def decide_all(
@@ -217,7 +311,7 @@ def decide_all(
     seed: int,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Decisions:
+) -> Groups:
     """Count, or add up influences, and select over all tests."""
     d = design.table.shape[1]
     plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
@@ -237,25 +331,8 @@ def decide_all(
         tuple(tests), request.side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
     )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    return Decisions(decide(evidence, rule, tuple(plan.bad for plan in plans)), plans, notes)
-
-
-def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
-    """Decide again for as many bad rows as look bad in the groups of each test.
-
-    What is selected for so many differs or more are bad, for all numbers at once, so that they may be chosen by
-    looking at the rows.
-    """
-    numbers = tuple(looking_bad(design, test, judged) for test, judged in zip(decided.tests, rows, strict=True))
-    if not any(bad.total for bad in numbers):
-        return decided
-    if own_scale:
-        return replace(decided, notes=(messages.NOT_ALLOWED_FOR, *decided.notes))
-    plans = tuple(
-        replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
-        for plan, test, bad in zip(decided.plans, decided.tests, numbers, strict=True)
-    )
-    return replace(decided, decision=decided.decision.at(numbers), plans=plans)
+    decision = decide(evidence, rule, tuple(plan.bad for plan in plans))
+    return Groups(design, request, decision, plans, seed, n_jobs, notes)
 
 
 def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[int, int]) -> Plan:
@@ -269,58 +346,10 @@ def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[
     )  # fmt: skip
 
 
-def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
-    """Return the key of each test among the results: its label, or (label, reference) where references differ."""
-    names = [names_of(classes, contrast) for contrast in contrasts]
-    return [name[::-1] for name in names] if len({name[0] for name in names}) > 1 else [name[1] for name in names]
-
-
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     """Return the reference and the label of a test, as the user calls them."""
     labels = classes.tolist()
     return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
-
-
-def _estimate(
-    design: Design,
-    decided: Decisions,
-    which: int,
-    *,
-    rows: RowScores,
-    scale: str | None,
-    seed: int,
-    began: float,
-    n_jobs: int | None,
-    checksum: Checksum | None,
-    progress: Progress | None,
-) -> Estimate:
-    """Return the estimate of one test."""
-    table, plan, test, decision = design.table, decided.plans[which], decided.tests[which], decided.each[which]
-    labels, support, d = labels_of(design.codes, test.contrast), decision.support, table.shape[1]
-    mean, intervals, effects = np.zeros(d), np.full((d, 2), np.nan), None
-    if support.size:
-        error = error_after_selection(plan, decided.decision.support.size)
-        options: dict[str, Any] = {"error": error, "n_jobs": n_jobs}
-        if test.mean_test is not None:
-            mean[support], intervals[support] = mean_difference.on_support(design, test, support, plan=plan, **options)
-            effects = _effects(design, labels, support, scale)
-        else:
-            mean[support], intervals[support], effects = _values(
-                design, labels, support, plan, scale=scale, progress=progress, **options
-            )
-    flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
-    intervals[flat] = np.nan
-    return one_sample.build_estimate(
-        plan, decision, table=table, began=began, values=(mean, intervals),
-        leaning=Leaning(test.strength, np.ones(d, dtype=np.intp)),
-        notes=(*design.notes, *decided.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
-        status={"walked": int(support.size)}, seed=seed, rows=rows, effects=effects, source=table,
-        sample=Sample(
-            labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
-            class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
-        ),
-        difference_test=test.mean_test, checksum=checksum,
-    )  # fmt: skip
 
 
 def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
@@ -381,53 +410,40 @@ def _values(
     return table[:, 0], table[:, 1:], joined(blocks)
 
 
-def _scale(source: Source) -> str | None:
-    """Say whether data look like counts or logarithms of them, by a few rows with many columns."""
-    n, d = source.shape
-    columns = np.unique(np.linspace(0, d - 1, min(d, SAMPLED)).astype(np.intp))
-    rows = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.intp))
-    return log_scale(source.take(columns)[rows])
-
-
 # Pairs: differences within pairs are symmetric where nothing differs, so they are one sample.
-
-
-def _refuse_with_pairs(groups: Any, strata: Any) -> None:
-    for name, given in (("groups", groups), ("strata", strata)):
-        if given is not None:
-            raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
 
 
 def _of_pairs(
     table: Table,
-    classes: designs.Labels,
-    codes: IntArray,
+    asked: Asked,
     pairs: Any,
-    contrast: Contrast,
-    request: Question,
+    question: Question,
+    *,
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
-    argument: str,
 ) -> Comparison:
     """Compare two groups within pairs: a pair is bad if either of its rows is."""
+    table, classes, codes = asked.coded(table, question, pairs)
+    for name, given in (("groups", asked.groups), ("strata", asked.strata)):
+        if given is not None:
+            raise InputError(name, "be left out with pairs, which are compared within", "both", f"leave out {name}")
+    contrast = contrasts_of(classes, tuple(np.bincount(codes).tolist()), asked.reference, vs=asked.vs)[0]
     if classes.size > 2:
         raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
     order = codes if contrast.label == 1 else 1 - codes
     differences, names, notes = designs.pair_differences(
-        table, order, pairs, missing=request.missing, classes=classes, argument=argument
+        table, order, pairs, missing=question.missing, classes=classes, argument=asked.named("pairs")
     )
     n = differences.shape[0]
-    bad = planning.bad_pairs(n, request.at_first)
+    bad = planning.bad_pairs(n, question.at_first)
     labels = classes.tolist()
     estimate = one_sample.fit(
         replace(differences, row_names=names, notes=(*differences.notes, *notes)),
-        contamination=AUTO if request.shares is None else bad / n,
-        selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
-        progress=progress, alternative=request.side, min_effect=request.min_effect, target=request.target,
-        scale=request.scale,
+        contamination=AUTO if question.shares is None else bad / n,
+        selection=question.selection, level=question.level, missing=question.missing, random_state=seed,
+        n_jobs=n_jobs, progress=progress, alternative=str(question.side), min_effect=question.min_effect,
+        target=question.target, scale=question.scale,
     )  # fmt: skip
-    called = as_names([labels[contrast.reference], labels[contrast.label]]).astype(str)
-    return Comparison(
-        classes, {labels[contrast.label]: replace(estimate, sample=replace(estimate.sample, class_names=called))}
-    )
+    sample = replace(estimate.sample, class_names=as_names(names_of(classes, contrast)).astype(str))
+    return Comparison(classes, {labels[contrast.label]: replace(estimate, sample=sample)})

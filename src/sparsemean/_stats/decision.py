@@ -215,6 +215,8 @@ class Decision:
         """Return that of one contrast."""
         whole = self.whole or self
         assert whole.evidence is not None
+        if whole.evidence.n_contrasts == 1:
+            return whole
         d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
         part = slice(contrast * d, (contrast + 1) * d)
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
