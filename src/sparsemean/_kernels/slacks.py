@@ -1,4 +1,4 @@
-"""One look at all features, which of them reach an error: see ``sign_evidence``."""
+"""One look at all features, which of them reach an error: see ``_evidence.signs``."""
 
 from __future__ import annotations
 

@@ -15,11 +15,10 @@ from typing import Protocol
 import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
-from sparsemean._stats import means
+from sparsemean._stats import nulls
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.nulls import Era, two_sided
+from sparsemean._stats.nulls import Era, eras_of, two_sided
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
@@ -450,21 +449,21 @@ class SumPower:
     def possible(self, bad_rows: int) -> bool:
         """Whether sums can reach the bound at so many bad rows."""
         plan = replace(self.plan, bad_rows=bad_rows)
-        test = means.mean_test(plan, np.ones(1))
-        return plan.n_units * means.most(test.kappa) >= means.bound(test, error_of(plan), bad_rows)
+        test = nulls.mean_test(plan, np.ones(1))
+        return plan.n_units * nulls.most(test.kappa) >= nulls.bound(test, error_of(plan), bad_rows)
 
     def chance(self, effect: float, *, opposed: bool) -> float:
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
         from scipy.special import ndtr
 
-        m, test = self.plan.bad_rows, means.mean_test(self.plan, np.ones(1))
+        m, test = self.plan.bad_rows, nulls.mean_test(self.plan, np.ones(1))
         x, weights = _nodes(effect)
         psi = steps(x / test.unit[0], test.kappa) / GRID
         mean = float(weights @ psi)
         variance = float(weights @ (psi - mean) ** 2)
         voting = self.plan.n_units - (m if opposed else 0)
-        sum_ = voting * mean - (m * means.most(test.kappa) if opposed else 0.0)
-        beyond = sum_ - means.bound(test, error_of(self.plan), m)
+        sum_ = voting * mean - (m * nulls.most(test.kappa) if opposed else 0.0)
+        beyond = sum_ - nulls.bound(test, error_of(self.plan), m)
         return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
 
     def smallest(self, power: float, *, opposed: bool) -> float:
@@ -473,7 +472,7 @@ class SumPower:
 
     def table(self, power: float) -> tuple[dict[str, float], ...]:
         """Return one row, with half the width of an interval."""
-        test = means.mean_test(self.plan, np.ones(1))
+        test = nulls.mean_test(self.plan, np.ones(1))
         width = 2 * float(test.unit[0]) * test.bias / self.plan.n_units
         effect, opposed = (self.smallest(power, opposed=against) for against in (False, True))
         return ({"half_width": width, "effect": effect, "effect_opposed": opposed},)
