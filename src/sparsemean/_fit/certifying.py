@@ -15,6 +15,7 @@ from sparsemean._fit.mean import Means
 from sparsemean._fit.one_sample import count_centres, prepare
 from sparsemean._fit.pipeline import Found, settled
 from sparsemean._stats import planning
+from sparsemean._stats.arrays import near
 from sparsemean._util.checks import AUTO, draw_seed, is_auto
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
@@ -183,7 +184,7 @@ def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:
 def _certified(found: Found, contrast: int, feature_names: npt.NDArray[np.object_] | None) -> Certified:
     decision, leaning = found.decision.of(contrast), found.leaning(contrast)
     return Certified(
-        support=decision.support, p_values=decision.p_values, p_adjusted=decision.p_adjusted,
+        support=near(decision.p_values, decision.support), p_values=decision.p_values, p_adjusted=decision.p_adjusted,
         q_values=decision.q_values, radius=decision.radius, max_contamination=decision.max_contamination,
         beta=leaning.beta, bucket_size=leaning.bucket_size, feature_names=feature_names, plan=found.plans[contrast],
         seed=found.seed,

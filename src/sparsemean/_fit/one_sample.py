@@ -196,7 +196,8 @@ class Centres:
         if not self.data.plan.auto:
             return None
         with one_blas_thread():
-            return screening.screen_first(self.data.keep(on_host(self.decision.support)), self.decision)
+            decision = _support_here(self.decision)
+            return screening.screen_first(self.data.keep(decision.support), decision)
 
     def allowing(self, rows: screening.ScreeningResult) -> Centres:
         """Decide again for as many bad rows as lie off together."""
