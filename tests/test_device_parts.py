@@ -13,13 +13,14 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._data import as_table
+from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels import gpu, reference
 from sparsemean._kernels.gpu_blocks import Columns
 from sparsemean._stats import location
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._stats.decision import Holm, decide
-from sparsemean._stats.sign_evidence import of_signs, sign_test_eras
+from sparsemean._stats.nulls import sign_test_eras
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts, Partition
 from sparsemean.simulate import make_contaminated

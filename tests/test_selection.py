@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups, signs
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
-from sparsemean._stats import arrays, decision, families, sign_evidence
+from sparsemean._stats import arrays, decision
 from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.nulls import Era
-from sparsemean._stats.rank_evidence import REST, Contrast
-from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
+from sparsemean._stats.nulls import Era, InfluenceNull, sign_test_eras
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 
@@ -406,7 +405,7 @@ def ranks_of(seed: int) -> RankEvidence:
     X[labels == 1, :6] += rng.uniform(0, 4, 6)
     X[labels == 2, 12:18] += rng.poisson(rng.uniform(0, 4, 6), (40, 6))
     contrasts = [Contrast(reference=REST, label=label, sizes=(11, 25, 40)) for label in range(3)]
-    return RankEvidence(tuple(ranks.count(as_table(X), labels, contrasts)))
+    return RankEvidence(tuple(groups.count(as_table(X), labels, contrasts)))
 
 
 @cache
@@ -467,7 +466,7 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     X[labels == 1, ::7] += 3
     if missing:
         X[rng.random(X.shape) < 0.02] = np.nan
-    tests = ranks.count(
+    tests = groups.count(
         as_table(X), labels, [Contrast(reference=0, label=1, sizes=(18, 18))], strata=strata, missing=missing
     )
     return RankEvidence(tuple(tests), missing=missing)
@@ -486,7 +485,7 @@ def test_features_that_no_look_tells_apart_are_looked_at_once(
 ) -> None:
     evidence = replace(many_ranks(1, n_strata, missing=missing), side=side)
     every, (test,) = np.arange(evidence.n_hypotheses), evidence.tests
-    monkeypatch.setattr(families, "A_TASK", 1)
+    monkeypatch.setattr(groups, "A_TASK", 1)
     for bads in (evidence.at_share(Shares(*shares)), (BadRows(0, 0),)):
         assert missing or test.by_class(bads[0].total)[0].n_features < every.size
         np.testing.assert_array_equal(evidence.log_p(bads), evidence.log_p(bads, every))
@@ -536,7 +535,7 @@ def test_a_compiled_pass_finds_what_plain_arrays_do(
     found = []
     for ended in (False, True):
         monkeypatch.setattr(compiling.Plainness, "ended", ended)
-        monkeypatch.setattr(sign_evidence, "PLAIN", 0)
+        monkeypatch.setattr(signs, "PLAIN", 0)
         reached = [
             evidence.reaching(error, slack) for error in (1e-9, 0.05 / d, 0.01, BELOW_ONE) for slack in (0, 5, 30)
         ]

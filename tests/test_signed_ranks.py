@@ -10,20 +10,10 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
+from sparsemean._evidence.signed_ranks import DOWN, UP, RankSums, SignedRankEvidence, rank_sums
+from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._stats.nulls import Era
-from sparsemean._stats.sign_evidence import SlackEvidence
-from sparsemean._stats.signed_ranks import (
-    DOWN,
-    NEAR,
-    UP,
-    RankSums,
-    SignedRankEvidence,
-    caps_of,
-    log_tails,
-    rank_sums,
-    score_sums,
-    slack_of,
-)
+from sparsemean._stats.signed_ranks import NEAR, caps_of, log_tails, score_sums, slack_of
 from sparsemean._util.records import NO_END
 
 SIDED = ("two-sided", "greater", "less")

@@ -16,7 +16,7 @@ from sparsemean._report import groups
 from sparsemean._report.groups import Names, percent
 from sparsemean._report.suspects import judged, more_look_bad
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.means import KURTOSIS
+from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.checks import unit_name
 from sparsemean._util.plans import Plan, Side
 

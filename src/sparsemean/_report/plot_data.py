@@ -13,8 +13,7 @@ from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
 from sparsemean._report import groups
 from sparsemean._report.columns import Labels, plain, rounded
 from sparsemean._stats import path
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray

@@ -12,12 +12,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
-from sparsemean._stats import means
+from sparsemean._stats import nulls
 from sparsemean._stats.decision import rule_of
-from sparsemean._stats.nulls import Era, two_sided
+from sparsemean._stats.nulls import Era, eras_of, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.power import Power, halved
-from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
@@ -376,12 +375,12 @@ class SumPower(OneSamplePower):
     @cached_property
     def test(self) -> MeanTest:
         """The test of a column of scale one."""
-        return means.mean_test(self.plan, np.ones(1))
+        return nulls.mean_test(self.plan, np.ones(1))
 
     def possible(self, bad_rows: int) -> bool:
         """Whether sums can reach the bound at so many bad rows."""
-        test = means.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
-        return self.plan.n_units * means.most(test.kappa) >= means.bound(test, self.error, bad_rows)
+        test = nulls.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
+        return self.plan.n_units * nulls.most(test.kappa) >= nulls.bound(test, self.error, bad_rows)
 
     def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:  # noqa: ARG002
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
@@ -393,8 +392,8 @@ class SumPower(OneSamplePower):
         mean = float(weights @ psi)
         variance = float(weights @ (psi - mean) ** 2)
         voting = self.plan.n_units - (m if opposed else 0)
-        sum_ = voting * mean - (m * means.most(test.kappa) if opposed else 0.0)
-        beyond = sum_ - means.bound(test, self.error, m)
+        sum_ = voting * mean - (m * nulls.most(test.kappa) if opposed else 0.0)
+        beyond = sum_ - nulls.bound(test, self.error, m)
         return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
 
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:

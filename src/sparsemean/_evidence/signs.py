@@ -6,18 +6,18 @@ replacement of m rows could have left. Bucket sizes share the error (Bonferroni)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sparsemean._stats.arrays import namespace, on_device, on_host
+from sparsemean._stats.arrays import group_indices, namespace, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
 from sparsemean._stats.decision import Allowed, Rule
 from sparsemean._stats.nulls import Era, Null, SignTestNull, least_majorities, times
-from sparsemean._util.plans import Side
+from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
@@ -282,29 +282,6 @@ def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:
     return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves)
 
 
-def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
-    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
-
-    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
-    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
-    the largest for m or fewer, and holds for all numbers at once.
-    """
-    return eras_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
-
-
-def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
-    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
-
-    Examples
-    --------
-    >>> eras_of([9, 4, -1])
-    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
-    """
-    ends = sorted({last for last in lasts if last >= 0})
-    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
-
-
 # Very many features: one compiled pass, or a kernel on a device.
 
 
@@ -388,3 +365,60 @@ def _frame_there(numbers: Numbers, looks: tuple[Any, ...], device: int) -> tuple
     for row, each in zip(index, numbers, strict=True):
         row[list(each)] = np.arange(len(each))
     return constants(index), constants(np.array([last for last, *_ in looks]))
+
+
+# Intervals: order statistics of bucket means.
+
+
+def levels_used(plan: Plan) -> list[int]:
+    """Return the levels of buckets that intervals rest on: all sizes that are counted."""
+    return [0] if plan.walk.dealing == "paper" else [size.bit_length() - 1 for size in plan.walk.bucket_sizes]
+
+
+def sort_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
+    """Sort each column of those levels of bucket means that values and intervals rest on, where they lie."""
+    for level in levels_used(plan):
+        levels[level].sort(axis=0)
+    return levels
+
+
+@lru_cache(maxsize=256)
+def order_statistic(n_buckets: int, error: float) -> int:
+    """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
+    from scipy.special import bdtr
+
+    # The probabilities rise with l: those that are small enough are the first ones.
+    return int(np.sum(bdtr(np.arange(n_buckets + 1), n_buckets, 0.5) <= error / 2))
+
+
+def one_size(ordered: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
+    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) sorted bucket means as two rows; infinite where l − m < 1.
+
+    J is the number of means that are there, NaN is none. A bad row may also have emptied a bucket or filled an empty
+    one; that is allowed for: with b emptied and c filled the clean data had J + b − c means and their rank l(J + b − c)
+    is counted among b fewer of them, and l grows by 0 or 1 with each mean more, so that no such change takes the
+    interval of the clean data out of this one.
+    """
+    ends = np.stack((np.full(ordered.shape[1], -np.inf), np.full(ordered.shape[1], np.inf)))
+    for J, at in group_indices(present_sorted(ordered)):
+        # A replaced row moves one bucket mean past others, and so an order statistic by one rank at most.
+        rank = order_statistic(J, error) - bad_rows
+        if rank >= 1:
+            ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]
+    return ends
+
+
+def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:
+    """Return the intersection of the intervals of sorted means of all sizes, each at ``error`` over their number.
+
+    Where sizes contradict each other the noise cannot be symmetric; then the hull of all intervals is returned.
+    """
+    return common(np.stack([one_size(ordered, error=error / len(levels), bad_rows=bad_rows) for ordered in levels]))
+
+
+def common(each: FloatArray) -> FloatArray:
+    """Return the intersection of (sizes, 2, features) intervals, their hull where it is empty."""
+    low, high = each[:, 0].max(axis=0), each[:, 1].min(axis=0)
+    apart = low > high
+    low[apart], high[apart] = each[:, 0].min(axis=0)[apart], each[:, 1].max(axis=0)[apart]
+    return np.stack((low, high))
