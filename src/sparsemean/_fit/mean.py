@@ -69,7 +69,7 @@ class Means:
             rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
-        decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+        decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
         return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
     @property
@@ -98,7 +98,7 @@ class Means:
         plan = allow_for(self.data.plan, rows.rows.aligned)
         if plan.bad_rows and self.test.rows is not None:
             return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
-        decision = self.decision.at(plan.bad_rows) if plan.bad_rows else self.decision
+        decision = self.decision.at((plan.bad,)) if plan.bad_rows else self.decision
         return replace(self, data=replace(self.data, plan=plan), decision=decision)
 
     def estimate(

@@ -203,7 +203,7 @@ class Centres:
         """Decide again for as many bad rows as lie off together."""
         plan = planning.allow_for(self.data.plan, rows.rows.aligned)
         found = replace(self, data=replace(self.data, plan=plan))
-        return found._deciding(_support_here(self.decision.at(plan.bad_rows))) if plan.bad_rows else found
+        return found._deciding(_support_here(self.decision.at((plan.bad,)))) if plan.bad_rows else found
 
     def estimate(
         self,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
 from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
-from sparsemean._fit.power_groups import groups_possible
+from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
@@ -25,8 +25,7 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
 from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.mean_differences import MeanContrast
-from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
+from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
@@ -75,15 +74,15 @@ def contrasts_of(
             raise InputError("reference", f"not be {reference!r} where a label has that name", repr(reference), advice)
         vs = reference
     if vs == REST_NAME or (vs is None and reference is None):
-        return [Contrast(1, 0, sizes)] if k == 2 else [Contrast(label, REST, sizes) for label in range(k)]
+        return [Contrast(reference=0 if k == 2 else REST, label=label, sizes=sizes) for label in range(k == 2, k)]
     if vs == PAIRS:
-        return [Contrast(first, second, sizes) for second in range(k) for first in range(second + 1, k)]
+        return [Contrast(reference=low, label=high, sizes=sizes) for low in range(k) for high in range(low + 1, k)]
     plain = reference.item() if isinstance(reference, np.generic) else reference
     if plain not in labels:
         rule = f"be one of the labels ({list_names([repr(label) for label in labels])}), {REST_NAME!r} or {PAIRS!r}"
         raise InputError("reference", rule, repr(plain), "check its spelling and type")
-    second = labels.index(plain)
-    return [Contrast(first, second, sizes) for first in range(k) if first != second]
+    place = labels.index(plain)
+    return [Contrast(reference=place, label=label, sizes=sizes) for label in range(k) if label != place]
 
 
 def restricted_to(
@@ -91,7 +90,7 @@ def restricted_to(
 ) -> list[Contrast]:
     """Return the tests of some labels; two labels have one test, whichever is named."""
     labels = classes.tolist()
-    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.first] in only]
+    return [test for test in contrasts if only is None or len(labels) == 2 or labels[test.label] in only]
 
 
 def compare(
@@ -215,14 +214,10 @@ class Groups:
     question: Question
     decision: Decision
     plans: tuple[Plan, ...]
+    tests: tuple[GroupTest, ...]
     seed: int = 0
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def tests(self) -> tuple[GroupTest, ...]:
-        """The tests of all contrasts."""
-        return cast(RankEvidence, self.decision.evidence).tests
 
     @property
     def keys(self) -> list[Any]:
@@ -257,15 +252,14 @@ class Groups:
     def allowing(self, rows: Sequence[RowScores]) -> Groups:
         """Decide again for as many bad rows as look bad in the groups of each test."""
         numbers = tuple(looking_bad(self.design, test, judged) for test, judged in zip(self.tests, rows, strict=True))
-        if not any(map(any, numbers)):
+        if not any(bad.total for bad in numbers):
             return self
         if self.question.target == "mean" and self.question.scale is None:
             return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
         plans = tuple(
-            replace(plan, bad_by_group=(second, first), bad_rows=first + second,
-                    contamination=max(first / plan.sizes[1], second / plan.sizes[0]))
-            for plan, (first, second) in zip(self.plans, numbers, strict=True)
-        )  # fmt: skip
+            replace(plan, bad_by_group=bad, bad_rows=bad.total, contamination=max(bad.shares(test.contrast.rows)))
+            for plan, test, bad in zip(self.plans, self.tests, numbers, strict=True)
+        )
         return replace(self, decision=self.decision.at(numbers), plans=plans)
 
     def estimate(
@@ -281,7 +275,7 @@ class Groups:
             options: dict[str, Any] = {
                 "error": error_after_selection(plan, self.decision.support.size), "n_jobs": self.n_jobs
             }  # fmt: skip
-            if isinstance(test, MeanContrast):
+            if test.mean_test is not None:
                 found = mean_difference.on_support(design, test, support, plan=plan, **options)
                 mean[support], intervals[support] = found
                 effects = _effects(design, labels, support, scale)
@@ -289,19 +283,18 @@ class Groups:
                 mean[support], intervals[support], effects = _values(
                     design, labels, support, plan, scale=scale, progress=progress, **options
                 )
-        of_test = _of_means(table, plan, test) if isinstance(test, MeanContrast) else _of_ranks(design, plan, test)
-        flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
+        flat = support[(intervals[support] == 0).any(axis=1) & (test.mean_test is None)]
         intervals[flat] = np.nan
         return build_estimate(
             plan, decision, table=table, began=began, values=(mean, intervals),
             leaning=self.leaning(contrast),
-            notes=(*design.notes, *self.notes, *of_test, *messages.flat(table, flat)),
+            notes=(*design.notes, *self.notes, *_not_possible(design, plan, test), *messages.flat(table, flat)),
             status={"walked": int(support.size)}, seed=self.seed, rows=rows[contrast], effects=effects, source=table,
             sample=Sample(
                 labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
                 class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
             ),
-            difference_test=test.test if isinstance(test, MeanContrast) else None,
+            difference_test=test.mean_test,
             checksum=self._checksum,
         )  # fmt: skip
 
@@ -320,7 +313,8 @@ def decide_all(
     plans = tuple(plan_of(design, contrast, request, (d, len(contrasts))) for contrast in contrasts)
     notes: tuple[str, ...] = ()
     if request.target == "mean":
-        evidence, notes, scale_rows = mean_difference.difference_evidence(
+        tests: Sequence[GroupTest]
+        tests, notes, scale_rows = mean_difference.difference_evidence(
             design, contrasts, request, plans, seed=seed, n_jobs=n_jobs, progress=progress
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
@@ -329,51 +323,40 @@ def decide_all(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
             missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
-        evidence = RankEvidence(
-            tuple(tests),
-            side=request.side,
-            missing=request.missing == "omit",
-            level=request.level,
-            n_jobs=n_jobs,
-        )
+    evidence = RankEvidence(
+        tuple(tests), request.side, missing=request.missing == "omit", level=request.level, n_jobs=n_jobs
+    )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    decision = decide(evidence, rule, evidence.at_share(request.at_first))
-    return Groups(design, request, decision, plans, seed, n_jobs, notes)
+    decision = decide(evidence, rule, tuple(plan.bad for plan in plans))
+    return Groups(design, request, decision, plans, evidence.tests, seed, n_jobs, notes)
 
 
 def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[int, int]) -> Plan:
     """Return the plan of one test; ``shape`` is the number of features and of tests."""
-    (first, second), (n_first, n_second) = contrast.bad(request.at_first), contrast.rows
+    bad = contrast.bad(request.at_first)
     return Plan(
         request, planning.WITHOUT_BUCKETS,
-        n_rows=design.codes.size, n_features=shape[0], n_units=n_first + n_second,
-        contamination=max(request.at_first), bad_rows=first + second,
-        sizes=(n_second, n_first), bad_by_group=(second, first),
-        n_tests=shape[1], n_strata=design.n_strata, rest=contrast.second == REST,
+        n_rows=design.codes.size, n_features=shape[0], n_units=contrast.rows.total,
+        contamination=max(request.at_first), bad_rows=bad.total, sizes=contrast.rows, bad_by_group=bad,
+        n_tests=shape[1], n_strata=design.n_strata, rest=contrast.reference == REST,
     )  # fmt: skip
 
 
 def names_of(classes: designs.Labels, contrast: Contrast) -> tuple[Any, Any]:
     """Return the reference and the label of a test, as the user calls them."""
     labels = classes.tolist()
-    return REST_NAME if contrast.second == REST else labels[contrast.second], labels[contrast.first]
+    return REST_NAME if contrast.reference == REST else labels[contrast.reference], labels[contrast.label]
 
 
-def _of_ranks(design: Design, plan: Plan, test: GroupTest) -> list[str]:
-    """Say what a test by ranks could not do."""
-    assert isinstance(test, RankTest)
-    n, table = sum(test.contrast.rows), design.table
-    gaps = (n - test.present).astype(np.int32)
-    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
-    possible = groups_possible(plan, unit_name(design.of_subjects or None))
-    return [*possible, *messages.skipped(table, test.constant), *missing]
-
-
-def _of_means(table: Table, plan: Plan, test: MeanContrast) -> list[str]:
-    """Say what a test of means could not do."""
-    gaps, n = test.missing, sum(test.test.sizes)
-    missing = messages.of_missing(gaps, n, table) if gaps.any() else ()
-    return [*mean_difference.nothing_possible(plan, test.test), *missing]
+def _not_possible(design: Design, plan: Plan, test: GroupTest) -> list[str]:
+    """Say what a test could not do."""
+    means, gaps = test.mean_test, test.missing
+    if means is None:
+        n, possible = test.contrast.rows.total, groups_possible(plan, unit_name(design.of_subjects or None))
+    else:
+        n, possible = sum(means.sizes), mean_difference.nothing_possible(plan, means)
+    missing = messages.of_missing(gaps, n, design.table) if gaps.any() else ()
+    return [*possible, *messages.skipped(design.table, test.constant), *missing]
 
 
 def _effects(design: Design, labels: IntArray, support: IntArray, scale: str | None) -> GroupEffects:
@@ -405,7 +388,6 @@ def _values(
     **options: Any,
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    reference, label = plan.bad_by_group
     strata, omit = ranks.strata_of(labels, design.strata), plan.question.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     found, blocks, done = [], [], 0
@@ -413,8 +395,8 @@ def _values(
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
             ranks.shifts(
-                values, strata, grid=design.table.source.grid, bad=(label, reference), side=plan.question.side,
-                missing=omit, **options,
+                values, strata, grid=design.table.source.grid, bad=plan.bad, side=plan.question.side, missing=omit,
+                **options,
             )
         )  # fmt: skip
         done += columns.size
@@ -445,7 +427,7 @@ def _of_pairs(
     contrast = contrasts_of(classes, tuple(np.bincount(codes).tolist()), asked.reference, vs=asked.vs)[0]
     if classes.size > 2:
         raise InputError("pairs", "come with two classes", f"{classes.size} classes", "keep the rows of two classes")
-    order = codes if contrast.first == 1 else 1 - codes
+    order = codes if contrast.label == 1 else 1 - codes
     differences, names, notes = designs.pair_differences(
         table, order, pairs, missing=question.missing, classes=classes, argument=asked.named("pairs")
     )
@@ -460,4 +442,4 @@ def _of_pairs(
         target=question.target, scale=question.scale,
     )  # fmt: skip
     sample = replace(estimate.sample, class_names=as_names(names_of(classes, contrast)).astype(str))
-    return Comparison(classes, {labels[contrast.first]: replace(estimate, sample=sample)})
+    return Comparison(classes, {labels[contrast.label]: replace(estimate, sample=sample)})

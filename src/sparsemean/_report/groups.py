@@ -74,17 +74,17 @@ def sizes(plan: Plan, names: Names, unit: str) -> str:
     """Say how large the groups are: ``83 rows of M and 42 of F``."""
     if not plan.sizes:
         return pluralize(plan.n_units, unit)
-    return f"{pluralize(plan.sizes[1], unit)} of {names[1]} and {plan.sizes[0]:,} of {names[0]}"
+    return f"{pluralize(plan.sizes.label, unit)} of {names[1]} and {plan.sizes.reference:,} of {names[0]}"
 
 
 def bad(plan: Plan, names: Names, unit: str) -> str:
     """Say how many of each group may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
     if not plan.sizes:
         return f"{plan.bad_rows:,} of the {pluralize(plan.n_units, unit)}"
-    (of_reference, of_label), (n_reference, n_label) = plan.bad_by_group, plan.sizes
+    may, rows = plan.bad, plan.sizes
     return (
-        f"{of_label:,} of the {pluralize(n_label, unit)} of {names[1]} and {of_reference:,} of the {n_reference:,} of "
-        f"{names[0]}"
+        f"{may.label:,} of the {pluralize(rows.label, unit)} of {names[1]} and {may.reference:,} of the "
+        f"{rows.reference:,} of {names[0]}"
     )
 
 
@@ -92,18 +92,17 @@ def shares(plan: Plan, names: Names) -> str:
     """Say which share of each group may be bad: ``5 % of each group``, or one for each where they differ."""
     if not plan.sizes:
         return percent(plan.contamination)
-    planned = [bad_rows(n, plan.contamination) for n in plan.sizes]
+    beyond = plan.bad.reference - bad_rows(plan.sizes.reference, plan.contamination)
     # Of a rest the numbers of all its labels, each rounded up, add up to a little more.
-    of_reference, of_label = plan.bad_by_group
-    if of_label == planned[1] and (of_reference == planned[0] or (plan.rest and of_reference > planned[0])):
+    as_planned = beyond == 0 or (plan.rest and beyond > 0)
+    if plan.bad.label == bad_rows(plan.sizes.label, plan.contamination) and as_planned:
         return f"{percent(plan.contamination)} of each group"
-    reference, label = (percent(m / n) for m, n in zip(plan.bad_by_group, plan.sizes, strict=True))
-    return f"{label} of {names[1]} and {reference} of {names[0]}"
+    return f"{percent(plan.bad_shares.label)} of {names[1]} and {percent(plan.bad_shares.reference)} of {names[0]}"
 
 
 def wrong_labels(plan: Plan, unit: str) -> str:
     """Say how many wrong labels that covers."""
-    covered = min(plan.bad_by_group)
+    covered = min(plan.bad)
     if not covered:
         return f"no wrong label: each would cost one {unit} in each group"
     labels = "one wrong label: it" if covered == 1 else f"up to {covered:,} wrong labels: each"

@@ -122,10 +122,10 @@ def page_data(
 
 def _bad(estimate: Estimate, labels: Labels) -> str:
     """Say how many bad rows are planned for."""
-    if labels.groups is None:
-        return f"{estimate.plan.bad_rows:,} {labels.unit}"
-    numbers = estimate.plan.bad_by_group[::-1] or (estimate.plan.bad_rows,)
-    return f"{' and '.join(f'{number:,}' for number in numbers)} {labels.unit}"
+    bad = estimate.plan.bad
+    if estimate.plan.sizes is None:
+        return f"{bad.label:,} {labels.unit}"
+    return f"{bad.label:,} and {bad.reference:,} {labels.unit}"
 
 
 def _uncertified(estimate: Estimate) -> dict[str, list[Any]]:
@@ -144,7 +144,7 @@ def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
     may = "look bad and may be" if plan.auto else "may be bad"
     rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} {may}")
     if labels.groups is not None:
-        sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1] or (plan.n_units,))
+        sizes = f"{plan.n_units:,}" if plan.sizes is None else f"{plan.sizes.label:,} and {plan.sizes.reference:,}"
         of = f"{labels.label} and {labels.groups[0]}"
         rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} {may}")
     error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)

@@ -18,8 +18,8 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.robustness import lost_at, planned_share, steps
-from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
+from sparsemean.plots.bad_rows import lost_at, planned_share, steps
+from sparsemean.plots.features import HIGHEST, heights, rejection_p
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate
@@ -127,7 +127,8 @@ def robustness_data(estimate: Estimate) -> dict[str, Any]:
     if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
         kept = np.unique(np.linspace(0, at.size - 1, MOST_STEPS).round().astype(np.intp))
         at, left = at[kept], left[kept]
-    planned, sizes = planned_share(plan), plan.sizes[::-1] or (plan.n_units,)
+    planned = planned_share(plan)
+    sizes = (plan.n_units,) if plan.sizes is None else (plan.sizes.label, plan.sizes.reference)
     rows: list[list[Any]] = [
         [share, [bad_rows(n, share) for n in sizes], int(np.sum(last >= share - 1e-12)), share == planned]
         for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set()))

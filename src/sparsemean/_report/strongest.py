@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from sparsemean._fit.power import at_rows, smallest_effect
-from sparsemean._fit.power_groups import fewest, plan_groups
+from sparsemean._fit.power import at_rows, plan_groups, smallest_effect
 from sparsemean._report.groups import percent
 from sparsemean._report.suspects import names_of_tests, unit_of
 from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_test, signs_of, verdict
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
+from sparsemean._stats.power import fewest
 from sparsemean._util.checks import list_names
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
@@ -161,21 +161,22 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 
 
 def _needed_of_groups(estimate: Estimate) -> str:
-    plan = estimate.plan
+    plan, sizes = estimate.plan, estimate.plan.sizes
+    assert sizes is not None
     options: dict[str, Any] = {
-        "contamination": tuple(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)),
+        "contamination": tuple(plan.bad_shares),
         "level": plan.question.level, "power": POWER, "alternative": plan.question.side,
     }  # fmt: skip
     try:
-        effect = plan_groups(plan.sizes, plan.n_hypotheses, **options).detectable_effect
+        effect = plan_groups(sizes, plan.n_hypotheses, **options).detectable_effect
     except InputError:  # nothing can be found, which a note says
         return ""
     if effect is None or not math.isfinite(effect):
         return ""
-    outlook = plan_groups(plan.sizes, plan.n_hypotheses, effect=effect / 2, **options).outlook
+    outlook = plan_groups(sizes, plan.n_hypotheses, effect=effect / 2, **options).outlook
     rows = 0 if outlook is None or outlook.rows_needed is None else outlook.rows_needed
-    unit, (reference, label) = unit_of(estimate), plan.sizes
-    these = f"these {label:,} and {reference:,} {unit}s"
+    unit = unit_of(estimate)
+    these = f"these {sizes.label:,} and {sizes.reference:,} {unit}s"
     return _found_with(
         estimate, these, f"a shift of about {effect:.2g} standard deviations", f"{rows:,} {unit}s in all", rows
     )
@@ -199,12 +200,13 @@ def overview_of(estimates: list[Estimate]) -> list[dict[str, Any]]:
     """Return the same for the estimates of some tests."""
     rows = []
     for estimate, names in zip(estimates, names_of_tests(estimates), strict=True):
-        features = strongest_first(estimate, estimate.support)
+        features, sizes = strongest_first(estimate, estimate.support), estimate.plan.sizes
+        assert sizes is not None
         rows.append(
             {
                 "test": visible(name_of_test(names)),
-                "n label": estimate.plan.sizes[1],
-                "n reference": estimate.plan.sizes[0],
+                "n label": sizes.label,
+                "n reference": sizes.reference,
                 "features": int(estimate.support.size),
                 "strongest": list_names(estimate.names(features[: STRONGEST + 1]), STRONGEST),
             }

@@ -86,7 +86,7 @@ def _from(estimate: Estimate, names: Names | None) -> str:
     compared = f"{groups.direction(names)}{strata}, from {groups.sizes(plan, names, unit)}"
     if not plan.bad_rows:
         return f"{compared}, of which none may be bad{as_look}"
-    number = " and ".join(map(str, plan.bad_by_group[::-1] or (plan.bad_rows,)))
+    number = f"{plan.bad.label}" if plan.sizes is None else f"{plan.bad.label} and {plan.bad.reference}"
     covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
     return f"{compared}, of which {number} may be bad{as_look} ({groups.shares(plan, names)}{covered})"
 

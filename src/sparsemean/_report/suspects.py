@@ -12,6 +12,7 @@ from sparsemean._report import groups
 from sparsemean._report.groups import Names
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER, count_by_group
 from sparsemean._util.checks import list_names, pluralize, unit_name
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import IntArray
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ def judged(estimate: Estimate) -> bool:
     return rows is not None and (bool(estimate.plan.sizes) or bool(rows.scores.any()))
 
 
-def looking_bad(estimate: Estimate) -> tuple[int, ...]:
-    """Return the number of rows (subjects) that "auto" takes for bad; of groups of the reference and of the label."""
+def looking_bad(estimate: Estimate) -> BadRows:
+    """Return the number of rows (subjects) that "auto" takes for bad."""
     rows, labels = estimate.rows, estimate.labels
     if rows is None:
-        return (0,) * max(1, len(estimate.plan.sizes))
+        return BadRows(0, 0)
     if labels is None or not estimate.plan.sizes:
-        return (int(rows.aligned),)
+        return BadRows(0, int(rows.aligned))
     return count_by_group(labels[rows.suspects], kinds_of(estimate))
 
 
@@ -49,8 +50,8 @@ def kinds_of(estimate: Estimate) -> tuple[str, ...]:
 
 def more_look_bad(estimate: Estimate) -> bool:
     """Whether more rows look bad than are allowed for: a fifth at most, and none where the same rows give the scale."""
-    allowed = estimate.plan.bad_by_group or (estimate.plan.bad_rows,)
-    return any(looks > number for looks, number in zip(looking_bad(estimate), allowed, strict=False))
+    allowed, looks = estimate.plan.bad, looking_bad(estimate)
+    return looks.reference > allowed.reference or looks.label > allowed.label
 
 
 def suspected(estimate: Estimate, row_names: Sequence[Any] | None) -> str:

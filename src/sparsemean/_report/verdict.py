@@ -239,9 +239,7 @@ def _withstood(estimate: Estimate) -> str:
 
 def allowed_share(plan: Plan) -> float:
     """Return the share that may be bad; of groups that of the one with the smaller share."""
-    if not plan.sizes:
-        return plan.bad_rows / plan.n_units
-    return min(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True))
+    return min(plan.bad_shares)
 
 
 def _left(last: FloatArray, *, least: float, of: str, sure: bool) -> str:

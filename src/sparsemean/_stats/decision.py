@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
-Allowed: TypeAlias = Any
-"""Bad rows that are allowed for: their number in one sample, those of both groups of every contrast else."""
+Allowed: TypeAlias = tuple[BadRows, ...]
+"""Bad rows that are allowed for, of every contrast; one sample is one contrast."""
 MOST_PAIRS = 200_000
 """Pairs of hypothesis and step that are looked at in one go."""
 TINY = float(np.finfo(np.float64).tiny)
