@@ -16,7 +16,7 @@ import numpy as np
 from sparsemean._data.dask import Dask
 from sparsemean._data.source import Source, cut
 from sparsemean._kernels.rounding import centred
-from sparsemean._stats.judged import BLOCK_VALUES, Flags, Units
+from sparsemean._stats.standardized import BLOCK_VALUES, Flags, Units
 from sparsemean._util.cluster import ask, hold
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError

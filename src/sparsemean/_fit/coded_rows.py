@@ -13,21 +13,21 @@ import numpy.typing as npt
 from sparsemean._data.source import cut
 from sparsemean._fit.by_workers import Columns, Form, Rule, of_blocks, sound
 from sparsemean._stats.arrays import some_rows
-from sparsemean._stats.judged import (
+from sparsemean._stats.standardized import (
     BLOCK_VALUES,
     CLIP,
     INNER,
     Flags,
-    Judged,
     Part,
     Rows,
     Single,
+    StandardizedRows,
     Units,
     clipped_about,
-    over_own,
-    own_sizes,
+    column_units,
     ratios_of,
-    units_of,
+    row_scales,
+    winsorized_block,
 )
 from sparsemean._util.cluster import ask
 from sparsemean._util.records import FloatArray, IntArray
@@ -108,7 +108,7 @@ def _steps(values: FloatArray, units: Units, clip: float) -> Coded:
     if has is not None:
         steps[~has] = MISSING
     sums, products = near.sum(axis=0, dtype=np.float64), (near.T @ near).astype(np.float64)
-    own = own_sizes(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
+    own = row_scales(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
     return Coded(steps, at, x.ravel()[at], clip, sums, products, own, has is None)
 
 
@@ -225,20 +225,20 @@ class CodedRows(Rows):
         return [slice(low, high) for low, high in pairwise(self.first.tolist())]
 
 
-class CodedColumns(Judged):
-    """What `Judged` is, of columns that workers hold."""
+class CodedColumns(StandardizedRows):
+    """What `StandardizedRows` is, of columns that workers hold."""
 
     def __init__(self, values: Columns, clip: float = CLIP) -> None:
         import dask
 
         n, d = values.shape
-        self.units = units_of(values.take(some_rows(n, d)))
+        self.units = column_units(values.take(some_rows(n, d)))
         self.columns, self.judging = self.units.used, self.units.judging
         blocks, p = values.coded(self.units, clip), self.judging.size
         told = ask([dask.delayed(_told, pure=False)(block) for block in blocks])
         of_whole, of_sums, of_products, of_own = zip(*told, strict=True)
         whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
-        products, self.own = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
+        products, self.row_scale = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
         self.ratios: CodedRows = CodedRows(blocks, values.heights, self.columns.size, whole=whole, look=_as_is)
         look = partial(clipped_about, judging=self.judging, clip=clip)
         if whole:
@@ -251,9 +251,9 @@ class CodedColumns(Judged):
     def release(self) -> None:
         """Do nothing: clipped rows are not held."""
 
-    def wide(self) -> Rows:
+    def winsorized(self) -> Rows:
         """Return rows over their own size, clipped far out."""
-        return self.ratios.seen(partial(over_own, judging=self.judging), self.own, p=self.judging.size)
+        return self.ratios.seen(partial(winsorized_block, judging=self.judging), self.row_scale, p=self.judging.size)
 
 
 def _as_is(x: Single, has: Flags | None) -> Part:
