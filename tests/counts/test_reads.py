@@ -14,11 +14,11 @@ from sparsemean._counts.engines import host
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
-from sparsemean._stats import signed_ranks
 from sparsemean._fit import data as fit_data
 from sparsemean._fit.one_sample import fit, prepare
 from sparsemean._fit.two_sample import compare
 from sparsemean._kernels import reference
+from sparsemean._stats import signed_ranks
 from sparsemean.result import Estimate
 
 DATA = simulate.make_contaminated(1030, 200, [10, -5, -4, 2], random_state=0)

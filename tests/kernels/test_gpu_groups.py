@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._evidence import ranks
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._counts.engines import gpu, host
 from sparsemean._data import as_table
+from sparsemean._evidence import ranks
 from sparsemean._kernels import NotFiniteError, gpu_blocks, groups
 from sparsemean._kernels.groups import REST, UNWANTED
 from sparsemean._kernels.rounding import DOUBLE, SINGLE, snapped

@@ -17,14 +17,14 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import nulls
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.nulls import Era, eras_of, two_sided
+from sparsemean._stats.nulls import Stages, stages_of, stages_up_to, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
     critical_sum,
     filter_of,
-    rank_eras,
+    rank_stages,
     score_sums,
     shares_of,
     slack_of,
@@ -96,12 +96,6 @@ def critical(n_buckets: int, error: float) -> int:
     return low
 
 
-def _looks(eras: tuple[Era, ...], bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the numbers of bad rows at which p must be small, and what is looked at there: p̃ is their largest."""
-    firsts = (0, *(era.last + 1 for era in eras[:-1]))
-    return [(min(bad_rows, era.last), era.places) for first, era in zip(firsts, eras, strict=True) if bad_rows >= first]
-
-
 def _reached(chance: Callable[[float], float], power: float) -> float:
     """Return the effect whose chance is ``power``; infinite where none has it."""
     from scipy.optimize import brentq
@@ -137,14 +131,14 @@ class SignPower:
         return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
-        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_eras` has it.
+    def stages(self) -> Stages:
+        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_stages` has it.
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
         error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.sides)
         counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
-        return eras_of([J - critical(J, error) for J in counts])
+        return stages_of([J - critical(J, error) for J in counts])
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
         return critical(self.buckets(size), 2 * error / (self.sides * n_sizes))
@@ -154,13 +148,13 @@ class SignPower:
         sizes, error = self.plan.walk.bucket_sizes, error_of(self.plan)
         return all(
             any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], error, len(places)) for k in places)
-            for bad, places in _looks(self.eras, bad_rows)
+            for bad, places in stages_up_to(self.stages, bad_rows)
         )
 
     def majority(self, size: int) -> int:
         """Return the majority of one sign that selects a feature by one size alone, slack included."""
         place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
-        looks = _looks(self.eras, bad_rows)
+        looks = stages_up_to(self.stages, bad_rows)
         if place not in looks[-1][1]:
             return max(self.buckets(size) + 1, self._critical(size, error_of(self.plan), 1) + bad_rows)
         return max(bad + self._critical(size, error_of(self.plan), len(places)) for bad, places in looks)
@@ -231,9 +225,9 @@ class RankPower:
         return SignPower(self.plan)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
+    def stages(self) -> Stages:
         """Which caps are looked at for how many bad rows."""
-        return rank_eras(self.plan.n_units, error=first_error(self.plan), sides=self.signs.sides)
+        return rank_stages(self.plan.n_units, error=first_error(self.plan), sides=self.signs.sides)
 
     def _looks(self, bad_rows: int) -> list[dict[int, int]]:
         """Return the sum, slack included, that each cap asks for, wherever p must be small."""
@@ -242,7 +236,7 @@ class RankPower:
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
         one_way = bool(self.plan.question.min_effect) and self.signs.sides == 2
-        for bad, places in _looks(self.eras, bad_rows):
+        for bad, places in stages_up_to(self.stages, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
             logs = np.log(error / ties * shares[list(places)] / shares[list(places)].sum())
             out.append({
@@ -450,7 +444,7 @@ class SumPower:
         """Whether sums can reach the bound at so many bad rows."""
         plan = replace(self.plan, bad_rows=bad_rows)
         test = nulls.mean_test(plan, np.ones(1))
-        return plan.n_units * nulls.most(test.kappa) >= nulls.bound(test, error_of(plan), bad_rows)
+        return plan.n_units * nulls.psi_max(test.kappa) >= nulls.bound(test, error_of(plan), bad_rows)
 
     def chance(self, effect: float, *, opposed: bool) -> float:
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
@@ -462,7 +456,7 @@ class SumPower:
         mean = float(weights @ psi)
         variance = float(weights @ (psi - mean) ** 2)
         voting = self.plan.n_units - (m if opposed else 0)
-        sum_ = voting * mean - (m * nulls.most(test.kappa) if opposed else 0.0)
+        sum_ = voting * mean - (m * nulls.psi_max(test.kappa) if opposed else 0.0)
         beyond = sum_ - nulls.bound(test, error_of(self.plan), m)
         return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
 
