@@ -44,7 +44,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
     from sparsemean._evidence import signs
-    from sparsemean._kernels import gpu, gpu_blocks, gpu_columns
+    from sparsemean._kernels import gpu, gpu_blocks
     from sparsemean._stats import nulls
 
     from emulated import Emulated
@@ -52,12 +52,8 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     fake = Emulated()
     monkeypatch.setitem(sys.modules, "cupy", fake)
     yield fake
-    gpu.compiled.cache_clear()
-    for module in (gpu, gpu_columns):
-        module._kernel.cache_clear()
-        module._module.cache_clear()
     tables = signs._asked_there, signs._frame_there
-    for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel, gpu_blocks._grid_there):
+    for kept in (*tables, nulls._table_on, gpu.kernel, gpu._module, gpu._numbers_there, gpu_blocks._grid_there):
         kept.cache_clear()
 
 

@@ -305,7 +305,7 @@ MUTATIONS = [
     Mutation("directions: negative ones are not walked through", "_kernels/directions.py",
              "if minus > half:", "if minus > 2 * half:",
              "tests/baselines/test_sparse_directions.py"),
-    Mutation("stability filter: tails are given nothing", "baselines/bucketed.py",
+    Mutation("stability filter: tails are given nothing", "baselines/filters.py",
              "bad = max(bad, min(bad + math.ceil(math.log(1 / FAILURE)), J // 4))", "bad = max(bad, 0)",
              "tests/baselines/test_filters.py"),
     Mutation("sorted files: what goes with the order is left in", "_stats/dependence.py",

@@ -18,7 +18,7 @@ from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, 
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
 from sparsemean._stats.judged import CLIP, Judged, Selected
-from sparsemean._stats.symmetry import skew_flags
+from sparsemean._stats.location import skew_flags
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
@@ -126,7 +126,7 @@ def _judged(
 ) -> Judged:
     """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
     if data.spread:
-        from sparsemean._fit.coded_rows import CodedColumns
+        from sparsemean._fit.by_workers import CodedColumns
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
     values = columns_of(data, columns, about)

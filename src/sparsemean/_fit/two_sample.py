@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sparsemean._evidence.groups import GroupTest, RankEvidence
 from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
-from sparsemean._fit.power_groups import groups_possible
+from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
@@ -213,14 +213,10 @@ class Groups:
     question: Question
     decision: Decision
     plans: tuple[Plan, ...]
+    tests: tuple[GroupTest, ...]
     seed: int = 0
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def tests(self) -> tuple[GroupTest, ...]:
-        """The tests of all contrasts."""
-        return cast(RankEvidence, self.decision.evidence).tests
 
     @property
     def keys(self) -> list[Any]:
@@ -331,7 +327,7 @@ def decide_all(
     )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
     decision = decide(evidence, rule, tuple(plan.bad for plan in plans))
-    return Groups(design, request, decision, plans, seed, n_jobs, notes)
+    return Groups(design, request, decision, plans, evidence.tests, seed, n_jobs, notes)
 
 
 def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[int, int]) -> Plan:

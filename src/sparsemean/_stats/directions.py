@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._kernels import judging
 from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
-from sparsemean._stats.covariance import GAUSSIAN, top_eigenpairs
+from sparsemean._stats.covariance import GAUSSIAN, Values, top_eigenpairs
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
 from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
 from sparsemean._util.records import FloatArray, IntArray
@@ -79,7 +79,7 @@ class Judgement:
         self.reasons |= dict(zip(rows.tolist(), reasons, strict=True))
 
 
-def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
+def deviations(x: Values, kept: Flags, worth: FloatArray | None = None) -> Values:
     """Return how many robust deviations values, in the last axis, lie above the median of those kept.
 
     They count by what they are worth, if that is given. Of many rows some tell the median and the deviation.
@@ -87,12 +87,11 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     if worth is not None:
         kept = kept & (worth > 0)
     told = some_rows(kept.size, TOLD_BY)
-    of_kept: Any = kept[told]
-    if not of_kept.any():
+    there = kept[told]
+    if not there.any():
         return np.zeros_like(x)
-    if of_kept.all():
-        of_kept = slice(None)  # which copies nothing
-    away = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
+    of_kept = slice(None) if there.all() else there  # a slice copies nothing
+    away: Values = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
     if worth is not None:
         away *= worth
     spread = GAUSSIAN * middle(np.abs(away[..., told][..., of_kept]))
@@ -157,7 +156,7 @@ def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     return met, sums.astype(np.float32)
 
 
-def _meeting_there(rows: Any, kept: Flags) -> tuple[Any, Single]:
+def _meeting_there(rows: Single, kept: Flags) -> tuple[Single, Single]:
     """Return the same of all rows of `Judged.wide`, on a device: products of all columns are less than to find few."""
     xp, each = namespace(rows), np.arange(rows.shape[1])
     tails = xp.where(abs(rows) > TAIL, rows, np.float32(0)) * near(rows, kept.astype(np.float32))[:, np.newaxis]
@@ -179,11 +178,12 @@ def _without_one_column(wide: Rows, rows: IntArray, common: Single, bound: float
 def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement) -> tuple[IntArray, Single]:
     """Return the first group that stands apart along a direction, and what its rows have in common."""
     places = rows.places(directions)
-    together = places.size <= AT_ONCE
-    every: Any = deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places)
-    if together and every.size and every.max() <= far and every.min() >= -far:  # as most often
-        seen.see(np.maximum(every.max(axis=0), -every.min(axis=0)))
-        every = every[:0]
+    every: Iterable[Single] = (deviations(one, seen.kept) for one in places)
+    if 0 < places.size <= AT_ONCE:
+        every = at_once = deviations(places, seen.kept)
+        if at_once.max() <= far and at_once.min() >= -far:  # as most often
+            seen.see(np.maximum(at_once.max(axis=0), -at_once.min(axis=0)))
+            every = ()
     for along in every:
         seen.see(np.abs(along))
         sides = [np.flatnonzero(seen.kept & beyond) for beyond in (along > far, along < -far)]
@@ -248,7 +248,7 @@ def reasons_of_group(table: Judged, seen_in: Rows, rows: IntArray, common: Singl
     return (table.features(columns[order], REASONS) for order in np.argsort(-more, axis=1, kind="stable"))
 
 
-def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray]:
+def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray | Single]:
     """Return the directions in which the kept rows vary most, and how much; ``gram`` is that of these rows."""
     weight = kept.astype(np.float32)
     sums = rows.pull(weight)
@@ -259,12 +259,13 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, Floa
     return _lanczos(Space(lambda v: rows.product(weight, v, centre), rows.shape[1], most), most)
 
 
-def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
+def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray | Single]:
     """Return the leading eigenvectors of products of columns, less those of their means, and eigenvalues."""
     total = np.float32(max(count, 1))
     centre = sums / total
     if centre.size <= EXACT:
-        values, vectors = top_eigenpairs(on_host(gram) - total * np.outer(centre, centre), DIRECTIONS + 1)
+        varied = np.asarray(on_host(gram) - total * np.outer(centre, centre), dtype=np.float32)
+        values, vectors = top_eigenpairs(varied, DIRECTIONS + 1)
         return vectors[:, :DIRECTIONS], values
     most = min(STEPS, centre.size)
     if on_device(gram):

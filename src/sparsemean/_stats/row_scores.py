@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def joined(first: RowScores, second: RowScores) -> RowScores:
     return row_scores(scores, kinds, reasons, aligned=first.aligned + second.aligned)
 
 
-def screen(values: Any, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None) -> RowScores:
+def screen(values: FloatArray, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None) -> RowScores:
     """Score rows by features whose mean is known, taken from ``values``, and list those that contradict the rest.
 
     Columns are divided by their median absolute value. Suspects are of three kinds:
