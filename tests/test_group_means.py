@@ -188,7 +188,7 @@ def test_groups_are_tuned_for_the_smallest_p_that_is_asked_for(bad: tuple[int, i
 
     def half_width(kappa: float, weights: tuple[float, float], slope: float) -> float:
         """(κs²V + L + 2M·Σλm)/s, V = Σσ²/(λn)."""
-        moved = 2 * nulls.most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+        moved = 2 * nulls.psi_max(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
         V = sum(1 / (w * n) for w, n in zip(weights, sizes, strict=True))
         return (kappa * slope**2 * V + math.log(2 * d / level) - LOG_JOINT + moved) / slope
 
@@ -218,7 +218,7 @@ def test_the_difference_finds_less_than_two_intervals_would() -> None:
         log_odds, alone = math.log(4 / error), 0.0
         for n, m in zip(sizes, bad, strict=True):
             kappa = nulls.kappa_of(log_odds, m)
-            alone += 2 * math.sqrt(kappa * (log_odds + 2 * m * nulls.most(kappa)) / n)
+            alone += 2 * math.sqrt(kappa * (log_odds + 2 * m * nulls.psi_max(kappa)) / n)
         assert half < 1.02 * alone  # two intervals have a κ each, which groups of other sizes can use
         if sizes == (1000, 1000) and not any(bad):
             assert half == pytest.approx(alone / math.sqrt(2), rel=0.03)

@@ -112,8 +112,8 @@ def test_half_widths(epsilon: float, half_width: float) -> None:
     test = nulls.mean_test(plan, np.ones(1000))
     width = nulls.bound(test, plan.level / 1000, plan.bad_rows) * test.unit[0] / 2000
     assert width == pytest.approx(half_width, abs=5e-4)
-    others = [k * (math.log(40_000) + 2 * plan.bad_rows * nulls.most(k)) for k in np.linspace(0.5, 4, 500)]
-    mine = test.kappa * (math.log(40_000) + 2 * plan.bad_rows * nulls.most(test.kappa))
+    others = [k * (math.log(40_000) + 2 * plan.bad_rows * nulls.psi_max(k)) for k in np.linspace(0.5, 4, 500)]
+    mine = test.kappa * (math.log(40_000) + 2 * plan.bad_rows * nulls.psi_max(test.kappa))
     assert mine <= min(others) * (1 + 1e-9)
 
 
@@ -337,7 +337,7 @@ def test_sums_are_tuned_for_the_smallest_p_that_is_asked_for(bad: int) -> None:
 
     def half_width(kappa: float, unit: float) -> float:
         log_odds = math.log(2 * d / level)
-        return (n * kappa / unit**2 + log_odds + 2 * bad * nulls.most(kappa)) * unit / n
+        return (n * kappa / unit**2 + log_odds + 2 * bad * nulls.psi_max(kappa)) * unit / n
 
     units = np.geomspace(3, 60, 200)
     best = min(half_width(kappa, unit) for kappa in np.geomspace(0.5, 3, 40) for unit in units)

@@ -21,7 +21,7 @@ from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
 from sparsemean._stats import arrays, decision
 from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.nulls import Era, InfluenceNull, sign_test_eras
+from sparsemean._stats.nulls import InfluenceNull, Stage, sign_test_stages
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 
@@ -47,7 +47,7 @@ def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts
 def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") -> SlackEvidence:
     """Signs, with those sizes left out that cannot reject at ``error``."""
     evidence = of_signs(counts, counts.n_buckets[0], side=Side(alternative))
-    return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
+    return replace(evidence, stages=sign_test_stages(counts.n_buckets, error=error, sides=evidence.sides))
 
 
 def sign_p(majority: np.ndarray, signs: np.ndarray, alternative: str) -> np.ndarray:
@@ -253,9 +253,11 @@ def test_brackets_say_what_trying_every_slack_does(
         np.testing.assert_array_equal(chosen.p_values, evidence.combined(bad))
         features, best = evidence.best_size(rows(bad))
         np.testing.assert_array_equal(features, np.flatnonzero(chosen.p_values < 1))
-        places = np.array(next(places for last, places in evidence.looks() if bad <= last))
+        places = np.array(next(places for last, places in evidence.stages if bad <= last))
         np.testing.assert_array_equal(best, places[evidence.p_at(bad)[places][:, features].argmin(axis=0)])
-        stay = replace(evidence, eras=(Era(NO_END, tuple(places.tolist())),), sharing=len(evidence.looks()[0].places))
+        stay = replace(
+            evidence, stages=(Stage(NO_END, tuple(places.tolist())),), alpha_shares=len(evidence.stages[0].indices)
+        )
         sure = np.maximum(1, tried(stay, rule, range(bad, n // 2 + 1)) - bad + 1)
         np.testing.assert_array_equal(chosen.radius, np.where(chosen.last >= bad, sure, 1))
         for other in (0, bad + 1):
@@ -516,9 +518,9 @@ def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 300, 2048, 7001])
 @pytest.mark.parametrize("zeros", ["", "some", "many", "none at all"])
-@pytest.mark.parametrize("eras", [False, True])
+@pytest.mark.parametrize("stages", [False, True])
 def test_a_compiled_pass_finds_what_plain_arrays_do(
-    d: int, zeros: str, eras: bool, monkeypatch: pytest.MonkeyPatch
+    d: int, zeros: str, stages: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, buckets = np.random.default_rng(0), (200, 100, 50)
     share = np.where(np.arange(d) % 20 == 0, rng.uniform(0.5, 1.0, d), 0.5)
@@ -531,7 +533,7 @@ def test_a_compiled_pass_finds_what_plain_arrays_do(
     elif zeros == "none at all":
         positive[:, 1::7], negative[:, 1::7] = 0, 0
     counts = Counts(positive, negative, np.ones(d), buckets)
-    evidence = evidence_of(counts, 0.05 / d) if eras else of_signs(counts, 200)
+    evidence = evidence_of(counts, 0.05 / d) if stages else of_signs(counts, 200)
     found = []
     for ended in (False, True):
         monkeypatch.setattr(compiling.Plainness, "ended", ended)

@@ -21,7 +21,7 @@ from sparsemean._evidence.ranks import Contrast
 from sparsemean._evidence.signs import SlackEvidence
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import medians, namespace
-from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, most
+from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max
 from sparsemean._util.plans import BadRows, Plan, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
 
@@ -63,7 +63,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEviden
     upper, lower = sums[0] / GRID, sums[-1] / GRID
     both = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
     statistic, net = plan.question.side.pick(both, (upper, upper), (-lower, lower))
-    null, move = InfluenceNull(test.bias, test.factor), most(test.kappa)
+    null, move = InfluenceNull(test.bias, test.factor), psi_max(test.kappa)
     # A bad row among those that gave the scale can undo everything.
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
     evidence = SlackEvidence(statistic[np.newaxis], (null,), (moved,), plan.n_units)
@@ -72,7 +72,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEviden
 
 def rows_to_reject(plan: Plan, test: MeanTest) -> int:
     """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
-    move, share = most(test.kappa), plan.bad_rows / plan.n_units
+    move, share = psi_max(test.kappa), plan.bad_rows / plan.n_units
     log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
     return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
 
@@ -187,7 +187,7 @@ def difference_test(
     log_odds = math.log(factor / error) - LOG_JOINT
     kappa, weights = _tuned(log_odds, sizes, bad)
     n, weight = np.array(sizes, dtype=np.float64)[:, np.newaxis], np.array(weights)[:, np.newaxis]
-    total = log_odds + 2 * most(kappa) * weighted(bad, weights)
+    total = log_odds + 2 * psi_max(kappa) * weighted(bad, weights)
     tested = ((scale > 0) & np.isfinite(scale)).all(axis=0)
     sigma = np.where(tested, scale, 1.0)
     slope = np.sqrt(total / (kappa * np.sum(sigma**2 / (weight * n), axis=0)))
@@ -208,7 +208,7 @@ def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float
     weights = (1.0, 1.0)
     for _ in range(4):
         kappa = kappa_of(log_odds, weighted(bad, weights))
-        moved = [2 * most(kappa) * m for m in (bad.label, bad.reference)]
+        moved = [2 * psi_max(kappa) * m for m in (bad.label, bad.reference)]
         options = []
         for whole in (0, 1):
             other, found = 1 - whole, [1.0, 1.0]
@@ -237,7 +237,7 @@ class Slack(NamedTuple):
 
 def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
     """Return what so many bad rows, and ``more`` of either group, move at most."""
-    move = 2 * most(test.kappa)
+    move = 2 * psi_max(test.kappa)
     joint = weighted(bad, test.weights) + more * max(test.weights)
     return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
@@ -378,7 +378,7 @@ def look(
         joints.append(sign * (test.weights[0] * first - test.weights[1] * second))
         said.append(_loudest(joints[-1], sign * first, -sign * second, test, none, columns))
     net = np.where(joints[0] >= joints[-1], signs[0] * joints[0], signs[-1] * joints[-1])
-    beta = net / (most(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
+    beta = net / (psi_max(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
     tested = np.isfinite(test.unit[0, columns])
     alive = np.flatnonzero((np.max(said, axis=0) >= math.log(test.factor / FILTER)) & tested)
     roots = _roots(values, columns, sums_of, alive, test)

@@ -14,7 +14,7 @@ from sparsemean._evidence.signs import OfRows, SlackEvidence, all_sizes, levels_
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import present_sorted, sort_columns
 from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
-from sparsemean._stats.nulls import Era
+from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import (
     LOG_2,
@@ -22,7 +22,7 @@ from sparsemean._stats.signed_ranks import (
     caps_of,
     critical_sum,
     log_tails,
-    rank_eras,
+    rank_stages,
     shares_of,
     slack_of,
 )
@@ -118,16 +118,16 @@ class SignedRankEvidence(OfRows):
     error: float
     """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
     features: IntArray
-    passing: IntArray
+    filter_slack: IntArray
     """Bad rows up to which each of ``features`` passes the filter."""
     sums: tuple[RankSums, ...]
     """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
     sides: tuple[int, ...] = (UP, DOWN)
     ties_against: bool = False
     """Whether ties count against rejection however many there are, so that p rises with the null value."""
-    places: tuple[int, ...] = ()
-    """Caps that are looked at for any number of bad rows, by their places; see `eras` where it is empty."""
-    whole: float = 0.0
+    indices: tuple[int, ...] = ()
+    """Caps that are looked at for any number of bad rows; see `stages` where it is empty."""
+    alpha_shares: float = 0.0
     """Share of the error that the caps that are looked at have together, at least."""
 
     @property
@@ -144,7 +144,7 @@ class SignedRankEvidence(OfRows):
 
     def best_size(self, allowed: Allowed) -> tuple[IntArray, IntArray]:
         """Return the ranked features, and at which bucket size signs of each show most."""
-        return self.features, self.signs.here(self.features).p_at(self.step_of(allowed)).argmin(axis=0)
+        return self.features, self.signs.to_host(self.features).p_at(self.step_of(allowed)).argmin(axis=0)
 
     def selected_first(self, rule: Rule) -> IntArray:
         """Return what a rule selects where no row is bad."""
@@ -152,11 +152,11 @@ class SignedRankEvidence(OfRows):
 
     def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
         """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
-        places = np.searchsorted(self.features, at)
+        indices = np.searchsorted(self.features, at)
         if allowed is None:
-            return probabilities(self.log_p(steps, places))
+            return probabilities(self.log_p(steps, indices))
         slack = self.step_of(allowed)
-        return probabilities(self._beyond(slack).log_p(slack + steps, places))
+        return probabilities(self._beyond(slack).log_p(slack + steps, indices))
 
     @cached_property
     def caps(self) -> tuple[int, ...]:
@@ -169,57 +169,57 @@ class SignedRankEvidence(OfRows):
         return shares_of(self.n_rows)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
+    def stages(self) -> Stages:
         """Which caps are looked at for how many bad rows."""
-        if self.places:
-            return (Era(NO_END, self.places),)
-        return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
+        if self.indices:
+            return (Stage(NO_END, self.indices),)
+        return rank_stages(self.n_rows, error=self.error, sides=len(self.sides))
 
     def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
         """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
 
         At those ``above`` it is known to be so small: most often the next number is asked for in vain.
         """
-        goal, places = np.log(error), np.searchsorted(self.features, at)
+        goal, indices = np.log(error), np.searchsorted(self.features, at)
         start = 0 if allowed is None else self.step_of(allowed)
         evidence = self if allowed is None else self._beyond(start)
-        high = np.minimum(self.passing[places], self.n_rows // 2) - start
+        high = np.minimum(self.filter_slack[indices], self.n_rows // 2) - start
         low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
         while (moving := np.flatnonzero(low < high)).size:
             least, most = low[moving, np.newaxis], high[moving, np.newaxis]
             step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
             asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
-            p = evidence.log_p(start + asked.ravel(), np.repeat(places[moving], step.size)).reshape(asked.shape)
+            p = evidence.log_p(start + asked.ravel(), np.repeat(indices[moving], step.size)).reshape(asked.shape)
             reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
             ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
             low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
         return low
 
     def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
-        """Return log p of some of the features, by their places, each for a number of bad rows of its own or one."""
+        """Return log p of some of the features, by their indices, each for a number of bad rows of its own or one."""
         at = np.arange(self.features.size) if at is None else at
         bad = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape)
         out, first = np.full(at.size, -np.inf), 0
-        for last, places in self.eras:
+        for last, indices in self.stages:
             here = np.flatnonzero(bad >= first)
             if here.size:
-                p = self._least(np.minimum(bad[here], last), at[here], places)
+                p = self._least(np.minimum(bad[here], last), at[here], indices)
                 out[here] = np.maximum(out[here], p)
             first = last + 1
-        return np.where(bad <= self.passing[at], np.minimum(0.0, out), 0.0)
+        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out), 0.0)
 
-    def _least(self, bad: IntArray, at: IntArray, places: tuple[int, ...]) -> FloatArray:
+    def _least(self, bad: IntArray, at: IntArray, indices: tuple[int, ...]) -> FloatArray:
         """Return log of the smallest p of some caps and both sides, each over its share of the error."""
         best = np.full(at.size, np.inf)
         for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
             sums = self.sums[-1 if side == DOWN else 0].of(at)
-            for place in places:
-                share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())
-                low, doubled = sums.low[:, place], sums.doubled[:, place]
+            for index in indices:
+                share = self.shares[index] / max(self.alpha_shares, self.shares[list(indices)].sum())
+                low, doubled = sums.low[:, index], sums.doubled[:, index]
                 # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
                 down = doubled[DOWN] > doubled[UP]
                 chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
-                best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[place]) - np.log(share))
+                best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[index]) - np.log(share))
         return np.asarray(best + np.log(len(self.sides)))
 
     def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
@@ -239,8 +239,11 @@ class SignedRankEvidence(OfRows):
         The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
         fewer: p is the largest for that number or fewer.
         """
-        places = next(places for last, places in self.eras if allowed <= last)
-        return replace(self, places=places, whole=float(self.shares[list(self.eras[0].places)].sum()))
+        return replace(
+            self,
+            indices=stage_of(self.stages, allowed),
+            alpha_shares=float(self.shares[list(self.stages[0].indices)].sum()),
+        )
 
 
 # Intervals by inversion.
@@ -262,17 +265,13 @@ def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray
 
     It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
     """
-    ends, first = np.stack((np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf))), 0
-    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=plan.question.side.number):
-        if first > plan.bad_rows:
-            break
-        found = by_ranks(
-            values, error=error, bad_rows=min(last, plan.bad_rows), n_rows=plan.n_units,
-            side=plan.question.side, places=places,
-        )  # fmt: skip
-        ends = np.stack((np.minimum(ends[0], found[0]), np.maximum(ends[1], found[1])))
-        first = last + 1
-    return ends
+    side = plan.question.side
+    stages = rank_stages(plan.n_units, error=first_error(plan), sides=side.number)
+    each = np.stack([
+        by_ranks(values, error=error, bad_rows=bad, n_rows=plan.n_units, side=side, indices=indices)
+        for bad, indices in stages_up_to(stages, plan.bad_rows)
+    ])  # fmt: skip
+    return np.stack((each[:, 0].min(axis=0), each[:, 1].max(axis=0)))
 
 
 def given_nonzero(
@@ -300,18 +299,18 @@ def by_ranks(
     bad_rows: int,
     n_rows: int,
     side: Side,
-    places: tuple[int, ...] | None = None,
+    indices: tuple[int, ...] | None = None,
 ) -> FloatArray:
     """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
 
-    The caps at some ``places``, all by default, share the error. Ties count against rejection and no value is left out
+    The caps at some ``indices``, all by default, share the error. Ties count against rejection and no value is left out
     for being the null value, so that what is rejected grows as a null value moves away, and with it what an interval
     leaves out. NaN is no value; a bad row may have hidden one or put it there, which moves sums by no more than turning
     its sign does.
     """
     from sparsemean._kernels.signed_ranks import lower_ends  # numba takes its time
 
-    at = slice(None) if places is None else list(places)
+    at = slice(None) if indices is None else list(indices)
     caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
     log_errors = np.log(error / side.number * shares / shares.sum())
     ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))

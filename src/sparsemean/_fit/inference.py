@@ -17,7 +17,6 @@ from sparsemean._kernels import rounding
 from sparsemean._stats import decision, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
 from sparsemean._stats.decision import Decision, decide, rule_of
-from sparsemean._stats.nulls import SignTestNull, sign_test_eras
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.plans import Plan, Side
@@ -76,9 +75,9 @@ def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
 
 def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
     """Return what the signs of bucket means decide."""
-    numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
-    signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,)))
+    return Inference(
+        decide(signs.staged(first_error(plan)), rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
+    )
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:

@@ -361,7 +361,7 @@ def _kept_inside(
 def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     """Say so where not even rows that all agree could make a feature selected."""
     needed = nulls.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
-    if test.n_units * nulls.most(test.kappa) >= needed:
+    if test.n_units * nulls.psi_max(test.kappa) >= needed:
         return []
     least = means.rows_to_reject(plan, test)
     how = (

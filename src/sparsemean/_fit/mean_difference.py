@@ -121,7 +121,7 @@ def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     slack = means.slack_of(test, plan.bad)
     asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
-    if nulls.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
+    if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
         return []
     n1, n2 = test.sizes
     return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,6 +35,11 @@ HALVINGS = 60
 class Null(Protocol):
     """A null distribution of one statistic for each feature."""
 
+    @property
+    def most(self) -> int | None:
+        """No feature has more signs; None where the statistic is no number of signs."""
+        ...
+
     def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
         """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
         ...
@@ -55,34 +60,50 @@ class Null(Protocol):
         ...
 
 
-class Era(NamedTuple):
-    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``places``, can reject."""
+class Stage(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
 
     last: int
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
 
 
-def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
+Stages = tuple[Stage, ...]
+"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
+be the largest of all stages up to that of a number of bad rows."""
+
+
+def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
+    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
+    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
+
+
+def stage_of(stages: Stages, bad_rows: int) -> tuple[int, ...]:
+    """Return the indices of the statistics that are looked at for so many bad rows."""
+    return next(indices for last, indices in stages if bad_rows <= last)
+
+
+def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
     """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
 
     Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
     the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
     the largest for m or fewer, and holds for all numbers at once.
     """
-    return eras_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
+    return stages_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
 
 
-def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
+def stages_of(lasts: Sequence[int]) -> Stages:
     """Return which statistics are looked at, given the last number of bad rows for which each can reject.
 
     Examples
     --------
-    >>> eras_of([9, 4, -1])
-    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
+    >>> stages_of([9, 4, -1])
+    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
     """
     ends = sorted({last for last in lasts if last >= 0})
-    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
+    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +306,7 @@ class InfluenceNull:
 
     bias: float
     factor: float
+    most: ClassVar[None] = None
 
     def of(self, features: IntArray) -> InfluenceNull:  # noqa: ARG002
         """Return the same: it is that of every feature."""
@@ -347,7 +369,7 @@ def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> Me
     factor = plan.question.side.number / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
     log_odds = math.log(factor * plan.n_hypotheses / plan.question.level)
     kappa = kappa_of(log_odds, plan.bad_rows)
-    variance = log_odds + 2 * plan.bad_rows * most(kappa)
+    variance = log_odds + 2 * plan.bad_rows * psi_max(kappa)
     unit = scale * math.sqrt(n * kappa / variance)
     return MeanTest(
         kappa=kappa, bias=variance + n * ERROR, factor=factor, n_units=n,
@@ -355,14 +377,14 @@ def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> Me
     )  # fmt: skip
 
 
-def most(kappa: float) -> float:
+def psi_max(kappa: float) -> float:
     """Return the largest influence that a value can have, on the grid: log(4κ/(4κ − 1))."""
     return largest_step(kappa) / GRID
 
 
 def bound(test: MeanTest, error: float, bad_rows: int) -> float:
     """Return what |S| must reach for a centre to be refused at ``error``, shared between as many sides as count."""
-    return test.bias + 2 * bad_rows * most(test.kappa) + math.log(test.factor / error)
+    return test.bias + 2 * bad_rows * psi_max(test.kappa) + math.log(test.factor / error)
 
 
 # A bound of the standard deviation, from rows that are not tested.

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.nulls import Era, eras_of
+from sparsemean._stats.nulls import Stages, stages_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 
@@ -74,8 +74,8 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
 
 
 @lru_cache(maxsize=64)
-def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
-    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_eras`."""
+def rank_stages(n: int, *, error: float, sides: int) -> Stages:
+    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`."""
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
     for cap in caps_of(n):
         low, high = -1, n // 2
@@ -84,7 +84,7 @@ def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
             reached = log_tails(values, cap, score_sums(values, cap) - slack_of(middle, values, cap))[0] <= goal
             low, high = (middle, high) if reached else (low, middle - 1)
         lasts.append(low)
-    return eras_of(lasts)
+    return stages_of(lasts)
 
 
 # Tails: P(Σ Bᵢ·min(i, C) ≥ t) over i = 1 … N with fair coins Bᵢ. Exact up to `TABLED` values and wherever t is near the
