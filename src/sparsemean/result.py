@@ -419,9 +419,9 @@ class Estimate(LeftThere):
         **names
             ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups): what is shown.
         """
-        from sparsemean._report.page import write
+        from sparsemean._report.page import write_report
 
-        write(self, path, **names)
+        write_report(self, path, **names)
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to one .npz file, without the data; `sparsemean.load` reads it.

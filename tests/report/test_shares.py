@@ -9,14 +9,14 @@ import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
 from sparsemean._report import page
-from sparsemean._report.columns import labels_of
-from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, Decisions, stops_of
+from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
+from sparsemean._report.wording import wording_of
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:
-    return page.page_data(estimate, labels_of(estimate))
+    return page.page_data(wording_of(estimate))
 
 
 def numbers(values: list[Any]) -> FloatArray:
@@ -100,10 +100,10 @@ def test_stops_are_few_and_begin_at_none(estimate: Estimate) -> None:
 
 def test_tests_of_one_family_are_decided_once() -> None:
     _, _, results = family()
-    decisions = Decisions(stops_of(list(results.values()), 5))
+    again = DecidedAgain(stops_of(list(results.values()), 5))
     for estimate in results.values():
-        page.page_data(estimate, labels_of(estimate), tests=3, decisions=decisions)
-    assert len(decisions.known) <= 5
+        page.page_data(wording_of(estimate), tests=3, again=again)
+    assert len(again.known) <= 5
 
 
 def test_where_none_is_selected_the_strongest_are_listed(nothing: Estimate) -> None:

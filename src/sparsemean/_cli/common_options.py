@@ -102,10 +102,10 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean._report.suspects import unit_of
+    from sparsemean._report.wording import Wording
 
     one = _first(estimate)
-    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
+    units = f"{Wording(one).unit}s" if one.class_names is not None else "rows"
     return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
 
 
@@ -117,7 +117,7 @@ def _first(estimate: Estimate | Comparison) -> Estimate:
 
 def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
     """Print a result on ``console``, the features, or the tests, in ``grid``."""
-    from sparsemean._report import comparison, summary
+    from sparsemean._report import summary
     from sparsemean._report.guarantees import seed_decides
     from sparsemean._report.verdict import verdict
     from sparsemean.comparison import Comparison
@@ -129,7 +129,7 @@ def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, consol
     console.print()
     if isinstance(estimate, Comparison):
         _fill_tests(estimate, console, grid)
-        notes = comparison.shared_notes(list(estimate.results.values()))
+        notes = summary.shared_notes(list(estimate.results.values()))
     else:
         _fill_features(estimate, console, grid)
         notes = list(estimate.status.messages)
@@ -145,6 +145,7 @@ def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
     from rich.table import Table as Grid
 
     from sparsemean._report.strongest import nearest, overview
+    from sparsemean._report.wording import wordings_of
 
     for name in ("test", "rows", "features", "strongest first"):
         grid.add_column(name, justify="right" if name in ("rows", "features") else "left", overflow="fold")
@@ -155,7 +156,7 @@ def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
     console.print(grid)
     if not any(row["features"] for row in tests):
         estimates = list(comparison.results.values())
-        at = nearest(estimates)
+        at = nearest(wordings_of(comparison))
         console.print(f"\nClosest is {visible(tests[at]['test'])}:")
         _fill_features(estimates[at], console, Grid(box=None, pad_edge=False, header_style="bold"))
 
@@ -163,21 +164,23 @@ def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
 def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
     """Print the selected features; where there is none the strongest, and what it would take."""
     from sparsemean._report import strongest
+    from sparsemean._report.wording import Wording
 
-    k = int(estimate.support.size)
-    if not k and estimate.plan.selection == "paper":
+    wording = Wording(estimate)
+    k = wording.k
+    if not k and wording.paper:
         return
-    lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
+    lines = strongest.selected(wording, SHOWN) if k else strongest.closest(wording)
     for name in lines.headings:
         grid.add_column(name, justify="left" if name == "feature" else "right", overflow="fold")
     for feature, *cells in lines.rows:
         grid.add_row(visible(feature), *cells)
     console.print(grid)
-    if not k and (takes := strongest.needed(estimate)):
+    if not k and (takes := strongest.needed(wording)):
         console.print(takes)
     if k > SHOWN:
         console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
-    if (estimate.skewed[estimate.support] == 1).any():
+    if strongest.has_centres(estimate):
         console.print("* centre, not mean; --target mean is about means")
 
 
@@ -199,10 +202,9 @@ def details(estimate: Estimate | Comparison, table: Table, opened: float) -> Non
 
 def _done_and_promised(estimate: Estimate | Comparison) -> list[str]:
     """Return what a summary says besides verdict and notes."""
-    from sparsemean._report.verdict import verdict
+    from sparsemean._report.summary import below_verdict
 
-    lines = estimate.summary().splitlines()[len(verdict(estimate)) :]
-    return [line for line in lines if not line.startswith("Note: ")]
+    return [line for line in below_verdict(estimate) if not line.startswith("Note: ")]
 
 
 @contextlib.contextmanager
@@ -370,9 +372,9 @@ def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
     """Refuse a page that cannot be written, before anything is read."""
     if page is None:
         return
-    from sparsemean._report.page import check_target
+    from sparsemean._report.page import check_report
 
-    check_target(page, "--report")
+    check_report(page, "--report")
     check_apart(page, inputs, "--report")
 
 
