@@ -21,7 +21,7 @@ from sparsemean import SparseMean, simulate
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 data = simulate.make_contaminated(600, 100, [3, -1.5, 1.1, 0.8], contamination=0.05, random_state=0)
 result = SparseMean.paper(contamination=0.05, random_state=0).fit(data.X).result_
-alpha, eta, last = result.plan.alpha, result.plan.eta, 400
+alpha, eta, last = result.plan.walk.alpha, result.plan.walk.eta, 400
 signal, rest = data.support, np.setdiff1d(np.arange(100), data.support)
 
 
@@ -75,8 +75,8 @@ _, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
 ax.semilogy(grid, when, color="0.5", linewidth=1.2, label="closed form")
 ax.semilogy(beta[rest], entry[rest], ".", color="0.6", label="features without a mean")
 ax.semilogy(beta[signal], entry[signal], "o", color="C3", label="features with a mean")
-ax.axhline(result.plan.select_at, color="k", linewidth=0.8, linestyle=":")
-ax.text(0.99, result.plan.select_at * 1.06, f"T = {result.plan.select_at}", ha="right", va="bottom")
+ax.axhline(result.plan.walk.select_at, color="k", linewidth=0.8, linestyle=":")
+ax.text(0.99, result.plan.walk.select_at * 1.06, f"T = {result.plan.walk.select_at}", ha="right", va="bottom")
 ax.set(xlabel="rate |β|", ylabel="entry time (steps)", xlim=(0, 1.02), title="when a feature reaches α, by its rate")
 ax.legend(title="simulated data")
 keep(ax, "how-entry")
@@ -97,7 +97,7 @@ ax.axhspan(0, beta[rest].max(), color="0.9", label="all 96 features without a me
 for feature in signal:
     ax.axhline(beta[feature], color="C3", linewidth=1.0, label="features with a mean" if feature == 0 else None)
     ax.text(2000, beta[feature], f" {data.mean[feature]:g}", va="center", color="C3")
-ax.plot(result.plan.select_at, threshold[np.searchsorted(times, result.plan.select_at)], "o", color="C0")
+ax.plot(result.plan.walk.select_at, threshold[np.searchsorted(times, result.plan.walk.select_at)], "o", color="C0")
 ax.set(
     xlabel="steps T", ylabel="|β|", ylim=(0, 1.02), xlim=(120, 2000), title="selected after T steps: above the curve"
 )
@@ -105,5 +105,5 @@ ax.set_xticks([150, 200, 300, 500, 1000, 2000], ["150", "200", "300", "500", "10
 ax.minorticks_off()
 ax.legend(title="simulated data", loc="center right", bbox_to_anchor=(1.0, 0.42))
 keep(ax, "how-threshold")
-at_paper = rates[np.argmax(closed_form(result.plan.select_at, rates) >= alpha)]
-print(f"β* at the paper's T = {result.plan.select_at}: {at_paper:.3f}")
+at_paper = rates[np.argmax(closed_form(result.plan.walk.select_at, rates) >= alpha)]
+print(f"β* at the paper's T = {result.plan.walk.select_at}: {at_paper:.3f}")

@@ -1,7 +1,8 @@
-"""One test of two groups."""
+"""One test of two groups, and estimates changed by hand."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from sparsemean import Estimate
@@ -13,3 +14,13 @@ def fit(data: Any, labels: Any, **options: Any) -> Estimate:
     """The estimate of the only test."""
     (estimate,) = compare(as_table(data), labels, **options).results.values()
     return estimate
+
+
+def changed(estimate: Estimate, **fields: Any) -> Estimate:
+    """The same estimate with other fields, of it or of the records in it."""
+    inside = {}
+    for part in ("located", "leaning", "sample"):
+        record = getattr(estimate, part)
+        own = {item.name: fields.pop(item.name) for item in dataclasses.fields(record) if item.name in fields}
+        inside[part] = dataclasses.replace(record, **own)
+    return dataclasses.replace(estimate, **inside, **fields)

@@ -159,7 +159,7 @@ def test_nothing_selected_says_what_would_be() -> None:
 
 def test_paper_buckets_with_an_error_rate() -> None:
     result = sparse_mean(DATA, contamination=0.05, n_buckets=200, random_state=0)
-    assert result.plan.dealing == "paper"
+    assert result.plan.walk.dealing == "paper"
     np.testing.assert_array_equal(result.support, [0, 1, 2])
     assert (result.p_adjusted[:3] < 0.05).all()
 

@@ -198,7 +198,7 @@ def test_walks_of_large_groups_stay_near_those_of_all_differences() -> None:
     walked = made.trajectory([0], n_iter=600)
     differences = (X[y == 1, 0][:, np.newaxis] - X[y == 0, 0]).reshape(-1, 1)
     unit = units_of(differences)
-    exact = unit * walk(differences / unit, alpha=made.plan.alpha, eta=made.plan.eta, times=range(601))
+    exact = unit * walk(differences / unit, alpha=made.plan.walk.alpha, eta=made.plan.walk.eta, times=range(601))
     np.testing.assert_allclose(walked, exact, rtol=0.03, atol=1e-6)
     assert np.isfinite(made.trajectory([1])).all()
 

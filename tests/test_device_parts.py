@@ -89,7 +89,7 @@ def test_beta_at_the_best_size(gaps: bool) -> None:
 def as_plan(n: int, d: int) -> Any:
     from sparsemean._stats.planning import plan_fit
 
-    return replace(plan_fit(n, d, test="buckets"), bucket_sizes=(1, 2, 4))
+    return plan_fit(n, d, test="buckets", bucket_sizes=(1, 2, 4))
 
 
 PARTITIONS = {

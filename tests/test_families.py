@@ -19,7 +19,7 @@ from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
 from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
-from sparsemean._util.records import Side
+from sparsemean._util.plans import Side
 from sparsemean.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)

@@ -93,7 +93,7 @@ def test_everything_selected_and_everything_walked() -> None:
 def test_number_of_buckets(n: int, contamination: float, n_buckets: int | str, J: int) -> None:
     X = np.random.default_rng(0).standard_normal((n, 3))
     result = sparse_mean(X, contamination=contamination, n_buckets=n_buckets, random_state=0)
-    assert result.plan.n_buckets == J
+    assert result.plan.walk.n_buckets == J
     assert np.unique(result.bucket_of_row).size == J
 
 

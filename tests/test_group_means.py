@@ -18,7 +18,8 @@ from sparsemean._kernels import influence, reference
 from sparsemean._stats import mean_differences, means
 from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
 from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._util.records import FloatArray, MeanDifferenceTest, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import FloatArray, MeanDifferenceTest
 from sparsemean.errors import InputError
 
 from command import expect

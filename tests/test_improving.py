@@ -75,7 +75,7 @@ def test_the_default_finds_the_bad_rows_and_comes_closer(default: Estimate) -> N
     assert set(default.rows.suspects) == set(DATA.corrupted)
     before, after = (np.linalg.norm(r.mean - DATA.mean) for r in (fit(**NEITHER), default))
     assert after < 0.6 * before
-    assert default.plan.refine == "auto"
+    assert default.plan.question.refine == "auto"
     assert "on 56 features off the support and were left out of the values" in default.status.screening
     assert "smallest standard error" in default.status.refinement
 
@@ -125,7 +125,7 @@ def test_a_function_is_given_the_rows_left_and_the_share_of_bad_ones_among_them(
     np.testing.assert_array_equal(seen[0][0], np.delete(DATA.X, DATA.corrupted, axis=0)[:, :4])
     assert seen[0][1] == 0.0
     np.testing.assert_array_equal(result.mean[:4], [1, 2, 3, 4])  # a method of one's own is not held to the intervals
-    assert result.plan.refine == "spy"
+    assert result.plan.question.refine == "spy"
     fit(refine=spy, screen_rows=False)
     np.testing.assert_array_equal(seen[-1][0], DATA.X[:, :4])
     assert seen[-1][1] == 0.1
@@ -140,7 +140,7 @@ def test_a_refinement_that_cannot_be_is_one_line(refine: Any) -> None:
 def bucket_means(result: Estimate, X: FloatArray) -> FloatArray:
     partition = assign_buckets(result.plan, result.seed)
     bucket = result.bucket_of_row
-    if result.plan.dealing == "blocks":
+    if result.plan.walk.dealing == "blocks":
         bucket = bucket // (result.plan.bucket_sizes[-1] // result.plan.bucket_sizes[0])
     assert partition.n_rows == len(X)
     return pd.DataFrame(X).groupby(bucket).mean().to_numpy()
@@ -150,7 +150,7 @@ def bucket_means(result: Estimate, X: FloatArray) -> FloatArray:
 def test_on_buckets_of_the_paper(name: str) -> None:
     result = SparseMean.paper(0.1, refine=name, refine_on="buckets", random_state=1).fit(DATA.X).result_
     means = bucket_means(result, DATA.X[:, result.support])
-    assert result.plan.n_buckets == len(means) == 200
+    assert result.plan.walk.n_buckets == len(means) == 200
     method = baselines.get({"gd": "dense_gd", "filter": "sparse_filter"}.get(name, name))
     expected = method.detailed(means, contamination=40 / 200, k=result.support.size, random_state=1)
     np.testing.assert_allclose(result.mean[result.support], expected.mean, rtol=1e-9)

@@ -16,7 +16,7 @@ from sparsemean._fit.screening import DOUBT, ScreeningResult
 from sparsemean._fit.write import as_json
 from sparsemean._stats.planning import PRESET, plan_fit
 from sparsemean._stats.row_scores import trust_all
-from sparsemean._util.records import Plan
+from sparsemean._util.plans import Plan
 
 from improved import DATA, MEAN, NEITHER, fit
 

@@ -43,7 +43,7 @@ def interval(means: np.ndarray, error: float, m: int) -> tuple[float, float]:
 
 def of_sizes(result: Estimate, values: np.ndarray, feature: int, error: float) -> list[float]:
     """The intersection over sizes, each with its share of ``error``, of bucket means formed by pandas."""
-    sizes = result.plan.bucket_sizes if result.plan.dealing == "blocks" else (1,)
+    sizes = result.plan.bucket_sizes if result.plan.walk.dealing == "blocks" else (1,)
     finest = sizes[0]
     each = [
         interval(pd.Series(values[:, feature]).groupby(result.bucket_of_row // (size // finest)).mean().to_numpy(),

@@ -12,7 +12,7 @@ from sparsemean import sparse_mean
 from sparsemean._kernels import signed_ranks as kernels
 from sparsemean._stats.intervals import by_ranks, joint
 from sparsemean._stats.signed_ranks import caps_of, shares_of
-from sparsemean._util.records import Side
+from sparsemean._util.plans import Side
 
 SIDES = ("two-sided", "greater", "less")
 

@@ -22,7 +22,8 @@ from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.means import InfluenceNull
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
-from sparsemean._util.records import NO_END, Counts, Era, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import NO_END, Counts, Era
 
 SIZES = (1, 2, 4)
 

@@ -302,16 +302,16 @@ def test_an_estimate_that_loads_can_be_used(kind: str, tmp_path: Path, long_vers
 @pytest.mark.parametrize(
     ("kind", "entry", "value"),
     [
-        ("plain", "plan.dealing", "pairs"),
+        ("plain", "walk.dealing", "pairs"),
         ("plain", "plan.sizes", [1]),
-        ("plain", "plan.test", "auto"),
-        ("plain", "plan.level", 2.0),
+        ("plain", "question.test", "auto"),
+        ("plain", "question.level", 2.0),
         ("plain", "plan.bad_rows", 10**12),
         ("plain", "scalars.rows.reasons", [[0, 1]]),
         ("plain", "scalars.rows.kinds", ["x"] * 20),
         ("two groups", "plan.bad_by_group", []),
         ("two groups", "plan.contamination", 1e308),
-        ("two groups", "plan.dealing", "blocks"),
+        ("two groups", "walk.dealing", "blocks"),
         ("two groups", "plan.sizes", [0, 150]),
     ],
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparsemean._fit.one_sample import sparse_mean
     from sparsemean._fit.power import plan
     from sparsemean._fit.storage import load
-    from sparsemean._util.records import Plan
+    from sparsemean._util.plans import Plan
     from sparsemean.comparison import Comparison
     from sparsemean.errors import InputError
     from sparsemean.estimators import SparseMean, SparseMeanDifference

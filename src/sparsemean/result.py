@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,16 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.planning import DEFAULT_ITERATIONS
 from sparsemean._util.checks import integer
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     Counts,
     FloatArray,
     IntArray,
+    Leaning,
     MeanDifferenceTest,
     MeanTest,
-    Plan,
     RowScores,
+    Sample,
     Status,
     Uncertified,
 )
@@ -37,89 +39,58 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """What features are worth; see `Estimate` for each."""
+
+    support: IntArray
+    mean: FloatArray
+    intervals: FloatArray
+    skewed: IntArray
+    effects: GroupEffects | None = None
+    uncertified: Uncertified | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(LeftThere):
     """The result of a fit: which features, how large, how sure, and what there is to say about it.
 
     Attributes
     ----------
-    mean : ndarray of shape (d,)
-        Estimated means (shifts between two groups) in original units; the null value, zero by default, off the support.
-        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
-    support : ndarray of int
-        The selected features, sorted.
-    intervals : ndarray of shape (d, 2)
-        Intervals after selection (the page on guarantees says what holds under attack), NaN off the support and where
-        many values are exactly the null value.
-    beta : ndarray of shape (d,)
-        β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups.
-    bucket_size : ndarray of int of shape (d,)
-        The bucket size at which signs show most.
-    skewed : ndarray of int of shape (d,)
-        1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean. 0 where
-        it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, and off the support.
     decision : Decision
         What was selected, p-values and how many bad rows each feature survives; its evidence is not saved or pickled.
-    feature_names : ndarray of str or None
-        Names of the features, where the input has any.
     plan : Plan
-        What was done: settings and shapes.
+        What was asked and done: settings and shapes.
     seed : int
         The seed that assigned rows to buckets.
     status : Status
         Notes in words (``status.messages``), the test, what screening and refinement did, time and versions.
-    bucket_of_row : ndarray of int of shape (n,) or None
-        The bucket of each row at the finest size; None for two groups.
+    located, leaning, sample : records
+        Where the attributes below are kept.
     rows : RowScores or None
         How far each row contradicts the rest, where rows were scored.
-    uncertified : Uncertified or None
-        Features that only the rows left after screening show, where rows were rejected; ``table(certified=False)``.
-    labels : ndarray of int of shape (n,) or None
-        1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample.
-    class_names : ndarray of str or None
-        The names of the reference and of the label; None for one sample.
-    effects : GroupEffects or None
-        Means, medians and the like of the two groups in the selected features, in their order.
-    strata : ndarray of int of shape (n,) or None
-        The stratum of each row, where groups were compared within strata.
     mean_test : MeanTest or None
         How means were tested, with ``target="mean"``.
     difference_test : MeanDifferenceTest or None
         How means of two groups were compared, with ``target="mean"``.
-    theta : ndarray of shape (d,) or None
-        What was taken off each feature, so many times its ``covariate``; None where none was adjusted.
     checksum : Checksum or None
         By which data in memory are known when they are given again, adjusted as in the fit; None of others.
     source : Table or None
         A handle on the data, not kept when the estimate is pickled or saved.
     """
 
-    mean: FloatArray
-    support: IntArray
-    intervals: FloatArray
-    beta: FloatArray
-    bucket_size: IntArray
-    skewed: IntArray
     decision: Decision
-    feature_names: npt.NDArray[np.object_] | None
     plan: Plan
     seed: int
     status: Status
-    bucket_of_row: IntArray | None = None
+    located: Located
+    leaning: Leaning
+    sample: Sample
     rows: RowScores | None = None
-    uncertified: Uncertified | None = None
-    counts: Counts | None = field(default_factory=lambda: None)  # no attribute of the class: see `__getattr__`
-    shift: FloatArray | None = None
-    units: IntArray | None = None
-    labels: IntArray | None = None
-    class_names: npt.NDArray[np.str_] | None = None
-    effects: GroupEffects | None = None
-    strata: IntArray | None = None
     mean_test: MeanTest | None = None
     difference_test: MeanDifferenceTest | None = None
-    theta: FloatArray | None = None
     checksum: Checksum | None = None
-    source: Table | None = field(default=None)
+    source: Table | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         from sparsemean._fit.afterwards import checksum_of
@@ -143,6 +114,100 @@ class Estimate(LeftThere):
         from sparsemean._report.summary import fragment
 
         return fragment(self)
+
+    @property
+    def support(self) -> IntArray:
+        """The selected features, sorted."""
+        return self.located.support
+
+    @property
+    def mean(self) -> FloatArray:
+        """Estimated means (shifts between two groups) in original units; the null value, 0 by default, off the support.
+
+        NaN on it where the estimate comes from a `Sketch` without the rows; ``has_values`` tells.
+        """
+        return self.located.mean
+
+    @property
+    def intervals(self) -> FloatArray:
+        """Intervals after selection, (d, 2): the page on guarantees says what holds under attack.
+
+        NaN off the support and where many values are exactly the null value.
+        """
+        return self.located.intervals
+
+    @property
+    def skewed(self) -> IntArray:
+        """1 where a selected feature looks skewed, or has bad rows to one side: its value is a centre, not a mean.
+
+        0 where it does not, −1 where that cannot be told: of too few rows, of counts alone, of groups, off the support.
+        """
+        return self.located.skewed
+
+    @property
+    def effects(self) -> GroupEffects | None:
+        """Means, medians and the like of the two groups in the selected features, in their order."""
+        return self.located.effects
+
+    @property
+    def uncertified(self) -> Uncertified | None:
+        """Features that only the rows left after screening show, where rows were rejected; see `table`."""
+        return self.located.uncertified
+
+    @property
+    def beta(self) -> FloatArray:
+        """β₀ = (N₊ − N₋)/J at the best bucket size, which ranks do not select by; Cliff's delta for two groups."""
+        return self.leaning.beta
+
+    @property
+    def bucket_size(self) -> IntArray:
+        """The bucket size at which signs show most."""
+        return self.leaning.bucket_size
+
+    @property
+    def counts(self) -> Counts | None:
+        """The signs that were counted, where buckets were."""
+        return self.leaning.counts
+
+    @property
+    def shift(self) -> FloatArray | None:
+        """The null values; None for zero."""
+        return self.plan.question.null
+
+    @property
+    def feature_names(self) -> npt.NDArray[np.object_] | None:
+        """Names of the features, where the input has any."""
+        return self.sample.feature_names
+
+    @property
+    def bucket_of_row(self) -> IntArray | None:
+        """The bucket of each row at the finest size; None for two groups."""
+        return self.sample.bucket_of_row
+
+    @property
+    def units(self) -> IntArray | None:
+        """The subject of each row, where rows come in groups."""
+        return self.sample.units
+
+    @property
+    def labels(self) -> IntArray | None:
+        """1 for rows of the label, 0 for those of the reference, 2 for others; None for one sample."""
+        return self.sample.labels
+
+    @property
+    def class_names(self) -> npt.NDArray[np.str_] | None:
+        """The names of the reference and of the label; None for one sample."""
+        return self.sample.class_names
+
+    @property
+    def strata(self) -> IntArray | None:
+        """The stratum of each row, where groups were compared within strata."""
+        return self.sample.strata
+
+    @property
+    def theta(self) -> FloatArray | None:
+        """What was taken off each feature, so many times its ``covariate``; None where none was adjusted."""
+        return self.sample.theta
 
     @property
     def p_values(self) -> FloatArray:
@@ -200,16 +265,16 @@ class Estimate(LeftThere):
         Under the paper's rule a feature that has a bucket mean within α of zero is read again, the first time this
         is asked for; elsewhere paths are in units of their own and the counts settle them.
         """
-        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         if self.counts is None:
             return path.entry_of_rate(self.beta, **scales)
         counts, entry = self.counts, np.empty(self.mean.size)
-        for index, size in enumerate(self.plan.bucket_sizes):
+        for index, size in enumerate(self.plan.walk.bucket_sizes):
             at = np.flatnonzero(self.bucket_size == size)
             positive, negative = counts.positive[index, at], counts.negative[index, at]
             entry[at] = path.free_entry(positive, negative, counts.buckets(index, at), **scales)
-        rest = path.entry_unsettled(counts, alpha=self.plan.alpha)
-        if self.plan.selection == "paper" and rest.size:
+        rest = path.entry_unsettled(counts, alpha=self.plan.walk.alpha)
+        if self.plan.question.selection == "paper" and rest.size:
             from sparsemean._fit.afterwards import rows_of
 
             entry[rest] = rows_of(self).means(rest, lambda levels, _: path.entry_times(levels[0], **scales))
@@ -366,7 +431,7 @@ class Estimate(LeftThere):
         ndarray of shape (n_iter + 1, number of features)
             The path of each feature.
         """
-        columns, last = self._columns(features), self.plan.estimate_at or DEFAULT_ITERATIONS
+        columns, last = self._columns(features), self.plan.walk.estimate_at or DEFAULT_ITERATIONS
         if n_iter is not None:
             last = integer(n_iter, argument="n_iter", least=0, rule="be an integer of at least 0")
         from sparsemean._fit.afterwards import rows_of, walks_of
@@ -460,8 +525,8 @@ class Estimate(LeftThere):
 
 def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
     """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
-    pairs = estimate.plan.dealing == "pairs"
-    ranked = pairs and estimate.plan.target != "mean"
+    pairs = estimate.plan.walk.dealing == "pairs"
+    ranked = pairs and estimate.plan.question.target != "mean"
     return {
         "feature": estimate.names(features),
         "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),

@@ -212,7 +212,7 @@ def test_sealed_pieces_with_gaps_keep_their_dealing() -> None:
     bare, full = together.estimate(contamination=0.1), together.estimate(X, contamination=0.1)
     same_decisions(full, bare)
     assert full.support.tolist() == [0, 1, 2, 3]
-    assert full.plan.ranges == ((0, 500), (512, 1042))
+    assert full.plan.walk.ranges == ((0, 500), (512, 1042))
     inside = (full.intervals[:4, 0] <= full.mean[:4]) & (full.mean[:4] <= full.intervals[:4, 1])
     assert inside.all()
     walked = full.trajectory([0, 3], n_iter=50)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared import changed
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -53,19 +54,19 @@ def test_infinite_ends_are_arrows_at_the_edge(made: Estimate) -> None:
     first, second = made.support[strongest[0]], made.support[strongest[1]]
     ends = made.intervals.copy()
     ends[first, 0], ends[second] = -np.inf, (-np.inf, np.inf)
-    ax = replace(made, intervals=ends).plot_forest()
+    ax = changed(made, intervals=ends).plot_forest()
     left, right = ax.get_xlim()
     np.testing.assert_allclose(marks(ax, "<"), [[left, 0], [left, 1]])
     np.testing.assert_allclose(marks(ax, ">"), [[right, 1]])
     np.testing.assert_allclose(bars(ax)[:2], [[left, ends[first, 1]], [left, right]])
     assert "arrow: no end" in " ".join(ax.get_title().split())
-    everything = replace(made, intervals=np.broadcast_to([-np.inf, np.inf], ends.shape))
+    everything = changed(made, intervals=np.broadcast_to([-np.inf, np.inf], ends.shape))
     assert np.isfinite(everything.plot_forest().get_xlim()).all()
 
 
 def test_uncertified_features_stand_below_with_open_marks(made: Estimate) -> None:
     extra = Uncertified(np.array([50, 51]), np.array([1.0, -3.0]), np.array([0.02, 0.01]))
-    estimate = replace(made, uncertified=extra)
+    estimate = changed(made, uncertified=extra)
     assert marks(estimate.plot_forest(), "D").size == 0
     ax = estimate.plot_forest(uncertified=True)
     k = estimate.support.size
@@ -110,5 +111,5 @@ def test_logarithmic_scale_and_a_loaded_estimate(made: Estimate, tmp_path: Path)
 def test_the_direction_is_said_by_name(groups: Estimate) -> None:
     assert groups.plot_forest().get_xlabel() == "shift, b minus a, in units of the data"
     assert groups.plot_volcano().get_xlabel().startswith("Cliff's delta: share of pairs with b above a")
-    rest = replace(groups, plan=replace(groups.plan, rest=True), class_names=np.array(["a", "$b$"]))
+    rest = changed(groups, plan=replace(groups.plan, rest=True), class_names=np.array(["a", "$b$"]))
     assert rest.plot_forest().get_xlabel() == r"shift, \$b\$ minus the rest, in units of the data"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared import changed
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
@@ -82,7 +83,7 @@ def test_rows_of_neither_group_are_not_drawn(groups: Estimate) -> None:
     assert groups.labels is not None
     labels = groups.labels.copy()
     labels[:10] = -1
-    some = replace(groups, labels=labels, rows=replace(groups.rows, suspects=np.array([45])))
+    some = changed(groups, labels=labels, rows=replace(groups.rows, suspects=np.array([45])))
     assert marks(some.plot_rows(), ".")[:, 0].tolist() == [row for row in range(10, 80) if row != 45]
 
 

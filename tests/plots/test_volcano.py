@@ -7,6 +7,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from compared import changed
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 
@@ -106,7 +107,7 @@ def test_columns_of_one_value_are_marked_apart() -> None:
 def test_a_million_features_are_counted_in_cells(made: Estimate) -> None:
     d, rng = 1_000_000, np.random.default_rng(0)
     p = np.concatenate((made.p_values, rng.uniform(size=d - 60)))
-    many = replace(
+    many = changed(
         made,
         beta=np.concatenate((made.beta, rng.uniform(-0.5, 0.5, d - 60))),
         mean=np.zeros(d),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import changed
 
 from sparsemean import Estimate, SparseMeanDifference
 from sparsemean._report import page, strongest, summary
@@ -35,7 +36,7 @@ def against_the_rest(labels: tuple[str, ...] = ("B", "NK", "<T>"), n: int = 40, 
     for label in labels:
         estimate = SparseMeanDifference(contamination=0.05).fit(X, y == label).result_
         plan = replace(estimate.plan, n_tests=len(labels), rest=True)
-        results[label] = replace(estimate, plan=plan, class_names=np.array(["rest", label]))
+        results[label] = changed(estimate, plan=plan, class_names=np.array(["rest", label]))
     return Several(results)
 
 
@@ -141,8 +142,8 @@ def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
     one = several.results["B"]
     named = {("a", "b"): ("b", "a"), ("a", "c"): ("c", "a"), ("b", "c"): ("c", "b")}
     plan = replace(one.plan, rest=False)
-    pairs = Several({key: replace(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
+    pairs = Several({key: changed(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
     assert "labels pair by pair" in summary.summary(pairs)
     assert f"a against b: {one.support.size}, a against c" in summary.summary(pairs)
-    against = Several({key: replace(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
+    against = Several({key: changed(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
     assert "each other label against control" in summary.summary(against)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared import changed
 
 from sparsemean import Estimate
 from sparsemean._report.columns import cell_text, described_columns
@@ -17,9 +18,10 @@ from sparsemean._report.summary import fragment, summary
 from sparsemean._report.verdict import worst_first
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats.effects import group_effects
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
-from sparsemean._util.records import Side
+from sparsemean._util.plans import Side
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -32,11 +34,12 @@ def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
     plan = replace(estimate.plan, sizes=(42, 83), bad_by_group=(3, 5), bad_rows=8, contamination=0.05)
     against = (tuple(estimate.support[:4].tolist()), tuple(estimate.support[1:2].tolist()))
     rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against, kinds=(LABEL, LABEL))
-    return replace(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
+    return changed(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
 
 
 def planned(estimate: Estimate, **fields: Any) -> Estimate:
-    return replace(estimate, plan=replace(estimate.plan, **fields))
+    asked = {name: fields.pop(name) for name in ("side", "min_effect") if name in fields}
+    return replace(estimate, plan=replace(of_question(estimate.plan, **asked), **fields))
 
 
 def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estimate) -> None:
@@ -115,7 +118,7 @@ def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
 def test_alternatives_and_smallest_effects(
     women_and_men: Estimate, alternative: str, least: float, line: str, null: str
 ) -> None:
-    said = summary(planned(women_and_men, alternative=Side(alternative), min_effect=least))
+    said = summary(planned(women_and_men, side=Side(alternative), min_effect=least))
     assert line in said
     assert null in said
 
@@ -132,7 +135,7 @@ def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
 
 
 def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate) -> None:
-    named = replace(women_and_men, class_names=np.array(["others", "B"]))
+    named = changed(women_and_men, class_names=np.array(["others", "B"]))
     estimate = planned(named, rest=True, n_strata=3)
     said = guarantees_of(estimate)
     assert "B minus the rest, within 3 strata, from" in summary(estimate)
@@ -152,7 +155,7 @@ def test_columns_of_groups_are_described(women_and_men: Estimate, scale: str | N
     k = women_and_men.support.size
     values = np.random.default_rng(0).poisson(3.0, (10, k)).astype(float)
     effects = group_effects(values, np.arange(5), np.arange(5, 10), scale=scale)
-    estimate = replace(women_and_men, effects=effects)
+    estimate = changed(women_and_men, effects=effects)
     wording = wording_of(estimate, group_names=["a very long name of a group", "M"])
     described = {column.key: column for column in described_columns(estimate.table(), wording)}
     assert described["mean_0"].heading == "Mean a very long n…"
@@ -184,7 +187,7 @@ def test_features_left_by_share_of_each_group(women_and_men: Estimate) -> None:
 
 def test_differences_within_pairs_are_named(estimate: Estimate) -> None:
     """One sample of differences: the direction is that of the classes."""
-    pairs = replace(estimate, class_names=np.array(["before", "after"]))
+    pairs = changed(estimate, class_names=np.array(["before", "after"]))
     assert "Estimates are differences within pairs, after minus before." in summary(pairs)
     assert wording_of(pairs).test.effect == "Difference within pairs, after minus before"
     assert pairs.plot_forest().get_xlabel() == "difference within pairs, after minus before, in units of the data"

@@ -19,7 +19,8 @@ from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.rank_evidence import REST, BadRows, Contrast, RankTest, most_moved
-from sparsemean._util.records import CellCounts, FloatArray, IntArray, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
 MOST_WALKED = 500

@@ -26,14 +26,15 @@ from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
 from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares
+from sparsemean._stats.planning import ask, bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.checks import fraction_of_rows
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def rows_of(estimate: Estimate, X: Any = None, covariate: Any = None, columns: I
 def dealt(estimate: Estimate, table: Table) -> FitData:
     """Return the rows of a table in the buckets of an estimate."""
     plan, units = estimate.plan, estimate.units
-    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.missing == "omit")
+    buckets = BucketSpec(assign_buckets(plan, estimate.seed, units), estimate.shift, plan.question.missing == "omit")
     return FitData(table, buckets, plan, seed=estimate.seed, units=units)
 
 
@@ -91,7 +92,7 @@ def _adjusted_again(estimate: Estimate, table: Table, covariate: Any, reduced: b
         raise InputError("X", "be left out where values were adjusted for a covariate", "X", advice)
     if covariate is None:
         raise InputError("X", "come with the covariate that it was adjusted for", "X alone", "pass covariate=, too")
-    return covariates.adjusted(table, covariate, target=estimate.plan.target)[0]
+    return covariates.adjusted(table, covariate, target=estimate.plan.question.target)[0]
 
 
 def _as_fitted(estimate: Estimate, data: FitData, again: bool, columns: IntArray | None) -> FitData:
@@ -129,7 +130,7 @@ def checksum_of(estimate: Estimate) -> Checksum | None:
 
 def at(estimate: Estimate, contamination: Any) -> Estimate:
     """Decide again for another share of bad rows; see `Estimate.at`."""
-    if estimate.plan.selection == "paper":
+    if estimate.plan.question.selection == "paper":
         raise InputError("selection", "be one with an error rate", "'paper'", "fit again with another contamination")
     if estimate.decision.evidence is None:
         advice = "curve() and max_contamination are kept; to decide again, fit again"
@@ -141,8 +142,8 @@ def at(estimate: Estimate, contamination: Any) -> Estimate:
 def of_decision(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate after it was decided again."""
     if estimate.counts is not None:
-        beta, bucket_size = best_beta(plan, estimate.counts, best_sizes(plan, decision))
-        estimate = replace(estimate, beta=beta, bucket_size=bucket_size)
+        leaning = Leaning(*best_beta(plan, estimate.counts, best_sizes(plan, decision)), estimate.counts)
+        estimate = replace(estimate, leaning=leaning)
     return _decided(estimate, plan, decision.without(estimate.decision.skipped))
 
 
@@ -164,7 +165,7 @@ def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
 
 def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Any]:
     """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
-    plan = replace(estimate.plan, auto=False, looked=True)
+    plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
     if plan.sizes:
         shares = check_shares(contamination)
         allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
@@ -194,8 +195,7 @@ def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     if effects is not None:
         effects = GroupEffects(**effect_columns(effects, support, before), scale=effects.scale)
     return replace(
-        estimate, plan=plan, decision=decision, support=support, mean=value, intervals=ends, skewed=skewed,
-        effects=effects, uncertified=None,
+        estimate, plan=plan, decision=decision, located=Located(support, value, ends, skewed, effects),
         status=replace(estimate.status, messages=tuple(dict.fromkeys((*said, *(() if same else (AGAIN,)))))),
     )  # fmt: skip
 
@@ -223,17 +223,17 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     if estimate.labels is not None:
         reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
         options: dict[str, Any] = {
-            "error": error, "bad": (label, reference), "side": plan.alternative, "grid": table.source.grid,
+            "error": error, "bad": (label, reference), "side": plan.question.side, "grid": table.source.grid,
         }  # fmt: skip
         strata = ranks.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
-        found = [ranks.shifts(piece, strata, missing=plan.missing == "omit", **options) for _, piece in pieces]
+        found = [ranks.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces]
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
         levels = intervals.sort_levels(levels, plan)
         ends = intervals.of_levels(levels, plan, error=error)
-        if plan.dealing == "blocks":
+        if plan.walk.dealing == "blocks":
             other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)
             ends = np.where(np.isin(which, support), other, ends)
         return ends
@@ -248,10 +248,10 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
 
 def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) -> FloatArray:
     """Return the path of some features, (last + 1, features), from the data of the fit; see `Estimate.trajectory`."""
-    plan, scales = estimate.plan, {"alpha": estimate.plan.alpha, "eta": estimate.plan.eta}
+    plan, scales = estimate.plan, {"alpha": estimate.plan.walk.alpha, "eta": estimate.plan.walk.eta}
 
     def work(means: FloatArray) -> FloatArray:
-        unit = np.ones(means.shape[1]) if plan.selection == "paper" else path.units_of(means)
+        unit = np.ones(means.shape[1]) if plan.question.selection == "paper" else path.units_of(means)
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
     if estimate.labels is not None:
@@ -259,7 +259,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)
-        level = int(size).bit_length() - 1 if plan.dealing == "blocks" else 0
+        level = int(size).bit_length() - 1 if plan.walk.dealing == "blocks" else 0
 
         def of_level(levels: list[FloatArray], _: IntArray, level: int = level) -> FloatArray:
             return work(levels[level])
@@ -292,7 +292,7 @@ def left_out(estimate: Estimate, leave_out: str) -> IntArray:
 
 def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
     """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
-    usual, out = level == LEVEL or estimate.plan.target != "mean", left_out(estimate, leave_out)
+    usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
     for other, known in estimate._arms.items():
         if usual and np.array_equal(out, left_out(estimate, other)):
             return known
@@ -381,7 +381,7 @@ def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) 
     known = np.isfinite(test.unit[1])
     scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
     control = one_sample.sparse_mean(
-        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.missing,
+        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.question.missing,
         contamination=plan.bad_by_group[0] / plan.sizes[0],
     )  # fmt: skip
     low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
@@ -404,12 +404,12 @@ def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
     """
     plan = estimate.plan
     unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
-    if unchanged or plan.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
+    if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
         return np.full((2, plan.n_features), np.nan)
     design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
-    request = two_sample.check_request(
-        contamination=0.0, selection_rule=plan.selection, level=plan.level / plan.n_tests,
-        alternative=plan.alternative, min_effect=plan.min_effect, missing=plan.missing,
+    request = ask(
+        contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
+        alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
     )  # fmt: skip
     decided = two_sample.decide_all(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
     shown = np.isin(np.arange(plan.n_features), decided.decision.support)

@@ -19,7 +19,8 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import namespace
 from sparsemean._stats.decision import Decision
 from sparsemean._util.checks import draw_seed
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 OF_GROUPS = ("reference", "groups", "strata", "covariate")
@@ -157,17 +158,17 @@ def certify(
             raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
         with where_it_lies(table):
             return _of_groups(
-                table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection_rule=rule, target=target, scale=scale,
+                table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection=rule, target=target, scale=scale,
                 **shared, **of_groups,
             )  # fmt: skip
     if of_groups:
         raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
-    data, request = prepare(
+    data, _ = prepare(
         table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule,
         test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
     )  # fmt: skip
     with where_it_lies(data.table):
-        return certify_means(data, request.scale) if data.plan.target == "mean" else certify_centres(data)
+        return certify_means(data) if data.plan.question.target == "mean" else certify_centres(data)
 
 
 def _of_groups(
@@ -188,7 +189,7 @@ def _of_groups(
     # These load numba, which one sample on a device has no need of.
     from sparsemean._fit import covariates, designs, two_sample
 
-    request = two_sample.check_request(alternative=alternative, min_effect=min_effect, **asked)
+    request = planning.ask(alternative=alternative, min_effect=min_effect, **asked)
     two_sample.refuse_strata(strata, request)
     for name, given in (("y", y), ("groups", groups), ("strata", strata)):
         designs.refuse_other_index(table, given, name)
@@ -215,9 +216,9 @@ def certify_centres(data: FitData) -> Certified:
     return _certified(data.table, plan, data.seed, inference.decision, *sizes)
 
 
-def certify_means(data: FitData, scale: Any) -> Certified:
+def certify_means(data: FitData) -> Certified:
     """Add up influences and do the same."""
-    found = mean.infer(data, scale)
+    found = mean.infer(data)
     sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)
     return _certified(data.table, found.plan, data.seed, found.decision, found.beta, sizes)
 

@@ -17,7 +17,8 @@ from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
 from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
-from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition
 
 if TYPE_CHECKING:
     from sparsemean._data.dask import Dask
@@ -126,7 +127,7 @@ class FitData:
 
     def walk(self, columns: IntArray, t: int) -> FloatArray:
         """Return μ̂ of ``columns`` after t steps."""
-        scales = {"alpha": self.plan.alpha, "eta": self.plan.eta}
+        scales = {"alpha": self.plan.walk.alpha, "eta": self.plan.walk.eta}
         values = self.means(columns, lambda levels, _: path.walk(levels[0], **scales, times=(t,)))
         return np.asarray(values[0])
 
@@ -224,7 +225,7 @@ class FitData:
 
     def keep(self, columns: IntArray) -> FitData:
         """Keep ``columns`` too, read now; not if they lie in memory or are too many to hold."""
-        all_rows_needed = self.plan.refine or self.plan.screen_rows
+        all_rows_needed = self.plan.question.refine or self.plan.question.screen_rows
         few = columns.size * self.plan.n_rows <= TAKEN_AT_ONCE
         if self.cache is None or not (few or all_rows_needed):
             return self
@@ -235,7 +236,7 @@ class FitData:
 
         Buckets that lose no unit stay, those of other units are made anew; with the paper's dealing all are.
         """
-        if plan.dealing == "paper":
+        if plan.walk.dealing == "paper":
             partition = assign_buckets(plan, self.seed).of_rows(units)
         else:
             partition = self._dealt(self._left(units).order)
@@ -247,7 +248,7 @@ class FitData:
 
         Of a source that is not an array in memory everything would be read for that.
         """
-        if self.table.source.native is not None and subset.chosen is not None and subset.plan.dealing != "paper":
+        if self.table.source.native is not None and subset.chosen is not None and subset.plan.walk.dealing != "paper":
             left = self._left(subset.chosen)
             spared = subset.chosen.size - SCATTERED * (left.broken.size + left.mended.size) - PASS
             if spared * self.plan.n_features > WORTHWHILE:
@@ -262,11 +263,11 @@ class FitData:
         """Return how some ``units`` are dealt if buckets that lose none stay."""
         partition = self.buckets.partition
         dealt = partition.order if self.units is None else self.units[partition.order[partition.levels[0][:-1]]]
-        return deal_left(dealt, units, self.plan.bucket_sizes[-1])
+        return deal_left(dealt, units, self.plan.walk.bucket_sizes[-1])
 
     def _dealt(self, units: IntArray) -> Partition:
         """Put some ``units`` into buckets in the order in which they come."""
-        places, sizes = np.arange(units.size), self.plan.bucket_sizes
+        places, sizes = np.arange(units.size), self.plan.walk.bucket_sizes
         if self.units is None:
             return assign_places(places, sizes).of_rows(units)
         numbers = np.full(self.plan.n_units, -1, dtype=np.intp)

@@ -14,7 +14,8 @@ from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_columns import Columns
 from sparsemean._stats import intervals, symmetry
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 
 SORTED_AT_ONCE = TAKEN_AT_ONCE
 """Values that are sorted together."""
@@ -28,7 +29,7 @@ def values_there(data: FitData, features: IntArray, best: IntArray, *, error: fl
     ranks, of walks that end early, and where the data do not lie on a device as they are counted.
     """
     plan, source = data.plan, _there(data)
-    if source is None or plan.test != "buckets" or plan.estimate_at is not None:
+    if source is None or plan.question.test != "buckets" or plan.walk.estimate_at is not None:
         return None
     at_once = max(1, SORTED_AT_ONCE // plan.n_rows)
     parts = [
@@ -42,7 +43,7 @@ def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) ->
     xp, plan = gpu.cupy(), data.plan
     levels = columns.level_means(data.buckets.partition, data.buckets.partition.depth)
     used = intervals.levels_used(plan)
-    share = error * 2 / plan.alternative.number / len(used)
+    share = error * 2 / plan.question.side.number / len(used)
     rows = [(levels[0] == 0).sum(axis=1).astype(np.float64)]
     for level in used:
         ordered, J = xp.sort(levels[level], axis=1), levels[level].shape[1]
@@ -52,7 +53,7 @@ def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) ->
     found = np.stack(numbers).reshape(len(used), 4, best.size)
     low, high = _ends(found[:, :2], [levels[level].shape[1] for level in used], plan, share=share)
     value = np.mean(found[best, 2:, np.arange(best.size)], axis=1)
-    many = (REPEAT_SHARE * zeros >= levels[0].shape[1]) & (plan.min_effect == 0) & (plan.dealing == "blocks")
+    many = (REPEAT_SHARE * zeros >= levels[0].shape[1]) & (plan.min_effect == 0) & (plan.walk.dealing == "blocks")
     return np.vstack((value, low, high, many))
 
 
@@ -61,7 +62,7 @@ def _ends(each: FloatArray, buckets: list[int], plan: Plan, *, share: float) -> 
     for ends, J in zip(each, buckets, strict=True):
         if intervals.order_statistic(J, share) - plan.bad_rows < 1:
             ends[0], ends[1] = -np.inf, np.inf
-    return np.stack(plan.alternative.interval(*intervals.common(each)))
+    return np.stack(plan.question.side.interval(*intervals.common(each)))
 
 
 def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.NDArray[np.intp] | None:

@@ -19,8 +19,10 @@ from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import best_beta, best_sizes, by_signs, infer
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.planning import of_question
 from sparsemean._stats.sign_evidence import of_signs
-from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Plan, Ranges
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Leaning, Ranges
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
@@ -158,15 +160,15 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
-        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.alternative)).decision
+        decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side)).decision
         return _without_rows(table, counts, decision, request=request, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
         _check_ranks(plan, "where rows come by only once")
     table = table if comes_once else read_rows(X, sketch)
-    buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.null, counts.missing is not None)
+    buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.plan.question.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
-    if request.null is not None and not comes_once:
+    if request.plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     inference, _ = infer(data, counts)
     columns = np.union1d(screening.screening_columns(data), inference.decision.support)
@@ -180,7 +182,7 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
 
 def _check_ranks(plan: Plan, why: str) -> None:
     """Refuse ranks where columns cannot be read after the counts."""
-    if plan.test == "ranks":
+    if plan.question.test == "ranks":
         raise InputError("test", f"be 'buckets' {why}", "'ranks'", "estimate(X), complete(X) or merge --rows rank them")
 
 
@@ -188,16 +190,15 @@ def _without_rows(
     table: Table, counts: Counts, decision: Decision, *, request: one_sample.FitRequest, closed: Sketch, began: float
 ) -> Estimate:
     """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
-    plan = replace(request.plan, screen_rows=False, refine="")
+    plan = of_question(request.plan, screen_rows=False, refine="")
     d = plan.n_features
     decision = decision.without(np.intersect1d(decision.support, closed.constant.features))
-    mean = np.zeros(d) if request.null is None else request.null.copy()
+    mean = np.zeros(d) if request.plan.question.null is None else request.plan.question.null.copy()
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
     return one_sample.build_estimate(
-        plan, decision, table=table, began=began, notes=notes, counts=counts,
-        sizes=best_beta(plan, counts, best_sizes(plan, decision)),
-        mean=mean, intervals=np.full((d, 2), np.nan), seed=closed.seed, shift=request.null,
+        plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
+        leaning=Leaning(*best_beta(plan, counts, best_sizes(plan, decision)), counts), seed=closed.seed,
     )  # fmt: skip
 
 
@@ -228,12 +229,13 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
     closed = close_blocks(sketch)
     ranges, sealed = _dealt(closed)
     counts = _of_sizes(closed, request.plan)
-    return replace(request, plan=replace(request.plan, ranges=ranges, sealed=sealed)), counts, closed
+    walk = replace(request.plan.walk, ranges=ranges, sealed=sealed)
+    return replace(request, plan=replace(request.plan, walk=walk)), counts, closed
 
 
 def _of_sizes(closed: Sketch, plan: Plan) -> Counts:
     """Return the counts of the sizes that are needed, unless one was not counted."""
-    needed = plan.bucket_sizes
+    needed = plan.walk.bucket_sizes
     if lacking := [size for size in needed if size not in closed.bucket_sizes]:
         named = ", ".join(map(str, lacking))
         advice = f"sketch the rows with bucket_sizes={tuple(sorted({*closed.bucket_sizes, *needed}))}"

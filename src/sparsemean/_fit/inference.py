@@ -18,7 +18,8 @@ from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
 from sparsemean._stats.signed_ranks import DOWN, UP, SignedRankEvidence, filter_of
-from sparsemean._util.records import Counts, FloatArray, IntArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import Counts, FloatArray, IntArray
 
 LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
@@ -39,26 +40,26 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
     """
     plan = data.plan
     signs = _signs(data, counts)
-    if plan.test != "ranks":
+    if plan.question.test != "ranks":
         return by_signs(plan, signs), data
     features, passing = _passing(plan, signs)
     data = data.keep(features)
-    sides = tuple(UP if sign > 0 else DOWN for sign in plan.alternative.signs)
-    if plan.min_effect:
-        shifted = [data.shifted(sign * plan.min_effect) for sign in plan.alternative.signs]
+    sides = tuple(UP if sign > 0 else DOWN for sign in plan.question.side.signs)
+    if plan.question.min_effect:
+        shifted = [data.shifted(sign * plan.question.min_effect) for sign in plan.question.side.signs]
         sums = tuple(part.rank_sums(features, keep_zeros=True) for part in shifted)
     else:
         sums = (data.rank_sums(features),)
     evidence = SignedRankEvidence(
         signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
-        ties_against=bool(plan.min_effect),
+        ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
     return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)), data
 
 
 def columns_ranked(plan: Plan) -> IntArray:
     """Return the columns that will be ranked whatever their signs say: known before anything is read."""
-    every = plan.test == "ranks" and filter_of(plan) >= 1
+    every = plan.question.test == "ranks" and filter_of(plan) >= 1
     return np.arange(plan.n_features if every else 0)
 
 
@@ -80,12 +81,12 @@ def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
     """Return the evidence of signs, of bucket means less the null value or beyond the smallest effect that matters."""
-    plan, least = data.plan, data.plan.min_effect
+    plan, least = data.plan, data.plan.question.min_effect
     if not least:
-        return of_signs(counts, plan.n_units, side=plan.alternative)
+        return of_signs(counts, plan.n_units, side=plan.question.side)
     parts = [
         of_signs(data.shifted(sign * least).count(), plan.n_units, side=Side.UP if sign > 0 else Side.DOWN)
-        for sign in plan.alternative.signs
+        for sign in plan.question.side.signs
     ]
     return parts[0] if len(parts) == 1 else beside(*parts)
 
@@ -93,7 +94,7 @@ def _signs(data: FitData, counts: Counts) -> SlackEvidence:
 def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
     """Settle what counts alone do not: the walks of the paper's rule."""
     plan, decision = data.plan, inference.decision
-    if plan.selection != "paper":
+    if plan.question.selection != "paper":
         return inference
     decision, iterated = _paper_support(data, counts, on_host(decision))
     counts = on_host(counts)
@@ -108,10 +109,10 @@ def best_sizes(plan: Plan, decision: Decision) -> Any:
     """Return the index of the bucket size at which signs of each feature show most; the first where p is 1."""
     evidence: Any = decision.evidence
     out = evidence.xp.zeros(plan.n_features, dtype=np.intp)
-    if len(plan.bucket_sizes) == 1:
+    if len(plan.walk.bucket_sizes) == 1:
         return out
     features, best = evidence.best_size(decision.allowed)
-    out[evidence.xp.asarray(features)] = evidence.xp.asarray(best) % len(plan.bucket_sizes)
+    out[evidence.xp.asarray(features)] = evidence.xp.asarray(best) % len(plan.walk.bucket_sizes)
     return out
 
 
@@ -119,7 +120,7 @@ def best_beta(plan: Plan, counts: Counts | FloatArray, best: Any) -> tuple[Float
     """Return β₀ of every feature at its best size, and that size; β itself, and 1, without buckets."""
     if isinstance(counts, np.ndarray):
         return counts, np.ones(plan.n_features, dtype=np.intp)
-    sizes = plan.bucket_sizes
+    sizes = plan.walk.bucket_sizes
     if on_device(best):
         from sparsemean._kernels import gpu
 
@@ -137,20 +138,20 @@ def best_beta(plan: Plan, counts: Counts | FloatArray, best: Any) -> tuple[Float
 def _paper_support(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
     """Put the paper's support {i : |μ̂_i| ≥ α} in place, or the largest |μ̂_i|; return what was walked for it too."""
     plan = data.plan
-    scales = {"alpha": plan.alpha, "eta": plan.eta}
-    mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=plan.select_at)
+    scales, t = {"alpha": plan.walk.alpha, "eta": plan.walk.eta}, plan.walk.select_at
+    mu = path.closed_form_path(counts.positive[0], counts.negative[0], counts.buckets(0), **scales, t=t)
     iterated, mu = on_host((path.needs_iteration(counts, mu, **scales), mu))
     if iterated.size:
-        mu[iterated] = data.walk(iterated, plan.select_at)
-    if np.count_nonzero(np.abs(mu) >= plan.alpha) < plan.min_selected:
-        close = path.contenders(mu, plan.min_selected)
-        mu[close] = data.walk(close, plan.select_at)
+        mu[iterated] = data.walk(iterated, plan.walk.select_at)
+    if np.count_nonzero(np.abs(mu) >= plan.walk.alpha) < plan.walk.min_selected:
+        close = path.contenders(mu, plan.walk.min_selected)
+        mu[close] = data.walk(close, plan.walk.select_at)
         iterated = np.union1d(iterated, close)
-    passed = np.flatnonzero(np.abs(mu) >= plan.alpha)
-    if passed.size >= plan.min_selected:
+    passed = np.flatnonzero(np.abs(mu) >= plan.walk.alpha)
+    if passed.size >= plan.walk.min_selected:
         return replace(decision, support=passed), iterated
-    largest = np.sort(np.argsort(-np.abs(mu), kind="stable")[: plan.min_selected])
-    return replace(decision, support=largest, filled_up=plan.min_selected - int(passed.size)), iterated
+    largest = np.sort(np.argsort(-np.abs(mu), kind="stable")[: plan.walk.min_selected])
+    return replace(decision, support=largest, filled_up=plan.walk.min_selected - int(passed.size)), iterated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +174,7 @@ def estimate_support(data: FitData, decision: Decision, counts: Counts, best: An
     They are looked for among all features that some number of bad rows leaves. The paper's rule keeps them, as
     published.
     """
-    published = data.plan.selection == "paper"
+    published = data.plan.question.selection == "paper"
     last = decision.last
     looked_at = decision.support if published else on_host(namespace(last).flatnonzero(last >= 0))
     constant = constant_columns(data, looked_at, counts)
@@ -196,7 +197,7 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
         used = [levels[level] for level in intervals.levels_used(plan)]
         value = _value(used, take(best_of_all, columns), plan)
         (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
-        if plan.dealing == "blocks":
+        if plan.walk.dealing == "blocks":
             (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, low, high, other))
@@ -234,13 +235,13 @@ def constant_columns(data: FitData, candidates: IntArray, counts: Counts) -> Int
 
 def _value(sizes: list[FloatArray], best: IntArray, plan: Plan) -> FloatArray:
     """Return the walk's limit, the median of the sorted means of the best size, or the walk after a given time."""
-    out = np.empty(best.size)
+    out, walk = np.empty(best.size), plan.walk
     for size, means in enumerate(sizes):
         at = np.flatnonzero(best == size)
-        if at.size and plan.estimate_at is None:
+        if at.size and walk.estimate_at is None:
             out[at] = medians_sorted(means.T[at].T)
-        elif at.size and plan.estimate_at is not None:
-            unit = np.ones(at.size) if plan.selection == "paper" else path.units_of(means[:, at])
-            walked = path.walk(means[:, at] / unit, alpha=plan.alpha, eta=plan.eta, times=(plan.estimate_at,))
+        elif at.size and walk.estimate_at is not None:
+            unit = np.ones(at.size) if plan.question.selection == "paper" else path.units_of(means[:, at])
+            walked = path.walk(means[:, at] / unit, alpha=walk.alpha, eta=walk.eta, times=(walk.estimate_at,))
             out[at] = unit * walked[0]
     return out

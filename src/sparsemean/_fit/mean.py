@@ -24,13 +24,15 @@ from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     CountArray,
     FloatArray,
     IntArray,
+    Leaning,
     LocationEstimate,
     MeanTest,
-    Plan,
+    Sample,
 )
 from sparsemean.errors import InputError
 
@@ -51,10 +53,10 @@ class MeanInference:
     notes: tuple[str, ...]
 
 
-def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanInference:
+def infer(data: FitData, progress: Progress | None = None) -> MeanInference:
     """Fix the test, read every value once and select."""
     table = unit_table(data)
-    plan, test, notes = _test(data, table, scale)
+    plan, test, notes = _test(data, table)
     rows = None
     if test.rows is not None:
         rows = np.zeros(plan.n_units, dtype=bool)
@@ -64,7 +66,7 @@ def infer(data: FitData, scale: Any, progress: Progress | None = None) -> MeanIn
         rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
     )  # fmt: skip
     evidence, beta = means.evidence_of(plan, test, found.sums)
-    decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+    decision = decide(evidence, rule_of(plan.question.selection, plan.question.level, plan.n_features), plan.bad_rows)
     return MeanInference(table, plan, test, found.missing, beta, decision, tuple(notes))
 
 
@@ -96,9 +98,9 @@ def checked(table: Table, columns: IntArray, skip_missing: bool) -> Iterator[tup
 # The scale: given, or taken from rows that are not tested.
 
 
-def _test(data: FitData, table: Table, scale: Any) -> tuple[Plan, MeanTest, list[str]]:
+def _test(data: FitData, table: Table) -> tuple[Plan, MeanTest, list[str]]:
     """Return the plan with the rows that gave the scale, the test, and what there is to say about the scale."""
-    plan = data.plan
+    plan, scale = data.plan, data.plan.question.scale
     if scale is None:
         refuse_without_scale(plan.bad_rows > 0)
         order = np.random.default_rng((data.seed, 3)).permutation(plan.n_units)
@@ -219,12 +221,12 @@ def estimate(
     )
     return build_estimate(
         plan, decision, table=table, began=began, notes=notes,
-        sizes=(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
+        values=(located.mean, ends), leaning=Leaning(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged,
         },
-        mean=located.mean, intervals=ends, seed=data.seed, shift=data.null, rows=rows.rows, units=data.units,
+        seed=data.seed, rows=rows.rows, sample=Sample(units=data.units),
         mean_test=inference.test, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 
@@ -339,7 +341,7 @@ def _kept_inside(
 
 def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     """Say so where not even rows that all agree could make a feature selected."""
-    needed = means.bound(test, plan.level / plan.n_hypotheses, plan.bad_rows)
+    needed = means.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
     if test.n_units * means.most(test.kappa) >= needed:
         return []
     least = means.rows_to_reject(plan, test)
@@ -356,6 +358,6 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 
     plan, test = made.plan, made.mean_test
     assert test is not None
-    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.missing == "omit")
+    buckets = BucketSpec(assign_buckets(plan, made.seed, made.units), made.shift, plan.question.missing == "omit")
     rows = unit_table(FitData(table, buckets, plan, seed=made.seed, units=made.units))
     return inverted(rows, columns, test=test, error=error, plan=plan)[1:].T

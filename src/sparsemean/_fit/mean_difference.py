@@ -19,10 +19,11 @@ from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.mean_differences import GroupSums, MeanContrast
 from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import pluralize
-from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest, Plan
+from sparsemean._util.plans import Plan, Question
+from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
 
 if TYPE_CHECKING:
-    from sparsemean._fit.two_sample import Design, Request
+    from sparsemean._fit.two_sample import Design
     from sparsemean.result import Estimate
 
 
@@ -35,7 +36,7 @@ def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
 def difference_evidence(
     design: Design,
     contrasts: Sequence[Contrast],
-    request: Request,
+    request: Question,
     plans: Sequence[Plan],
     *,
     seed: int,
@@ -58,7 +59,7 @@ def difference_evidence(
             looks[at].append(
                 mean_differences.look(
                     parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
-                    side=request.alternative, min_effect=request.min_effect,
+                    side=request.side, min_effect=request.min_effect,
                 )
             )  # fmt: skip
         if progress is not None:
@@ -71,7 +72,7 @@ def difference_evidence(
     ]  # fmt: skip
     evidence = RankEvidence(
         tuple(found),
-        side=request.alternative,
+        side=request.side,
         missing=request.missing == "omit",
         level=request.level,
         n_jobs=n_jobs,
@@ -96,7 +97,7 @@ def values_of(
         found.append(
             mean_differences.invert_difference(
                 parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
-                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), side=plan.alternative,
+                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), side=plan.question.side,
             )
         )  # fmt: skip
     return np.concatenate(found, axis=1)
@@ -110,8 +111,8 @@ def on_support(
     found = values_of(design.table, support, rows, test=tested.test, plan=plan, error=error, n_jobs=n_jobs)
     value, low, high = found
     # Ends are found by steps, to the safe side; what p-values refuse, they refuse at this error or a smaller one.
-    low = np.where(value > 0, np.maximum(low, plan.min_effect), low)
-    high = np.where(value < 0, np.minimum(high, -plan.min_effect), high)
+    low = np.where(value > 0, np.maximum(low, plan.question.min_effect), low)
+    high = np.where(value < 0, np.minimum(high, -plan.question.min_effect), high)
     return value, np.stack((low, high), axis=1)
 
 
@@ -129,7 +130,7 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
     slack = mean_differences.slack_of(test, (plan.bad_by_group[1], plan.bad_by_group[0]))
-    asked = math.log(test.factor * plan.n_hypotheses / plan.level) - mean_differences.LOG_JOINT
+    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - mean_differences.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
     if means.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
         return []
@@ -173,7 +174,7 @@ def _sums_of(
 
 
 def _tests(
-    design: Design, contrasts: Sequence[Contrast], request: Request, plans: Sequence[Plan], seed: int
+    design: Design, contrasts: Sequence[Contrast], request: Question, plans: Sequence[Plan], seed: int
 ) -> tuple[list[MeanDifferenceTest], tuple[str, ...], int]:
     """Return the tests, what there is to say of the scale, and how many rows it was taken from."""
     scale, d = request.scale, design.table.shape[1]
@@ -183,7 +184,7 @@ def _tests(
     bounds: dict[tuple[int, ...], FloatArray] = {}
     groups = [(contrast, labels_of(design.codes, contrast)) for contrast in contrasts]
     if scale is None:
-        mean.refuse_without_scale(any(request.shares))
+        mean.refuse_without_scale(any(request.at_first))
         for_scale, tested = _halves(design.codes, seed)
         of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(for_scale.size)
         for contrast, pair in groups:
@@ -207,7 +208,7 @@ def _tests(
         each = [bounds[labels] if scale is None else given for labels in ((contrast.first,), contrast.labels)]
         tests.append(
             mean_differences.difference_test(
-                np.stack(each), sizes=sizes, bad=contrast.bad(request.shares), sides=means.sides(plans[0]),
+                np.stack(each), sizes=sizes, bad=contrast.bad(request.at_first), sides=means.sides(plans[0]),
                 error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
             )
         )  # fmt: skip

@@ -18,7 +18,8 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import ALARM, SortKeys
 from sparsemean._stats.symmetry import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
-from sparsemean._util.records import CountArray, Counts, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import CountArray, Counts, IntArray
 
 AT_NULL = "as many of their values are equal"
 """Why a selected feature may have no interval."""
@@ -40,9 +41,9 @@ def of_fit(
     if filled_up:
         messages.append(
             f"only {support.size - filled_up} feature(s) passed the rule; the {support.size} that moved farthest were "
-            f"taken (min_selected={plan.min_selected})"
+            f"taken (min_selected={plan.walk.min_selected})"
         )
-    if plan.selection != "paper" and not support.size:
+    if plan.question.selection != "paper" and not support.size:
         messages += nothing_possible(plan, unit)
     if constant.size and not decision.skipped.size:
         messages.append(f"{constant.size} selected column(s) hold one value only: {named(table, constant)}")
@@ -90,11 +91,11 @@ def how_tested(plan: Plan) -> str:
     >>> how_tested(plan_fit(600, 100)), how_tested(plan_fit(600, 100, test="buckets"))
     ('signed ranks', 'signs of buckets of 1, 2 and 4 rows')
     """
-    if plan.dealing == "pairs":
+    if plan.walk.dealing == "pairs":
         return ""
-    if plan.test != "buckets":
-        return {"ranks": "signed ranks", "sums": "sums of influences"}[plan.test]
-    *others, last = map(str, plan.bucket_sizes)
+    if plan.question.test != "buckets":
+        return {"ranks": "signed ranks", "sums": "sums of influences"}[plan.question.test]
+    *others, last = map(str, plan.walk.bucket_sizes)
     sizes = f"{', '.join(others)} and {last}" if others else last
     rows = "row" if sizes == "1" else "rows"
     return f"signs of buckets of {sizes} {rows}"
@@ -102,9 +103,9 @@ def how_tested(plan: Plan) -> str:
 
 def of_numbering(plan: Plan) -> tuple[str, ...]:
     """Say how rows are counted where their numbers are not 0, 1, … themselves."""
-    if plan.ranges in ((), ((0, plan.n_rows),)):
+    if plan.walk.ranges in ((), ((0, plan.n_rows),)):
         return ()
-    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.ranges[0][0]}",)
+    return (f"rows are counted from 0 in the order of their numbers: the first is row {plan.walk.ranges[0][0]}",)
 
 
 def skipped(table: Table, constant: IntArray) -> list[str]:

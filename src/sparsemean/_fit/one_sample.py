@@ -26,18 +26,23 @@ from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
+from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
+from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
     FloatArray,
     IntArray,
-    Plan,
+    Leaning,
+    Sample,
     Status,
     Uncertified,
 )
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
+
+NO_MORE = Sample()
 
 
 def sparse_mean(
@@ -79,10 +84,7 @@ class FitRequest:
 
     plan: Plan
     method: Refinement
-    null: FloatArray | None
     options: dict[str, Any]
-    scale: Any = None
-    """Upper bound of standard deviations, or data to take it from, for means."""
 
 
 def validate_request(
@@ -94,7 +96,6 @@ def validate_request(
     refine: Any = "auto",
     refine_on: Any = "rows",
     screen_rows: Any = True,
-    scale: Any = None,
     **options: Any,
 ) -> FitRequest:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
@@ -102,15 +103,14 @@ def validate_request(
     if not isinstance(screen_rows, (bool, np.bool_)):
         raise InputError("screen_rows", "be True or False", repr(screen_rows))
     method = check(refine)
-    plan = replace(
+    plan = planning.of_question(
         planning.plan_fit(n, d, n_units=n_units, **options),
         screen_rows=bool(screen_rows),
         refine=name_of(method),
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
+        null=one_number_each(null, d, argument="null"),
     )
-    if scale is not None and plan.target != "mean":
-        raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
-    return FitRequest(plan, method, one_number_each(null, d, argument="null"), options, scale)
+    return FitRequest(plan, method, options)
 
 
 def fit(
@@ -126,11 +126,11 @@ def fit(
     """Fit a table; ``options`` are those of `validate_request`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
     data, request = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
-    shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.screen_rows)
+    shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.question.screen_rows)
     counting, refining, recounting = parts_of(progress, shares)
     with where_it_lies(data.table):
-        if data.plan.target == "mean":
-            sums = means.infer(data, request.scale, counting)
+        if data.plan.question.target == "mean":
+            sums = means.infer(data, counting)
             estimate = means.estimate(data, sums, method=request.method, began=began, refining=refining)
             return replace(estimate, source=data.table)
         wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
@@ -153,8 +153,8 @@ def prepare(
     plan = request.plan
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
-    seed = 0 if random_state is None and plan.test in ("ranks", "sums") else draw_seed(random_state)
-    buckets = BucketSpec(assign_buckets(plan, seed, units), request.null, plan.missing == "omit")
+    seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
+    buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
     return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), request
 
 
@@ -176,7 +176,7 @@ def estimate_from_counts(
     """
     table, method = data.table, request.method
     inference = settle(data, counts, inference)
-    if data.plan.test == "buckets" and data.plan.selection != "paper":  # stays where it is
+    if data.plan.question.test == "buckets" and data.plan.question.selection != "paper":  # stays where it is
         decision = replace(inference.decision, support=on_host(inference.decision.support))
     else:
         counts, decision = on_host((counts, inference.decision))
@@ -210,14 +210,15 @@ def estimate_from_counts(
         *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),
     )
     return build_estimate(
-        plan, decision, table=table, began=began, notes=notes, counts=counts, sizes=best_beta(plan, counts, best),
+        plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
+        leaning=Leaning(*best_beta(plan, counts, best), counts),
         status={
             "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
             "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
         },
-        mean=located.mean, intervals=values.intervals, seed=data.seed, shift=data.null, rows=rows.rows,
-        bucket_of_row=data.buckets.partition.bucket_of_row, uncertified=extra, units=data.units,
-        skewed=skewed, source=source, checksum=table.source.early_checksum(support),
+        seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
+        sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
+        source=source, checksum=table.source.early_checksum(support),
     )  # fmt: skip
 
 
@@ -228,18 +229,18 @@ def build_estimate(
     table: Table,
     began: float,
     notes: Iterable[str],
-    sizes: tuple[FloatArray, IntArray],
+    values: tuple[FloatArray, FloatArray],
+    leaning: Leaning,
     status: Mapping[str, Any] | None = None,
     skewed: IntArray | None = None,
-    **values: Any,
+    effects: GroupEffects | None = None,
+    uncertified: Uncertified | None = None,
+    sample: Sample = NO_MORE,
+    **parts: Any,
 ) -> Estimate:
-    """Put an estimate together, of one sample or of one contrast; ``sizes`` are β and the bucket size of it."""
-    beta, bucket_size = sizes
+    """Put an estimate together, of one sample or of one contrast; ``values`` are means and intervals."""
+    skewed = np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed
     return Estimate(
-        support=decision.support,
-        beta=beta,
-        bucket_size=bucket_size,
-        skewed=np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed,
         decision=decision,
         plan=plan,
         status=Status(
@@ -249,23 +250,25 @@ def build_estimate(
             versions=messages.versions(),
             **(status or {}),
         ),
-        feature_names=table.feature_names,
-        theta=table.theta,
-        **values,
+        located=Located(decision.support, *values, skewed, effects, uncertified),
+        leaning=leaning,
+        sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
+        **parts,
     )
 
 
 @cache
 def _plan_options() -> frozenset[str]:
     """Return what `planning.plan_fit` may be asked for."""
-    return frozenset(inspect.signature(planning.plan_fit).parameters) - {"n", "d", "n_units"}
+    known = (inspect.signature(function).parameters for function in (planning.plan_fit, planning.ask))
+    return frozenset().union(*known) - {"n", "d", "n_units", "asked"}
 
 
 def _check_known(options: dict[str, Any]) -> None:
     """Refuse an option that no part of a fit has."""
     known = _plan_options()
     if unknown := sorted(options.keys() - known):
-        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device", "scale"}
+        named = {"groups", "null", "refine", "refine_on", "screen_rows", "random_state", "n_jobs", "device"}
         raise InputError("option", f"be one of {', '.join(sorted(known | named))}", repr(unknown[0]))
 
 

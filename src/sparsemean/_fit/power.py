@@ -11,9 +11,9 @@ import numpy as np
 from sparsemean._fit.power_groups import MOST, MOST_ROWS, fewest, plan_groups, written
 from sparsemean._fit.theorems import numbers
 from sparsemean._stats.one_sample_power import TestPower, error_of, power_of, survivable_rows
-from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, plan_fit
+from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, of_question, plan_fit
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.records import Plan, PowerAnalysis
+from sparsemean._util.plans import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 MOST_FOR_RANKS = 10**9
@@ -23,8 +23,8 @@ MOST_FOR_RANKS = 10**9
 def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None) -> Plan:
     """Return the same plan for other rows, by the same test unless one is named."""
     return replace(
-        plan, n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
-        test=plan.test if test is None else test,
+        of_question(plan, test=test or plan.question.test),
+        n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     if limit < 0:
         return [
             f"nothing can be certified: {n} {unit}s are too few for {pluralize(plan.n_features, 'feature')} at "
-            f"level {plan.level:g}; {_rows_wanted(plan)}"
+            f"level {plan.question.level:g}; {_rows_wanted(plan)}"
         ]
     return [
         f"nothing can be certified: with {pluralize(plan.bad_rows, f'bad {unit}')} among {n} even a feature on which "
@@ -153,14 +153,14 @@ def plan(
     )  # fmt: skip
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
         raise InputError("effect", "be a positive number", effect)
-    if made.test == "ranks" and n > MOST_FOR_RANKS:
+    if made.question.test == "ranks" and n > MOST_FOR_RANKS:
         raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
     survivable = survivable_rows(made)
     if made.bad_rows > survivable:
         raise _impossible(made, survivable)
     found = power_of(made)
     best, opposed = (found.smallest(power, opposed=against) for against in (False, True))
-    auto = test == "auto" and made.target == "centre" and isinstance(bucket_sizes, str)
+    auto = test == "auto" and made.question.target == "centre" and isinstance(bucket_sizes, str)
     needed = None if effect is None else _rows_needed(made, effect, power, auto=auto)
     sentences = [*_found(found, (best, opposed), power, survivable)]
     if effect is not None and needed is not None:
@@ -223,17 +223,17 @@ def _impossible(plan: Plan, survivable: int) -> InputError:
 
 
 def _name(plan: Plan) -> str:
-    if plan.test == "ranks":
+    if plan.question.test == "ranks":
         return "signed ranks find"
-    if plan.test == "sums":
+    if plan.question.test == "sums":
         return "sums of a bounded influence, with the standard deviation as scale=, find"
-    return f"buckets of {', '.join(map(str, plan.bucket_sizes))} rows find"
+    return f"buckets of {', '.join(map(str, plan.walk.bucket_sizes))} rows find"
 
 
 def _mean(plan: Plan, effect: float) -> str:
     """Return a mean in words: on which side it lies, and beyond what."""
-    side = plan.alternative.pick("a mean", "a positive mean", "a negative mean")
-    beyond = f"{plan.min_effect:g} + " if plan.min_effect else ""
+    side = plan.question.side.pick("a mean", "a positive mean", "a negative mean")
+    beyond = f"{plan.question.min_effect:g} + " if plan.question.min_effect else ""
     return f"{side} of {beyond}{effect:.3g} standard deviations"
 
 
@@ -242,7 +242,7 @@ def _found(found: TestPower, effects: tuple[float, float], power: float, surviva
     sentences = [
         f"With {plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of which may be bad, "
         f"{_name(plan)} {_mean(plan, best)} with probability {power:g} (Gaussian noise), at a family-wise error of "
-        f"{plan.level:g}."
+        f"{plan.question.level:g}."
     ]
     if plan.bad_rows:
         chance = written(found.chance(best, opposed=True))

@@ -10,15 +10,14 @@ from typing import Any
 from sparsemean._stats.nulls import critical_rank
 from sparsemean._stats.planning import (
     MIN_ROWS,
+    WITHOUT_BUCKETS,
+    ask,
     bad_rows,
-    check_level,
     check_share,
     check_shares,
-    check_side,
-    groups_plan,
 )
 from sparsemean._util.checks import integer, real
-from sparsemean._util.records import Plan, PowerAnalysis
+from sparsemean._util.plans import Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 MOST_ROWS = 4_000_000
@@ -38,10 +37,10 @@ def written(chance: float) -> str:
 def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
     n0, n1 = plan.sizes
-    sides = plan.alternative.number
-    smallest, threshold = smallest_p(n0, n1, sides), plan.level / plan.n_hypotheses
-    if smallest > plan.level and plan.n_tests == plan.n_strata == 1:
-        rule, received = f"be large enough for a test at level {plan.level:g}", f"{n1} and {n0} {unit}s"
+    sides = plan.question.side.number
+    smallest, threshold = smallest_p(n0, n1, sides), plan.question.level / plan.n_hypotheses
+    if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
+        rule, received = f"be large enough for a test at level {plan.question.level:g}", f"{n1} and {n0} {unit}s"
         raise InputError(
             "groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more {unit}s"
         )
@@ -109,12 +108,12 @@ def plan_groups(
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
         raise InputError("effect", "be a positive number", effect)
     bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
-    made = groups_plan(
-        n0 + n1, int(d), shares=shares, sizes=(n0, n1), bad_by_group=bad, n_tests=1, n_strata=1, rest=False,
-        selection="fwer", level=check_level(level),
-        alternative=check_side(alternative), min_effect=0.0, missing="raise",
+    made = Plan(
+        ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
+        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=sum(bad),
+        sizes=(n0, n1), bad_by_group=bad,
     )  # fmt: skip
-    error = made.level / d / made.alternative.number
+    error = made.question.level / d / made.question.side.number
     if impossible := groups_possible(made):
         if smallest_p(n0, n1, 1) > error:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
@@ -169,8 +168,8 @@ def _shift(voting: tuple[int, ...], asked: int, power: float) -> float:
 
 def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power: float) -> int:
     """Return the rows in all, to within 1 %, at which ``effect`` is found between groups of the same ratio; 0: none."""
-    sides = made.alternative.number
-    share, error = made.sizes[0] / sum(made.sizes), made.level / made.n_features / sides
+    sides = made.question.side.number
+    share, error = made.sizes[0] / sum(made.sizes), made.question.level / made.n_features / sides
 
     def suffices(n: int) -> bool:
         first = min(max(2, round(share * n)), n - 2)

@@ -19,7 +19,8 @@ from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
 from sparsemean._stats.judged import CLIP, Judged, Selected
 from sparsemean._stats.symmetry import skew_flags
-from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, Plan, RowScores
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def screening_columns(data: FitData) -> IntArray:
 
     They do not depend on the seed, so that neither do the suspects.
     """
-    return sample_columns(*data.table.shape) if data.plan.screen_rows else np.empty(0, dtype=np.intp)
+    return sample_columns(*data.table.shape) if data.plan.question.screen_rows else np.empty(0, dtype=np.intp)
 
 
 def sample_columns(n: int, d: int) -> IntArray:
@@ -102,7 +103,7 @@ def most_listed(n_units: int) -> int:
 def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None) -> ScreeningResult:
     """Judge rows by features off the support, whose means are known; by all of them ``about`` centres of them."""
     plan, off = data.plan, "" if about is not None else " off the support"
-    if not plan.screen_rows:
+    if not plan.question.screen_rows:
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows)
     columns = screening_columns(data)
     columns = without(columns, support) if about is None else columns
@@ -114,7 +115,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
     del table.scaled  # half of what is held
     kept = np.flatnonzero(of_units.weights > 0)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
-    used = plan.refine and plan.refine_on == "rows" and support.size
+    used = plan.question.refine and plan.question.refine_on == "rows" and support.size
     where = f"on {columns.size:,} features{off}"
     how = _how(data, of_units, f"{where} and were left out of the values" if used else where)
     return ScreeningResult(rows, kept, max(0, plan.bad_rows - of_units.aligned), how, columns, table, columns)
@@ -138,7 +139,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
     Where bad rows are many, most columns look as if they had a mean: few would be left off the support. That is Holm's,
     as how many rows look bad must not follow from the rule that is then used for so many.
     """
-    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.level)
+    support = np.flatnonzero(on_host(decision.p_adjusted) <= data.plan.question.level)
     data, mean = data.keep(support), np.zeros(data.plan.n_features)
     for columns in data.pieces(support):
         mean[columns] = medians(columns_of(data, columns)[:])
@@ -151,7 +152,7 @@ def screen_on_support(
     data: FitData, before: ScreeningResult, support: IntArray, *, mean: FloatArray
 ) -> ScreeningResult:
     """Judge the rows that are left by the support as well, about the means there; scores only grow."""
-    if not data.plan.screen_rows or not support.size:
+    if not data.plan.question.screen_rows or not support.size:
         return before
     most = max(LEAST_COLUMNS, MOST_JUDGED // data.plan.n_rows) if data.spread else MOST_COLUMNS
     support = spread_over(support, most)
@@ -296,7 +297,7 @@ def locate_features(
     plan, taken_out = data.plan, ""
     if not features.size:
         return LocationEstimate(np.empty(0))
-    if plan.refine_on == "buckets" and method is not None:
+    if plan.question.refine_on == "buckets" and method is not None:
         X = data.bucket_means(features)
         share = plan.bad_rows / X.shape[0]
     else:
@@ -306,7 +307,7 @@ def locate_features(
         rule = "leave most buckets without a bad row"
         raise InputError("refine_on", rule, f"{plan.bad_rows} bad rows for {X.shape[0]} buckets", "refine on rows")
     how = "auto" if method is None else method
-    if how == "auto" and plan.refine_on != "buckets":
+    if how == "auto" and plan.question.refine_on != "buckets":
         X, taken_out = _without_factors(data, screening, features, X=X)
     gaps = _count_gaps(X)
     if gaps and centre is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 import zipfile
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +18,34 @@ from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
-from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS
+from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
+from sparsemean._util.plans import Plan, Question, Side, Walk
 from sparsemean._util.records import (
     NO_END,
     Counts,
+    Leaning,
     MeanDifferenceTest,
     MeanTest,
-    Plan,
     RowScores,
-    Side,
+    Sample,
     Status,
     Uncertified,
 )
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate
+from sparsemean.result import Estimate, Located
 
-FORMAT, SEVERAL = "sparsemean-estimate-7", "sparsemean-comparison-2"
+FORMAT, SEVERAL = "sparsemean-estimate-8", "sparsemean-comparison-2"
 OTHERS = (".csv", ".tsv", ".txt", ".json", ".html", ".parquet", ".feather", ".xlsx", ".h5ad", ".pkl", ".pickle")
 LAZY = ("entry_time", "radius")
 PARTS = {
     "decision": Decision, "counts": Counts, "rows": RowScores, "uncertified": Uncertified, "effects": GroupEffects,
     "mean_test": MeanTest, "difference_test": MeanDifferenceTest, "checksum": Checksum,
 }  # fmt: skip
-PLAIN = ("mean", "support", "intervals", "beta", "bucket_size", "skewed")
-OPTIONAL = ("bucket_of_row", "shift", "units", "labels", "class_names", "strata", "theta")
+LOCATED = ("support", "mean", "intervals", "skewed")
+SAMPLE = ("bucket_of_row", "units", "labels", "class_names", "strata", "theta")
 ARRAYS = {
     "mean": "f d", "support": "iu s d", "intervals": "f d2", "beta": "f d", "bucket_size": "iu d", "skewed": "i d",
     "entry_time": "f d", "radius": "iu d", "bucket_of_row": "iu n", "shift": "f d", "units": "iu n",
@@ -69,6 +70,8 @@ NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
 """What a decision rests on: with it one could decide again, and it is as large as the data may be."""
 SHARES = ("decision.p_values", "decision.p_adjusted", "decision.q_values", "decision.max_contamination")
 ROUNDING = 1e-9
+RECORDS = ("question", "walk", "plan", "status")
+INSIDE = ("question", "walk", "outlook", "null", "scale")
 USED_TESTS = ("ranks", "buckets", "sums")
 
 
@@ -102,8 +105,8 @@ def _key(key: Any) -> tuple[Any, ...]:
 
 def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is written of an estimate: the header and the arrays."""
-    arrays = {name: getattr(estimate, name) for name in (*PLAIN, *LAZY)}
-    arrays |= {name: value for name in OPTIONAL if (value := getattr(estimate, name)) is not None}
+    arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
+    arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
     scalars: dict[str, Any] = {}
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
@@ -120,15 +123,20 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays["suspect_names"] = np.array(list(estimate._suspect_names.values()))
     if estimate.feature_names is not None:
         arrays["feature_names"] = estimate.feature_names.astype(str)
+    plan = estimate.plan
     header = {
         "format": FORMAT,
-        "plan": asdict(estimate.plan),
-        "status": asdict(estimate.status),
+        **dict(zip(RECORDS, map(_entries, (plan.question, plan.walk, plan, estimate.status)), strict=True)),
         "seed": str(estimate.seed),
         "no_arms": no_arms,
         "scalars": scalars,
     }
     return header, arrays
+
+
+def _entries(record: Any) -> dict[str, Any]:
+    """Return what the header has of a record: arrays and records inside it are written by themselves."""
+    return {item.name: getattr(record, item.name) for item in fields(record) if item.name not in INSIDE}
 
 
 def load(path: str | Path) -> Estimate | Comparison:
@@ -174,29 +182,35 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
         advice = "it was saved by another version: fit again"
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
-    planned = {name: as_tuples(value) for name, value in header["plan"].items()}
-    plan = Plan(**{**planned, "alternative": Side(planned["alternative"])})
-    status = Status(**{name: as_tuples(value) for name, value in header["status"].items()})
-    check_types(plan)
-    check_types(status)
+    said = {part: {name: as_tuples(value) for name, value in header[part].items()} for part in RECORDS}
+    question = Question(**{**said["question"], "side": Side(said["question"]["side"])})
+    walk, status = Walk(**said["walk"]), Status(**said["status"])
+    plan = Plan(question, walk, **said["plan"])
+    for record in (question, walk, plan, status):
+        check_types(record, INSIDE)
+    plan = of_question(plan, null=arrays.get("shift"))
     _check_plan(plan, arrays)
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
     values = {**arrays, **scalars}
     _check_rows(values, plan)
-    rule = rule_of(plan.selection, plan.level, plan.n_hypotheses)
+    rule = rule_of(plan.question.selection, plan.question.level, plan.n_hypotheses)
     values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
     parts: dict[str, Any] = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    plain: dict[str, Any] = {name: arrays[name] for name in PLAIN} | {name: arrays.get(name) for name in OPTIONAL}
+    counts = parts.pop("counts", None)
+    names = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
+    extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
+    located = Located(**{name: arrays[name] for name in LOCATED}, **extra)
     estimate = Estimate(
-        **plain,
         **parts,
-        feature_names=arrays["feature_names"].astype(object) if "feature_names" in arrays else None,
+        located=located,
+        leaning=Leaning(arrays["beta"], arrays["bucket_size"], counts),
+        sample=Sample(names, **{name: arrays.get(name) for name in SAMPLE}),
         plan=plan,
         status=status,
         seed=int(header["seed"]),
@@ -224,18 +238,20 @@ def _check_arms(estimate: Estimate) -> None:
 
 def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
     """Refuse a plan that cannot be."""
-    named = plan.selection in SELECTIONS and plan.missing in MISSING
-    named = named and plan.test in USED_TESTS and plan.target in TARGETS
-    counts = min(plan.n_rows, plan.n_features, plan.n_units, plan.n_tests, plan.n_strata, *plan.bucket_sizes) > 0
-    counts = counts and min(plan.scale_rows, plan.min_selected, plan.select_at, plan.estimate_at or 0) >= 0
-    counts = counts and plan.scale_rows <= plan.n_rows
-    shares = 0 <= plan.contamination < 1 and 0 < plan.level < 1 and 0 <= plan.bad_rows <= plan.n_units <= plan.n_rows
-    scales = 0 < plan.alpha < np.inf and 0 < plan.eta < 1 and plan.n_tests < NO_END and 0 <= plan.min_effect < np.inf
-    grouped, both = plan.dealing == "pairs", (plan.sizes, plan.bad_by_group)
-    sizes = [len(of) for of in both] == [2 * grouped] * 2 and min((0, *plan.bad_by_group)) >= 0
-    sizes = sizes and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and bool(plan.bucket_sizes)
-    sizes = sizes and ({"class_names", "labels"} <= arrays.keys() or not grouped)
-    if not (named and plan.dealing in DEALINGS and counts and shares and scales and sizes):
+    question, walk, n, pairs = plan.question, plan.walk, plan.n_units, plan.walk.dealing == "pairs"
+    both = (plan.sizes, plan.bad_by_group)
+    if not (
+        question.selection in SELECTIONS and question.missing in MISSING and walk.dealing in DEALINGS
+        and question.test in USED_TESTS and question.target in TARGETS
+        and min(plan.n_rows, plan.n_features, n, plan.n_tests, plan.n_strata, *walk.bucket_sizes) > 0
+        and min(plan.scale_rows, walk.min_selected, walk.select_at, walk.estimate_at or 0) >= 0
+        and plan.scale_rows <= plan.n_rows and plan.n_tests < NO_END
+        and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
+        and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
+        and [len(of) for of in both] == [2 * pairs] * 2 and min((0, *plan.bad_by_group)) >= 0
+        and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and walk.bucket_sizes
+        and ({"class_names", "labels"} <= arrays.keys() or not pairs)
+    ):  # fmt: skip
         raise ValueError("its plan cannot be")
 
 
@@ -260,12 +276,12 @@ def _check_scalars(scalars: dict[str, Any], plan: Plan) -> None:
     if scalars.get("effects.scale") not in (None, "counts", "log1p"):
         raise ValueError("the scale of its effects cannot be")
     tests = {name for name in ("mean_test", "difference_test") if f"{name}.kappa" in scalars}
-    if len(tests) != (plan.target == "mean"):
+    if len(tests) != (plan.question.target == "mean"):
         raise ValueError("its test of means is not what its plan says")
     for name in tests:
         _check_mean_test({entry: scalars.get(f"{name}.{entry}") for entry in MEAN_TEST}, plan)
-    if len(scalars.get("counts.n_buckets", plan.bucket_sizes)) != len(plan.bucket_sizes):
-        raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.bucket_sizes)} sizes")
+    if len(scalars.get("counts.n_buckets", plan.walk.bucket_sizes)) != len(plan.walk.bucket_sizes):
+        raise ValueError(f"{scalars['counts.n_buckets']} buckets for {len(plan.walk.bucket_sizes)} sizes")
 
 
 def _check_mean_test(test: dict[str, Any], plan: Plan) -> None:
@@ -282,7 +298,7 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     sizes = {
         "n": plan.n_rows,
         "d": plan.n_features,
-        "k": len(plan.bucket_sizes),
+        "k": len(plan.walk.bucket_sizes),
         "2": 2,
         "3": 3,
         "8": 8,

@@ -25,14 +25,16 @@ from sparsemean._stats.families import GroupTest, RankEvidence
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.mean_differences import MeanContrast
 from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
-from sparsemean._util.checks import AUTO, draw_seed, is_auto, list_names, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, RowScores, Side
+from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
+from sparsemean._util.plans import Plan, Question
+from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
 PAIRS = "pairs"
 REST_NAME = "rest"
+RULES = tuple(name for name in planning.SELECTIONS if name != "paper")
 SAMPLED = 200
 """Rows and columns that tell whether data are counts or logarithms of them."""
 
@@ -57,51 +59,6 @@ class Design:
     def n_strata(self) -> int:
         """Number of strata, one without any."""
         return 1 if self.strata is None else int(self.strata.max()) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a user asked for, checked."""
-
-    shares: tuple[float, float]
-    selection: str
-    level: float
-    alternative: Side
-    min_effect: float
-    missing: str
-    auto: bool = False
-    """Whether as many bad rows are allowed for as contradict their label."""
-    target: str = "centre"
-    scale: Any = None
-    """Bound of the standard deviation in each group, or data to take it from, for means."""
-
-
-def check_request(
-    *,
-    contamination: Any,
-    selection_rule: Any,
-    level: Any,
-    alternative: Any,
-    min_effect: Any,
-    missing: Any,
-    target: Any = "centre",
-    scale: Any = None,
-) -> Request:
-    """Check everything that can be asked of a comparison, before any value is looked at."""
-    rules = [name for name in planning.SELECTIONS if name != "paper"]
-    if scale is not None and planning.one_of(target, planning.TARGETS, argument="target") != "mean":
-        raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
-    return Request(
-        shares=planning.check_shares(contamination, or_auto=True),
-        auto=is_auto(contamination),
-        selection=planning.one_of(selection_rule, rules, argument="selection"),
-        level=planning.check_level(level),
-        alternative=planning.check_side(alternative),
-        min_effect=planning.check_min_effect(min_effect),
-        missing=planning.one_of(missing, planning.MISSING, argument="missing"),
-        target=planning.one_of(target, planning.TARGETS, argument="target"),
-        scale=scale,
-    )
 
 
 def contrasts_of(
@@ -163,8 +120,9 @@ def compare(
     Of three labels and more those ``only`` are tested, where some are named.
     """
     began = time.perf_counter()
-    request = check_request(
-        contamination=contamination, selection_rule=selection_rule, level=level, alternative=alternative,
+    planning.one_of(selection_rule, RULES, argument="selection")
+    request = planning.ask(
+        contamination=contamination, selection=selection_rule, level=level, alternative=alternative,
         min_effect=min_effect, missing=missing, target=target, scale=scale,
     )  # fmt: skip
     seed = draw_seed(random_state)
@@ -187,7 +145,7 @@ def compare(
         decided = replace(decided, decision=on_host(decided.decision))  # an estimate may be taken anywhere
     off = rows_off(design)
     rows = [suspects_of(design, test, each, off) for test, each in zip(decided.tests, decided.each, strict=True)]
-    if request.auto:
+    if request.shares is None:
         decided = _allowing(design, decided, rows, own_scale=request.target == "mean" and request.scale is None)
     scale_of_data = _scale(design.table.source.measured) if decided.decision.support.size else None
     selected = np.unique(np.concatenate([each.support for each in decided.each]))
@@ -245,7 +203,7 @@ class Decisions:
         return [self.decision.of(k) for k in range(len(self.plans))]
 
 
-def refuse_strata(strata: Any, request: Request) -> None:
+def refuse_strata(strata: Any, request: Question) -> None:
     """Refuse to compare means within strata."""
     if strata is not None and request.target == "mean":
         advice = "compare within strata by ranks, target='centre'"
@@ -255,7 +213,7 @@ def refuse_strata(strata: Any, request: Request) -> None:
 def decide_all(
     design: Design,
     contrasts: Sequence[Contrast],
-    request: Request,
+    request: Question,
     *,
     seed: int,
     n_jobs: int | None = None,
@@ -277,13 +235,13 @@ def decide_all(
         )  # fmt: skip
         evidence = RankEvidence(
             tuple(tests),
-            side=request.alternative,
+            side=request.side,
             missing=request.missing == "omit",
             level=request.level,
             n_jobs=n_jobs,
         )
     rule = rule_of(request.selection, request.level, evidence.n_hypotheses)
-    return Decisions(decide(evidence, rule, evidence.at_share(request.shares)), plans, notes)
+    return Decisions(decide(evidence, rule, evidence.at_share(request.at_first)), plans, notes)
 
 
 def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, own_scale: bool) -> Decisions:
@@ -305,16 +263,16 @@ def _allowing(design: Design, decided: Decisions, rows: Sequence[RowScores], *, 
     return replace(decided, decision=decided.decision.at(numbers), plans=plans)
 
 
-def plan_of(design: Design, contrast: Contrast, request: Request, shape: tuple[int, int]) -> Plan:
+def plan_of(design: Design, contrast: Contrast, request: Question, shape: tuple[int, int]) -> Plan:
     """Return the plan of one test; ``shape`` is the number of features and of tests."""
-    (first, second), (n_first, n_second) = contrast.bad(request.shares), contrast.rows
-    plan = planning.groups_plan(
-        design.codes.size, shape[0], shares=request.shares, sizes=(n_second, n_first),
-        bad_by_group=(second, first), n_tests=shape[1], n_strata=design.n_strata,
-        rest=contrast.second == REST, selection=request.selection, level=request.level,
-        alternative=request.alternative, min_effect=request.min_effect, missing=request.missing, auto=request.auto,
+    (first, second), (n_first, n_second) = contrast.bad(request.at_first), contrast.rows
+    return Plan(
+        request, planning.WITHOUT_BUCKETS,
+        n_rows=design.codes.size, n_features=shape[0], n_units=n_first + n_second,
+        contamination=max(request.at_first), bad_rows=first + second,
+        sizes=(n_second, n_first), bad_by_group=(second, first),
+        n_tests=shape[1], n_strata=design.n_strata, rest=contrast.second == REST,
     )  # fmt: skip
-    return replace(plan, target="mean", test="sums") if request.target == "mean" else plan
 
 
 def keys_of(classes: designs.Labels, contrasts: Sequence[Contrast]) -> list[Any]:
@@ -360,12 +318,14 @@ def _estimate(
     flat = support[(intervals[support] == 0).any(axis=1)] if isinstance(test, RankTest) else support[:0]
     intervals[flat] = np.nan
     return one_sample.build_estimate(
-        plan, decision, table=table, began=began, sizes=(test.strength, np.ones(d, dtype=np.intp)),
+        plan, decision, table=table, began=began, values=(mean, intervals),
+        leaning=Leaning(test.strength, np.ones(d, dtype=np.intp)),
         notes=(*design.notes, *decided.notes, *of_test, *messages.flat(table, flat)),
-        status={"walked": int(support.size)}, mean=mean, intervals=intervals, seed=seed,
-        rows=rows, labels=labels, effects=effects, strata=design.strata,
-        class_names=as_names(names_of(design.classes, test.contrast)).astype(str), source=table,
-        units=np.arange(design.codes.size) if design.of_subjects else None,
+        status={"walked": int(support.size)}, seed=seed, rows=rows, effects=effects, source=table,
+        sample=Sample(
+            labels=labels, strata=design.strata, units=np.arange(design.codes.size) if design.of_subjects else None,
+            class_names=as_names(names_of(design.classes, test.contrast)).astype(str),
+        ),
         difference_test=test.test if isinstance(test, MeanContrast) else None, checksum=checksum,
     )  # fmt: skip
 
@@ -417,14 +377,14 @@ def _values(
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
     reference, label = plan.bad_by_group
-    strata, omit = ranks.strata_of(labels, design.strata), plan.missing == "omit"
+    strata, omit = ranks.strata_of(labels, design.strata), plan.question.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     found, blocks, done = [], [], 0
     for columns, values in design.table.source.takes_of(support):
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
             ranks.shifts(
-                values, strata, grid=design.table.source.grid, bad=(label, reference), side=plan.alternative,
+                values, strata, grid=design.table.source.grid, bad=(label, reference), side=plan.question.side,
                 missing=omit, **options,
             )
         )  # fmt: skip
@@ -458,7 +418,7 @@ def _of_pairs(
     codes: IntArray,
     pairs: Any,
     contrast: Contrast,
-    request: Request,
+    request: Question,
     seed: int,
     n_jobs: int | None,
     progress: Progress | None,
@@ -472,14 +432,16 @@ def _of_pairs(
         table, order, pairs, missing=request.missing, classes=classes, argument=argument
     )
     n = differences.shape[0]
-    bad = planning.bad_pairs(n, request.shares)
+    bad = planning.bad_pairs(n, request.at_first)
     labels = classes.tolist()
     estimate = one_sample.fit(
         replace(differences, row_names=names, notes=(*differences.notes, *notes)),
-        contamination=AUTO if request.auto else bad / n,
+        contamination=AUTO if request.shares is None else bad / n,
         selection=request.selection, level=request.level, missing=request.missing, random_state=seed, n_jobs=n_jobs,
-        progress=progress, alternative=request.alternative, min_effect=request.min_effect, target=request.target,
+        progress=progress, alternative=request.side, min_effect=request.min_effect, target=request.target,
         scale=request.scale,
     )  # fmt: skip
     called = as_names([labels[contrast.second], labels[contrast.first]]).astype(str)
-    return Comparison(classes, {labels[contrast.first]: replace(estimate, class_names=called)})
+    return Comparison(
+        classes, {labels[contrast.first]: replace(estimate, sample=replace(estimate.sample, class_names=called))}
+    )

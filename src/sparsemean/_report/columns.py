@@ -103,16 +103,16 @@ def _short(name: str) -> str:
 def _known_columns(wording: Wording, digits: int | None) -> list[Column]:
     """Return what is known of the columns of this fit."""
     plan, test = wording.plan, wording.test
-    terms = {**guarantees.terms(wording), "level": f"{plan.level:.2g}"}
+    terms = {**guarantees.terms(wording), "level": f"{plan.question.level:.2g}"}
     meaning = {key: column.meaning.format(**terms) for key, column in COLUMNS.items()}
     if wording.paper:  # whose support no p-value decides: Holm's, at the same level, is what bad rows move
         meaning["radius"] = (
             f"So many {wording.noun}s must be replaced, at least, before Holm would judge the feature differently"
         )
-    sizes = ", ".join(map(str, plan.bucket_sizes))
-    beside = "; the ranks that select do not know it" if plan.test == "ranks" and not wording.names else ""
+    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
+    beside = "; the ranks that select do not know it" if plan.question.test == "ranks" and not wording.names else ""
     by_holm = f"Adjusted for all features by {SELECTIONS['fwer']}: {RULES['fwer'].error}"
-    q_rule = "fdr_by" if plan.selection == "fdr_by" else "fdr"
+    q_rule = "fdr_by" if plan.question.selection == "fdr_by" else "fdr"
     q = f"q-value by {SELECTIONS[q_rule]}: {RULES[q_rule].error}"
     return [
         Column("feature", "Feature", "name", "Name of the column, or its number counted from 0"),

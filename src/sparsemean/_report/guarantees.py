@@ -15,7 +15,7 @@ from sparsemean._fit.messages import AT_NULL
 from sparsemean._report.wording import SIDES, Names, Wording, percent
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
 
 SHOPPED = 0.23
@@ -146,34 +146,34 @@ def guarantees_in(wording: Wording) -> Guarantees:
 
 def chosen_by_looking(plan: Plan) -> bool:
     """Whether the number of bad rows was chosen by looking at the rows; where none were screened it is 0 anyway."""
-    return plan.looked or (plan.auto and (plan.screen_rows or bool(plan.sizes)))
+    return plan.question.looked or (plan.auto and (plan.question.screen_rows or bool(plan.sizes)))
 
 
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
-    if plan.target == "mean":
+    if plan.question.target == "mean":
         return _of_means(plan)
     if not plan.sizes:
         return NULLS["symmetric"]
-    return _of_least_effect(plan) if plan.min_effect else NULLS["pairs"]
+    return _of_least_effect(plan) if plan.question.min_effect else NULLS["pairs"]
 
 
 def _of_least_effect(plan: Plan) -> NullGuarantee:
     """Return which features of groups count as false where a smallest effect was asked for, and what that means."""
-    more, side = plan.min_effect, SIDES[plan.alternative]
+    more, side = plan.question.min_effect, SIDES[plan.question.side]
     null = f"differ by {more:g} at most"
     if side.higher:
         null = f"are {side.lower} by {-more:g} or more" if more < 0 else f"are {side.higher} by {more:g} at most"
     down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
     up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
-    said = plan.alternative.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
+    said = plan.question.side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
     assumption = f"A feature counts as false where {said}."
     return NullGuarantee(f"features that {null}", (assumption, NULLS["pairs"].assumptions[1]))
 
 
 def _of_means(plan: Plan) -> NullGuarantee:
     """Return which means, or differences of means, count as none, and what is assumed of their scale."""
-    more, side, groups = plan.min_effect, SIDES[plan.alternative], bool(plan.sizes)
+    more, side, groups = plan.question.min_effect, SIDES[plan.question.side], bool(plan.sizes)
     plain = not side.above and not more
     if groups:
         by = f"by more than {more:g} " if more else ""
@@ -215,15 +215,15 @@ def terms(wording: Wording) -> dict[str, str]:
         "replaced": _replaced(wording),
         "no_more": _no_more(wording),
         "worst": percent(min(1.0, worst_share(plan))),
-        "level": percent(plan.level),
-        "confidence": percent(1 - plan.level),
+        "level": percent(plan.question.level),
+        "confidence": percent(1 - plan.question.level),
         "label": wording.label,
     }
 
 
 def worst_share(plan: Plan) -> float:
     """Return level·(1 + 1/2 + … + 1/d), which holds whatever chose, or depends on, the features."""
-    return plan.level * harmonic(plan.n_hypotheses)
+    return plan.question.level * harmonic(plan.n_hypotheses)
 
 
 def _no_more(wording: Wording) -> str:
@@ -240,7 +240,7 @@ def _replaced(wording: Wording) -> str:
     if plan.bad_rows == 0:
         return f"if none of the {plan.n_units:,} {wording.noun}s is bad"
     # Nothing is dealt between groups, so there is no seed to know.
-    known = "the data and the seed" if plan.test == "buckets" and not wording.names else "the data"
+    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
     return f"even if someone who knows {known} replaced any {wording.any_bad(wording.noun)} by anything"
 
 
@@ -256,8 +256,8 @@ def _guaranteed(wording: Wording) -> list[str]:
         sentences.append(COLUMNS["max_contamination"].sentence)
     if some and not wording.paper:
         sentences.append(COLUMNS["radius"].sentence)
-    if some and plan.screen_rows:
-        touched = "nothing of them" if wording.of_means and plan.refine == "auto" else "the values only"
+    if some and plan.question.screen_rows:
+        touched = "nothing of them" if wording.of_means and plan.question.refine == "auto" else "the values only"
         sentences.append(f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}.")
     filled = terms(wording)
     return [sentence.format(**filled) for sentence in sentences if sentence]
@@ -273,7 +273,7 @@ def _intervals(wording: Wording) -> str:
         sentence = COLUMNS["interval"].sentence + otherwise
     if unknown := int(np.sum(np.isnan(ends[:, 0]))):
         sentence += f" {unknown:,} of them have none, {AT_NULL}."
-    open_ends = np.isinf(ends).any(axis=1) if plan.alternative is Side.BOTH else np.isinf(ends).all(axis=1)
+    open_ends = np.isinf(ends).any(axis=1) if plan.question.side is Side.BOTH else np.isinf(ends).all(axis=1)
     if infinite := int(np.sum(open_ends)):
         sentence += f" {infinite:,} of them end at infinity, as the sample is too small for that many bad {{units}}."
     return sentence
@@ -301,7 +301,7 @@ def _assumed(wording: Wording) -> list[str]:
         sentences += [f"{plan.n_strata:,} {STRATA}"] if plan.n_strata > 1 else []
     elif seed_decides(estimate):  # ranks are those of any seed
         sentences.append(SEED)
-    return sentences + ([MISSING[1]] if plan.missing == "omit" else [])
+    return sentences + ([MISSING[1]] if plan.question.missing == "omit" else [])
 
 
 def seed_decides(estimate: Estimate) -> bool:
@@ -312,9 +312,9 @@ def seed_decides(estimate: Estimate) -> bool:
     """
     if estimate.labels is not None:
         return estimate.units is not None
-    if estimate.plan.target == "mean":
+    if estimate.plan.question.target == "mean":
         return estimate.mean_test is not None and estimate.mean_test.rows is not None
-    return estimate.plan.test == "buckets"
+    return estimate.plan.question.test == "buckets"
 
 
 def _not_guaranteed(wording: Wording) -> list[str]:
@@ -351,8 +351,8 @@ def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if wording.names or plan.refine == "" or (wording.of_means and plan.refine == "auto"):
+    if wording.names or plan.question.refine == "" or (wording.of_means and plan.question.refine == "auto"):
         return f"The estimate itself, {wording.test.estimator}, is robust, but only its interval has a bound."
-    bounded = wording.of_means or plan.refine == "auto"
+    bounded = wording.of_means or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

@@ -112,8 +112,8 @@ def _data(
         "bad_rows": plan.bad_rows,
         "bad": _bad(wording),
         "contamination": plan.contamination,
-        "level": plan.level,
-        "selection": plan.selection,
+        "level": plan.question.level,
+        "selection": plan.question.selection,
         "seed": str(estimate.seed),
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
         "without_any": WITHOUT_ANY,
@@ -170,7 +170,7 @@ def facts(wording: Wording) -> list[tuple[str, str]]:
     return [
         (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected"),
         (" and ".join(f"{n:,}" for n in wording.sizes), f"{nouns}{of}, of which {allowed} {may}"),
-        ("none" if wording.paper else percent(plan.level), wording.rule.caption),
+        ("none" if wording.paper else percent(plan.question.level), wording.rule.caption),
         survival,
     ]
 
@@ -179,9 +179,9 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
     estimate, plan = wording.estimate, wording.plan
     of_all = [
-        ("Selection", f"{plan.selection}: {wording.rule_name}, {wording.rule.error}"),
-        ("Level", f"{plan.level:g}"),
-        ("Missing values", "left out" if plan.missing == "omit" else "refused"),
+        ("Selection", f"{plan.question.selection}: {wording.rule_name}, {wording.rule.error}"),
+        ("Level", f"{plan.question.level:g}"),
+        ("Missing values", "left out" if plan.question.missing == "omit" else "refused"),
     ]
     auto = "auto, as many as look bad: " if plan.auto else ""
     if wording.names:
@@ -215,9 +215,11 @@ def _of_groups(wording: Wording) -> list[tuple[str, str]]:
 
 def _of_one_sample(wording: Wording) -> list[tuple[str, str]]:
     estimate, plan = wording.estimate, wording.plan
-    sizes = ", ".join(map(str, plan.bucket_sizes))
-    buckets = f"rows in a bucket: {sizes}" if plan.n_buckets is None else f"{plan.n_buckets:,} of {sizes} rows"
-    buckets += ", for β and paths" if plan.test == "ranks" else ""
+    sizes = ", ".join(map(str, plan.walk.bucket_sizes))
+    buckets = (
+        f"rows in a bucket: {sizes}" if plan.walk.n_buckets is None else f"{plan.walk.n_buckets:,} of {sizes} rows"
+    )
+    buckets += ", for β and paths" if plan.question.test == "ranks" else ""
     scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
@@ -228,13 +230,15 @@ def _of_one_sample(wording: Wording) -> list[tuple[str, str]]:
         *tested,
         ("Null value", wording.null or _range_of_null(estimate)),
         ("Values", _values(wording)),
-        ("Rows screened", "yes" if plan.screen_rows else "no"),
-        ("Step size, initial scale", f"{plan.eta:g}, {plan.alpha:g}"),
+        ("Rows screened", "yes" if plan.question.screen_rows else "no"),
+        ("Step size, initial scale", f"{plan.walk.eta:g}, {plan.walk.alpha:g}"),
         ("Seed", str(estimate.seed)),
     ]
     if wording.paper:
-        said.append(("Iterations", f"support read at {plan.select_at}, values at {plan.estimate_at or 'the limit'}"))
-        said.append(("Fewest features", str(plan.min_selected)))
+        said.append(
+            ("Iterations", f"support read at {plan.walk.select_at}, values at {plan.walk.estimate_at or 'the limit'}")
+        )
+        said.append(("Fewest features", str(plan.walk.min_selected)))
     return said
 
 
@@ -247,9 +251,9 @@ def _values(wording: Wording) -> str:
     plan = wording.plan
     if not wording.estimate.has_values:
         return "none, as the rows were not at hand"
-    if wording.of_means and plan.refine in ("", "auto"):
+    if wording.of_means and plan.question.refine in ("", "auto"):
         return "root of the influence sum, on all rows"
-    return f"{plan.refine}, on {plan.refine_on}" if plan.refine else "median of bucket means"
+    return f"{plan.question.refine}, on {plan.question.refine_on}" if plan.question.refine else "median of bucket means"
 
 
 # One HTML file: the template, the style, the scripts and the data put together.

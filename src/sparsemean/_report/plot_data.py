@@ -73,7 +73,7 @@ def path_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     if estimate.source is None or not room:
         return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
     shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
-    last = plan.estimate_at or DEFAULT_ITERATIONS
+    last = plan.walk.estimate_at or DEFAULT_ITERATIONS
     times = np.unique(np.linspace(1, last, POINTS).round().astype(np.intp))
     both = np.concatenate((shown, nearest))
     walked = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
@@ -81,8 +81,8 @@ def path_data(wording: Wording, listed: IntArray) -> dict[str, object]:
         "times": times.tolist(),
         "walks": _thousandths(walked[:, : shown.size]),
         "rest": _thousandths(walked[:, shown.size :]),
-        "alpha": plan.alpha if wording.paper else None,  # elsewhere α is in units of each feature's own
-        "read_at": plan.select_at if wording.paper and plan.select_at <= last else None,
+        "alpha": plan.walk.alpha if wording.paper else None,  # elsewhere α is in units of each feature's own
+        "read_at": plan.walk.select_at if wording.paper and plan.walk.select_at <= last else None,
     }
 
 
@@ -184,7 +184,7 @@ def _why_not(wording: Wording) -> str:
     """Say why rows have no scores."""
     if wording.names:
         return "no feature tells the groups apart"
-    if not wording.plan.screen_rows:
+    if not wording.plan.question.screen_rows:
         return "screening was off" if wording.estimate.rows is not None else "the rows were not at hand"
     return wording.estimate.status.screening or "no feature is fit to judge them by"
 
@@ -198,7 +198,11 @@ def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     others = np.ones(plan.n_features, dtype=bool)
     others[listed] = False
     mass = count_on_grid(estimate.beta[others], heights(estimate.p_values[others]))
-    rate = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta) if wording.paper else math.inf
+    rate = (
+        path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
+        if wording.paper
+        else math.inf
+    )
     return {"mass": mass, "highest": HIGHEST, "rate": rate if rate <= 1 else None}
 
 
@@ -246,7 +250,12 @@ class DecidedAgain:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
         again = again.without(decision.skipped) if decision.skipped.size else again
-        return replace(wording, estimate=replace(estimate, plan=plan, decision=again, support=again.support))
+        return replace(
+            wording,
+            estimate=replace(
+                estimate, plan=plan, decision=again, located=replace(estimate.located, support=again.support)
+            ),
+        )
 
 
 def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests: int = 1) -> list[dict[str, object]]:

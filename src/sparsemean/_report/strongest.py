@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple, TypedDict
 
@@ -16,8 +15,10 @@ from sparsemean._fit.power_groups import fewest, plan_groups
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._report.wording import Several, Wording, percent, wordings_of
 from sparsemean._stats.one_sample_power import power_of
+from sparsemean._stats.planning import of_question
 from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate, numbers_of, strongest_first
 
@@ -129,7 +130,7 @@ def closest_in_words(wording: Wording) -> str:
 def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
     plan = wording.plan
-    if wording.paper or plan.n_buckets is not None or plan.n_strata > 1:
+    if wording.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
     if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
@@ -139,7 +140,7 @@ def needed(wording: Wording) -> str:
 
 
 def _needed_of_one(wording: Wording) -> str:
-    plan, unit = replace(wording.plan, min_effect=0.0, selection="fwer"), wording.unit
+    plan, unit = of_question(wording.plan, min_effect=0.0, selection="fwer"), wording.unit
     n = plan.n_units - plan.scale_rows
     effect, rows = _effect_and_rows(plan, n)
     if not math.isfinite(effect):
@@ -165,7 +166,7 @@ def _needed_of_groups(wording: Wording) -> str:
     plan = wording.plan
     sizes, number = plan.sizes, plan.n_hypotheses
     analyse = partial(
-        plan_groups, sizes, number, level=plan.level, power=POWER, alternative=plan.alternative,
+        plan_groups, sizes, number, level=plan.question.level, power=POWER, alternative=plan.question.side,
         contamination=tuple(bad / n for bad, n in zip(plan.bad_by_group, sizes, strict=True)),
     )  # fmt: skip
     try:
@@ -183,7 +184,7 @@ def _needed_of_groups(wording: Wording) -> str:
 
 
 def _found_with(wording: Wording, these: str, effect: str, wanted: str, rows: int) -> str:
-    beyond = f" beyond {abs(wording.plan.min_effect):g}" if wording.plan.min_effect else ""
+    beyond = f" beyond {abs(wording.plan.question.min_effect):g}" if wording.plan.question.min_effect else ""
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
     return f"With {these} {effect}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
 

@@ -17,7 +17,7 @@ from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
-from sparsemean._util.records import Plan
+from sparsemean._util.plans import Plan
 from sparsemean.errors import visible
 from sparsemean.result import Estimate
 
@@ -120,21 +120,22 @@ def _survived(wording: Wording) -> str:
 
 
 def _of_paper(plan: Plan) -> str:
-    threshold = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    walk = plan.walk
+    threshold = path.selection_threshold(walk.select_at, alpha=walk.alpha, eta=walk.eta)
     return (
-        f"A feature is selected when its bucket means agree on a sign: among {plan.n_buckets} buckets the share above "
-        f"zero less the share below must reach {threshold:.3f} (the paper's rule after {plan.select_at} iterations, "
+        f"A feature is selected when its bucket means agree on a sign: among {walk.n_buckets} buckets the share above "
+        f"zero less the share below must reach {threshold:.3f} (the paper's rule after {walk.select_at} iterations, "
         "which has no stated error rate)."
     )
 
 
 def promise(plan: Plan) -> str:
     """Say what is promised under a plan, and for which features."""
-    gaps = f", {MISSING[0]}" if plan.missing == "omit" else ""
-    rule = RULES[plan.selection]
-    said = f"{SELECTIONS[plan.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
+    gaps = f", {MISSING[0]}" if plan.question.missing == "omit" else ""
+    rule = RULES[plan.question.selection]
+    said = f"{SELECTIONS[plan.question.selection]}: {rule.after_looking if chosen_by_looking(plan) else rule.promise}"
     null = of_null(plan).features
-    return f"What is promised at level {plan.level:g}, for {null} and independent rows{gaps}: {said}."
+    return f"What is promised at level {plan.question.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
 # Of several tests in one family.
@@ -171,7 +172,7 @@ def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
     sentences = [
         f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
         f"once. {promise(plan)}",
-        TESTS[plan.target, True].estimates.format(direction="label minus reference"),
+        TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
     ]
     if all(each.reference == REST for each in tests):
         sentences.append("Against the rest a feature counts as false where all labels share one distribution.")

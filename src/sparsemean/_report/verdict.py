@@ -83,12 +83,12 @@ def _found(wording: Wording) -> str:
 
 
 def _q(wording: Wording) -> str:
-    return f" with q ≤ {wording.plan.level:g}" if wording.rule.by_q else ""
+    return f" with q ≤ {wording.plan.question.level:g}" if wording.rule.by_q else ""
 
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
-    side, more, by = wording.side, wording.plan.min_effect, wording.beyond
+    side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
     if wording.compared is None:
         value = wording.null or "its null value"
         if side.above:
@@ -356,7 +356,7 @@ def _of_tests(tests: Sequence[Wording]) -> tuple[str, str, str]:
     first, d = tests[0], tests[0].plan.n_features
     # Several have no names of their own.
     verb, what = claim(Wording(first.estimate, ("the reference", "the label")))
-    what = "" if verb == "differ" and not first.plan.min_effect else f" {what}"
+    what = "" if verb == "differ" and not first.plan.question.min_effect else f" {what}"
     found = np.unique(np.concatenate([each.estimate.support for each in tests]))
     some, left = f"{pluralize(len(tests), 'test')}, {which_tests(tests)}", ""
     if not found.size:

@@ -16,7 +16,8 @@ import numpy as np
 from sparsemean._stats.planning import SELECTIONS, bad_rows
 from sparsemean._stats.row_scores import LABEL, count_by_group
 from sparsemean._util.checks import pluralize, unit_name
-from sparsemean._util.records import FloatArray, IntArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 
@@ -293,17 +294,17 @@ class Wording:
     @property
     def rule(self) -> RuleWords:
         """What the rule promises."""
-        return RULES[self.plan.selection]
+        return RULES[self.plan.question.selection]
 
     @property
     def rule_name(self) -> str:
         """What the rule is called."""
-        return SELECTIONS[self.plan.selection]
+        return SELECTIONS[self.plan.question.selection]
 
     @property
     def paper(self) -> bool:
         """Whether the paper's rule selects, of which no p-value, and no number of bad rows, is a part."""
-        return self.plan.selection == "paper"
+        return self.plan.question.selection == "paper"
 
     @property
     def adjusted(self) -> FloatArray:
@@ -313,12 +314,12 @@ class Wording:
     @property
     def side(self) -> SideWords:
         """Which side is looked for."""
-        return SIDES[self.plan.alternative]
+        return SIDES[self.plan.question.side]
 
     @property
     def of_means(self) -> bool:
         """Whether means are tested, and not centres."""
-        return self.plan.target == "mean"
+        return self.plan.question.target == "mean"
 
     @property
     def ranked(self) -> bool:
@@ -329,7 +330,7 @@ class Wording:
     def test(self) -> TestWords:
         """What is estimated and tested."""
         named = {"direction": direction(self.names), "label": self.label} if self.names else {}
-        words = TestWords(*(part.format(**named) for part in TESTS[self.plan.target, self.names is not None]))
+        words = TestWords(*(part.format(**named) for part in TESTS[self.plan.question.target, self.names is not None]))
         return words if self.pair is None else words._replace(effect=f"Difference within pairs, {direction(self.pair)}")
 
     @property
@@ -343,7 +344,7 @@ class Wording:
     @property
     def beyond(self) -> str:
         """The smallest effect that matters, where there is one."""
-        return f" by more than {self.plan.min_effect:g}" if self.plan.min_effect else ""
+        return f" by more than {self.plan.question.min_effect:g}" if self.plan.question.min_effect else ""
 
     @property
     def strata(self) -> str:
@@ -353,7 +354,7 @@ class Wording:
     @property
     def looked_for(self) -> str:
         """Which means or differences were looked for; empty where all were."""
-        more, side = self.plan.min_effect, self.side
+        more, side = self.plan.question.min_effect, self.side
         if self.names is None:
             if not side.above and self.null == "0" and not more:
                 return ""

@@ -83,7 +83,7 @@ def any_on_device(thing: Any) -> bool:
 class LeftThere:
     """A record that leaves what is large on a device until it is asked for: some hundred bytes a feature."""
 
-    _left = ("beta", "bucket_size", "decision", "counts")
+    _left = ("leaning", "decision")
 
     def __post_init__(self) -> None:
         there = {name: value for name in self._left if any_on_device(value := self.__dict__[name])}

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._util.records import BLOCK, IntArray, Partition, Plan, Ranges
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import BLOCK, IntArray, Partition, Ranges
 from sparsemean.errors import InputError
 
 FEW_ROWS = 10_000
@@ -22,12 +23,12 @@ FEW_ROWS = 10_000
 
 def assign_buckets(plan: Plan, seed: int, units: IntArray | None = None) -> Partition:
     """Deal the rows of ``plan`` into buckets with ``seed``; rows of one unit (a number for each row) stay together."""
-    if plan.dealing == "paper":
-        assert plan.n_buckets is not None
-        return assign_paper_buckets(plan.n_rows, plan.n_buckets, seed)
-    if plan.ranges:
-        return assign_ranges(plan.ranges, plan.sealed, plan.bucket_sizes, seed)
-    return assign_block_buckets(plan.n_rows, plan.bucket_sizes, seed, units=units)
+    if plan.walk.dealing == "paper":
+        assert plan.walk.n_buckets is not None
+        return assign_paper_buckets(plan.n_rows, plan.walk.n_buckets, seed)
+    if plan.walk.ranges:
+        return assign_ranges(plan.walk.ranges, plan.walk.sealed, plan.walk.bucket_sizes, seed)
+    return assign_block_buckets(plan.n_rows, plan.walk.bucket_sizes, seed, units=units)
 
 
 def assign_paper_buckets(n: int, n_buckets: int, seed: int) -> Partition:

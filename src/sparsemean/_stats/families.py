@@ -12,7 +12,8 @@ import numpy as np
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.rank_evidence import A_TASK, BadRows, Contrast
-from sparsemean._util.records import FloatArray, IntArray, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import FloatArray, IntArray
 
 MOST_SHARES = 400
 """Shares of bad rows that are looked at: of more, so many evenly spaced ones."""

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from sparsemean._stats.arrays import group_indices, present_sorted, sort_columns
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.signed_ranks import REPEAT_SHARE, caps_of, critical_sum, rank_eras, shares_of, slack_of
-from sparsemean._util.records import FloatArray, Plan, Side
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray
 
 COMMON = 0.5
 """Where intervals have less of the shortest one in common, they are taken to be about different centres."""
@@ -18,7 +19,7 @@ COMMON = 0.5
 
 def levels_used(plan: Plan) -> list[int]:
     """Return the levels of buckets that intervals rest on: all sizes that are counted."""
-    return [0] if plan.dealing == "paper" else [size.bit_length() - 1 for size in plan.bucket_sizes]
+    return [0] if plan.walk.dealing == "paper" else [size.bit_length() - 1 for size in plan.walk.bucket_sizes]
 
 
 def sort_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
@@ -35,7 +36,7 @@ def error_after_selection(plan: Plan, n_selected: int) -> float:
     share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005) for independent
     features and no one who chooses by bad rows which are selected; else at most level·(1 + 1/2 + … + 1/d).
     """
-    return plan.level * n_selected / plan.n_hypotheses
+    return plan.question.level * n_selected / plan.n_hypotheses
 
 
 @lru_cache(maxsize=256)
@@ -69,9 +70,9 @@ def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArr
 
     Of one side the other end is infinite.
     """
-    if plan.test == "ranks":
+    if plan.question.test == "ranks":
         return rank_interval(levels[0], plan, error=error)
-    used, side = [levels[level] for level in levels_used(plan)], plan.alternative
+    used, side = [levels[level] for level in levels_used(plan)], plan.question.side
     return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
 
 
@@ -81,12 +82,12 @@ def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray
     It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
     """
     ends, first = np.stack((np.full(values.shape[1], np.inf), np.full(values.shape[1], -np.inf))), 0
-    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=plan.alternative.number):
+    for last, places in rank_eras(plan.n_units, error=first_error(plan), sides=plan.question.side.number):
         if first > plan.bad_rows:
             break
         found = by_ranks(
             values, error=error, bad_rows=min(last, plan.bad_rows), n_rows=plan.n_units,
-            side=plan.alternative, places=places,
+            side=plan.question.side, places=places,
         )  # fmt: skip
         ends = np.stack((np.minimum(ends[0], found[0]), np.maximum(ends[1], found[1])))
         first = last + 1
@@ -102,7 +103,7 @@ def given_nonzero(
     and often hold zero beside a test that rejects it; the same test of the other values agrees with it.
     """
     zeros = np.sum(levels[0] == 0, axis=0)
-    many = np.flatnonzero((REPEAT_SHARE * zeros >= levels[0].shape[0]) & (plan.min_effect == 0))
+    many = np.flatnonzero((REPEAT_SHARE * zeros >= levels[0].shape[0]) & (plan.question.min_effect == 0))
     changed = np.zeros(ends.shape[1], dtype=bool)
     if many.size:
         rows = levels[0][:, many]

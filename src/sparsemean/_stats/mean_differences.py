@@ -20,7 +20,8 @@ from sparsemean._kernels.influence import ERROR, GRID
 from sparsemean._stats.arrays import medians
 from sparsemean._stats.means import HALVINGS, kappa_of, most, root_of
 from sparsemean._stats.rank_evidence import BadRows, Contrast
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest
 
 GroupSums = Callable[[IntArray, FloatArray], IntArray]
 """Numbers of some of the columns at hand, (k, columns) centres → Σψ of a group about them, in steps of 2⁻³²."""

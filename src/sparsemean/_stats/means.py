@@ -15,7 +15,8 @@ import numpy as np
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import map_unique, namespace, on_device
 from sparsemean._stats.sign_evidence import SlackEvidence
-from sparsemean._util.records import FloatArray, IntArray, MeanTest, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray, MeanTest
 
 KURTOSIS = 20.0
 """E(x − μ)⁴/σ⁴ that a feature has at most: an assumption, made only where the scale is taken from data."""
@@ -88,7 +89,7 @@ def kappa_of(log_odds: float, bad_rows: float) -> float:
 
 def sides(plan: Plan) -> float:
     """Return in how many directions a mean may lie that counts."""
-    return float(plan.alternative.number)
+    return float(plan.question.side.number)
 
 
 def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> MeanTest:
@@ -100,7 +101,7 @@ def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> Me
     """
     n = plan.n_units if rows is None else int(rows.size)
     factor = sides(plan) / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
-    log_odds = math.log(factor * plan.n_hypotheses / plan.level)
+    log_odds = math.log(factor * plan.n_hypotheses / plan.question.level)
     kappa = kappa_of(log_odds, plan.bad_rows)
     variance = log_odds + 2 * plan.bad_rows * most(kappa)
     unit = scale * math.sqrt(n * kappa / variance)
@@ -118,9 +119,9 @@ def most(kappa: float) -> float:
 def centres_of(plan: Plan, null: FloatArray | None) -> FloatArray:
     """Return where sums are taken, a row each: for the upper test and for the lower one, once where they agree."""
     about = np.zeros(plan.n_features) if null is None else null
-    if not plan.min_effect:
+    if not plan.question.min_effect:
         return about[np.newaxis]
-    return np.stack([about + sign * plan.min_effect for sign in plan.alternative.signs])
+    return np.stack([about + sign * plan.question.min_effect for sign in plan.question.side.signs])
 
 
 def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
@@ -128,7 +129,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEviden
     xp = namespace(sums)
     upper, lower = sums[0] / GRID, sums[-1] / GRID
     both = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
-    statistic, net = plan.alternative.pick(both, (upper, upper), (-lower, lower))
+    statistic, net = plan.question.side.pick(both, (upper, upper), (-lower, lower))
     null, move = InfluenceNull(test.bias, test.factor), most(test.kappa)
     # A bad row among those that gave the scale can undo everything.
     moved = 2 * move * (1 if test.rows is None else plan.n_units)
@@ -139,7 +140,7 @@ def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEviden
 def rows_to_reject(plan: Plan, test: MeanTest) -> int:
     """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
     move, share = most(test.kappa), plan.bad_rows / plan.n_units
-    log_odds = math.log(test.factor * plan.n_hypotheses / plan.level)
+    log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
     return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
 
 
@@ -173,7 +174,7 @@ def invert(
     low, high = _crossing(sums_of, targets[:, np.newaxis], low, high, tolerance=CLOSE * unit)
     out = np.stack((0.5 * low[0] + 0.5 * high[0], low[1], high[2]))
     out = np.where(reached, out, np.array([[np.nan], [-np.inf], [np.inf]]))
-    out[1:] = plan.alternative.interval(*out[1:])
+    out[1:] = plan.question.side.interval(*out[1:])
     return out
 
 
@@ -266,4 +267,4 @@ def scale_bound(variance: FloatArray, n_rows: IntArray, plan: Plan) -> FloatArra
 
 def rows_for_scale(plan: Plan) -> float:
     """Return the number of rows that do not suffice for a scale, 2(K + 3)L′; more do."""
-    return 2.0 * (KURTOSIS + 3.0) * math.log(plan.n_hypotheses / (SCALE_SHARE * plan.level))
+    return 2.0 * (KURTOSIS + 3.0) * math.log(plan.n_hypotheses / (SCALE_SHARE * plan.question.level))

@@ -30,7 +30,8 @@ from sparsemean._stats.signed_ranks import (
     shares_of,
     slack_of,
 )
-from sparsemean._util.records import Era, FloatArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import Era, FloatArray
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
@@ -43,9 +44,9 @@ POINTS = 2048
 
 def error_of(plan: Plan) -> float:
     """Return the p-value that selects the most significant feature, were all features alike."""
-    if plan.selection == "fdr":
-        return plan.level
-    return plan.level / (harmonic(plan.n_features) if plan.selection == "fdr_by" else plan.n_features)
+    if plan.question.selection == "fdr":
+        return plan.question.level
+    return plan.question.level / (harmonic(plan.n_features) if plan.question.selection == "fdr_by" else plan.n_features)
 
 
 class TestPower(Protocol):
@@ -70,9 +71,9 @@ class TestPower(Protocol):
 
 def power_of(plan: Plan) -> TestPower:
     """Return what a plan of one sample can do."""
-    if plan.test == "ranks":
+    if plan.question.test == "ranks":
         return RankPower(plan)
-    return SumPower(plan) if plan.test == "sums" else SignPower(plan)
+    return SumPower(plan) if plan.question.test == "sums" else SignPower(plan)
 
 
 def survivable_rows(plan: Plan) -> int:
@@ -130,11 +131,11 @@ class SignPower:
     @property
     def sides(self) -> int:
         """In how many directions a mean may lie."""
-        return self.plan.alternative.number
+        return self.plan.question.side.number
 
     def buckets(self, size: int) -> int:
         """Return the number of buckets of a size."""
-        return self.plan.n_buckets or -(-self.plan.n_units // size)
+        return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
 
     @cached_property
     def eras(self) -> tuple[Era, ...]:
@@ -142,8 +143,8 @@ class SignPower:
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
-        error = first_error(self.plan) * (2 if self.plan.min_effect else 2 / self.sides)
-        counts = [self.buckets(size) for size in self.plan.bucket_sizes]
+        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.sides)
+        counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
         return eras_of([J - critical(J, error) for J in counts])
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
@@ -151,7 +152,7 @@ class SignPower:
 
     def possible(self, bad_rows: int) -> bool:
         """Whether buckets that all agree select at so many bad rows."""
-        sizes, error = self.plan.bucket_sizes, error_of(self.plan)
+        sizes, error = self.plan.walk.bucket_sizes, error_of(self.plan)
         return all(
             any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], error, len(places)) for k in places)
             for bad, places in _looks(self.eras, bad_rows)
@@ -159,7 +160,7 @@ class SignPower:
 
     def majority(self, size: int) -> int:
         """Return the majority of one sign that selects a feature by one size alone, slack included."""
-        place, bad_rows = self.plan.bucket_sizes.index(size), self.plan.bad_rows
+        place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
         looks = _looks(self.eras, bad_rows)
         if place not in looks[-1][1]:
             return max(self.buckets(size) + 1, self._critical(size, error_of(self.plan), 1) + bad_rows)
@@ -167,7 +168,7 @@ class SignPower:
 
     def passing(self, size: int, error: float) -> int:
         """Return the majority of one size at which all sizes together have p ≤ ``error``, slack included."""
-        return self._critical(size, error, len(self.plan.bucket_sizes)) + self.plan.bad_rows
+        return self._critical(size, error, len(self.plan.walk.bucket_sizes)) + self.plan.bad_rows
 
     def voting(self, size: int, *, opposed: bool) -> int:
         """Return the number of buckets without a bad row that votes against the rest, each spoils one."""
@@ -178,7 +179,7 @@ class SignPower:
         from scipy.special import bdtrc, ndtr
 
         chances = [0.0]
-        for size in self.plan.bucket_sizes:
+        for size in self.plan.walk.bucket_sizes:
             k, J = self.majority(size), self.voting(size, opposed=opposed)
             if k <= J:
                 chances.append(float(bdtrc(k - 1, J, ndtr(effect * math.sqrt(size)))))
@@ -186,7 +187,7 @@ class SignPower:
 
     def smallest(self, power: float, *, opposed: bool) -> float:
         """Return the effect of the size that does best."""
-        return min(self._smallest(size, power, opposed=opposed) for size in self.plan.bucket_sizes)
+        return min(self._smallest(size, power, opposed=opposed) for size in self.plan.walk.bucket_sizes)
 
     def _smallest(self, size: int, power: float, *, opposed: bool) -> float:
         from scipy.special import betaincinv, ndtri
@@ -207,7 +208,7 @@ class SignPower:
                 "effect": self._smallest(size, power, opposed=False),
                 "effect_opposed": self._smallest(size, power, opposed=True),
             }
-            for size in self.plan.bucket_sizes
+            for size in self.plan.walk.bucket_sizes
         )
 
 
@@ -241,7 +242,7 @@ class RankPower:
         error, values, out = error_of(self.plan) / self.signs.sides, np.array([n]), []
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
-        one_way = bool(self.plan.min_effect) and self.signs.sides == 2
+        one_way = bool(self.plan.question.min_effect) and self.signs.sides == 2
         for bad, places in _looks(self.eras, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
             logs = np.log(error / ties * shares[list(places)] / shares[list(places)].sum())
@@ -255,7 +256,7 @@ class RankPower:
     def _filter(self) -> dict[int, int]:
         """The majority that passes the filter, by size; empty where every feature passes."""
         largest = filter_of(self.plan)
-        return {} if largest >= 1 else {size: self.signs.passing(size, largest) for size in self.plan.bucket_sizes}
+        return {} if largest >= 1 else {size: self.signs.passing(size, largest) for size in self.plan.walk.bucket_sizes}
 
     def possible(self, bad_rows: int) -> bool:
         """Whether values of one sign are selected at so many bad rows."""

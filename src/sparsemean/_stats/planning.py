@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.records import Plan, Side
+from sparsemean._util.plans import Plan, Question, Side, Walk
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
@@ -108,6 +108,11 @@ def bad_rows(n: int, contamination: float) -> int:
     return max(0, math.ceil(contamination * n - 1e-9))
 
 
+def of_question(plan: Plan, **changed: Any) -> Plan:
+    """Return a plan with some of its question changed."""
+    return replace(plan, question=replace(plan.question, **changed))
+
+
 def allow_for(plan: Plan, off_together: int) -> Plan:
     """Return a plan that allows for as many bad rows as lie off together, a fifth of all at most.
 
@@ -149,7 +154,36 @@ def check_level(level: object) -> float:
 
 def first_error(plan: Plan) -> float:
     """Return the p-value that a statistic must be able to reach to be looked at: of Holm's first step."""
-    return plan.level if plan.selection.startswith("fdr") else plan.level / plan.n_features
+    return plan.question.level if plan.question.selection.startswith("fdr") else plan.question.level / plan.n_features
+
+
+def ask(
+    *,
+    contamination: object = AUTO,
+    selection: object = "fwer",
+    level: object = 0.05,
+    missing: object = "raise",
+    target: object = "centre",
+    alternative: object = "two-sided",
+    min_effect: object = 0.0,
+    scale: object = None,
+) -> Question:
+    """Check what can be asked of one sample and of groups alike, before any value is looked at."""
+    wanted = one_of(target, TARGETS, argument="target")
+    if scale is not None and wanted != "mean":
+        raise InputError("scale", "come with target='mean'", "a scale", "leave one of them out")
+    shares = check_shares(contamination, or_auto=True)
+    return Question(
+        selection=one_of(selection, SELECTIONS, argument="selection"),
+        level=check_level(level),
+        side=check_side(alternative),
+        min_effect=check_min_effect(min_effect),
+        target=wanted,
+        test="sums" if wanted == "mean" else "ranks",
+        missing=one_of(missing, MISSING, argument="missing"),
+        shares=None if is_auto(contamination) else shares,
+        scale=scale,
+    )
 
 
 def plan_fit(
@@ -158,77 +192,66 @@ def plan_fit(
     *,
     contamination: object = AUTO,
     selection: object = "fwer",
-    level: object = 0.05,
     bucket_sizes: object = "auto",
     n_buckets: object = None,
     step_size: object = PAPER_ETA,
     init_scale: object = PAPER_ALPHA,
     n_iter: object = None,
     min_selected: object = 0,
-    missing: object = "raise",
     test: object = "auto",
-    target: object = "centre",
-    alternative: object = "two-sided",
-    min_effect: object = 0.0,
     n_units: int | None = None,
+    **asked: Any,
 ) -> Plan:
-    """Plan a one-sample fit.
+    """Plan a one-sample fit; ``asked`` is what `ask` takes besides.
 
     Examples
     --------
     >>> plan = plan_fit(600, 100, contamination=0.1, selection="paper", n_buckets="paper")
-    >>> plan.n_buckets, plan.bucket_sizes, plan.bad_rows
+    >>> plan.walk.n_buckets, plan.bucket_sizes, plan.bad_rows
     (240, (2,), 60)
     >>> plan_fit(600, 100).bucket_sizes
     (1, 2, 4)
     """
-    auto = is_auto(contamination)
     if n < MIN_ROWS:
         advice = "buckets of rows cannot be formed from fewer"
         raise InputError("X", f"have at least {MIN_ROWS} rows", f"n_samples = {n}", advice)
-    rule = one_of(selection, SELECTIONS, argument="selection")
-    wanted = one_of(target, TARGETS, argument="target")
-    buckets = "paper" if n_buckets is None and rule == "paper" else n_buckets
-    gaps = one_of(missing, MISSING, argument="missing")
-    units = n if n_units is None else n_units
-    if auto and (rule == "paper" or isinstance(buckets, str)):  # numbers of buckets rest on it
-        contamination, auto = PAPER_CONTAMINATION, False
+    published = one_of(selection, SELECTIONS, argument="selection") == "paper"
+    buckets = "paper" if n_buckets is None and published else n_buckets
+    if is_auto(contamination) and (published or isinstance(buckets, str)):  # numbers of buckets rest on it
+        contamination = PAPER_CONTAMINATION
     epsilon = fraction_of_rows(contamination, or_auto=True)
+    question = ask(contamination=contamination, selection=selection, **asked)
+    units = n if n_units is None else n_units
     if n_units is not None and buckets is not None:
         raise InputError("groups", "be None with n_buckets or selection='paper', which deal single rows", "labels")
-    # As published the paper's rule takes the plain ceiling, rounding errors included.
-    bad = math.ceil(epsilon * units) if rule == "paper" else bad_rows(units, epsilon)
     J = None if buckets is None else count_buckets(buckets, n, epsilon)
     select_at, estimate_at = check_iterations(n_iter)
     fewest = integer(min_selected, argument="min_selected", least=0, rule="be an integer of at least 0")
-    side, least = check_side(alternative), check_min_effect(min_effect)
     if J is not None:
-        _refuse_one_size(test=test, target=wanted, alternative=side, min_effect=least)
+        _refuse_one_size(question, test)
     sized = not (isinstance(bucket_sizes, str) and bucket_sizes == "auto")
-    if sized and wanted == "mean":
+    if sized and question.target == "mean":
         raise InputError("bucket_sizes", "be left out with target='mean', which has no buckets", repr(bucket_sizes))
     return Plan(
+        question=replace(
+            question, test=_test(test, target=question.target, blocks=J is None and not sized, units=units)
+        ),
+        walk=Walk(
+            dealing="blocks" if J is None else "paper",
+            n_buckets=J,
+            bucket_sizes=_sizes(bucket_sizes) if J is None else (n // J,),
+            alpha=check_share("init_scale", init_scale, least=LEAST_ALPHA),
+            eta=check_share("step_size", step_size, least=LEAST_ETA),
+            select_at=select_at,
+            estimate_at=estimate_at,
+            min_selected=min(d, fewest),
+        ),
         n_rows=n,
         n_features=d,
         n_units=units,
         contamination=epsilon,
-        bad_rows=bad,
-        auto=auto,
-        selection=rule,
-        level=check_level(level),
-        dealing="blocks" if J is None else "paper",
-        n_buckets=J,
-        bucket_sizes=_sizes(bucket_sizes) if J is None else (n // J,),
-        alpha=check_share("init_scale", init_scale, least=LEAST_ALPHA),
-        eta=check_share("step_size", step_size, least=LEAST_ETA),
-        select_at=select_at,
-        estimate_at=estimate_at,
-        min_selected=min(d, fewest),
-        missing=gaps,
-        test=_test(test, target=wanted, blocks=J is None and not sized, units=units),
-        target=wanted,
-        alternative=side,
-        min_effect=least,
+        # As published the paper's rule takes the plain ceiling, rounding errors included.
+        bad_rows=math.ceil(epsilon * units) if published else bad_rows(units, epsilon),
     )
 
 
@@ -242,12 +265,14 @@ def _test(test: object, *, target: str, blocks: bool, units: int) -> str:
     return name if name != "auto" else "ranks" if blocks and units <= MOST_RANKED else "buckets"
 
 
-def _refuse_one_size(**asked: Any) -> None:
+def _refuse_one_size(question: Question, test: object) -> None:
     """Refuse what needs more than the one size of buckets that the paper's way has."""
-    usual = {"test": ("auto", "buckets"), "target": ("centre",), "alternative": (Side.BOTH,), "min_effect": (0.0,)}
-    for name, value in asked.items():
-        if value not in usual[name]:
-            raise InputError(name, "be left out with n_buckets or selection='paper'", repr(value))
+    asked = {"test": (test, ("auto", "buckets")), "target": (question.target, ("centre",)),
+             "alternative": (question.side, (Side.BOTH,)), "min_effect": (question.min_effect, (0.0,))}  # fmt: skip
+    for name, (value, usual) in asked.items():
+        if value not in usual:
+            received = repr(getattr(value, "value", value))
+            raise InputError(name, "be left out with n_buckets or selection='paper'", received)
 
 
 def check_min_effect(min_effect: object) -> float:
@@ -279,47 +304,5 @@ def check_shares(contamination: object, *, or_auto: bool = False) -> tuple[float
     return share, share
 
 
-def groups_plan(
-    n: int,
-    d: int,
-    *,
-    shares: tuple[float, float],
-    sizes: tuple[int, int],
-    bad_by_group: tuple[int, int],
-    n_tests: int,
-    n_strata: int,
-    rest: bool,
-    selection: str,
-    level: float,
-    alternative: Side,
-    min_effect: float,
-    missing: str,
-    auto: bool = False,
-) -> Plan:
-    """Plan one test of groups among ``n_tests`` of ``d`` features each; of pairs of numbers the reference is first."""
-    return Plan(
-        n_rows=n,
-        n_features=d,
-        n_units=sum(sizes),
-        contamination=max(shares),
-        bad_rows=sum(bad_by_group),
-        auto=auto,
-        selection=selection,
-        level=level,
-        dealing="pairs",
-        n_buckets=None,
-        bucket_sizes=(1,),
-        alpha=PAPER_ALPHA,
-        eta=PAPER_ETA,
-        select_at=PAPER_ITERATIONS[0],
-        estimate_at=None,
-        min_selected=0,
-        missing=missing,
-        sizes=sizes,
-        bad_by_group=bad_by_group,
-        alternative=alternative,
-        min_effect=min_effect,
-        n_tests=n_tests,
-        n_strata=n_strata,
-        rest=rest,
-    )
+WITHOUT_BUCKETS = Walk("pairs", None, (1,), PAPER_ALPHA, PAPER_ETA, PAPER_ITERATIONS[0], None, 0)
+"""How two groups are walked: on the differences of their values."""

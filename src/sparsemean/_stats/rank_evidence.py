@@ -17,7 +17,8 @@ from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.records import FloatArray, IntArray, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import FloatArray, IntArray
 
 BadRows = tuple[int, int]
 """Numbers of rows that may be bad in the first group and in the second."""

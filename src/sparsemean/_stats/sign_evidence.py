@@ -17,7 +17,8 @@ from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.arrays import place as device_of
 from sparsemean._stats.decision import Rule
 from sparsemean._stats.nulls import SignTestNull, least_majorities, times
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null
 
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""

@@ -19,7 +19,8 @@ from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import group_indices
 from sparsemean._stats.decision import Rule, probabilities, rejected
 from sparsemean._stats.sign_evidence import OfRows, SlackEvidence, eras_of
-from sparsemean._util.records import NO_END, Era, FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import NO_END, Era, FloatArray, IntArray
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs

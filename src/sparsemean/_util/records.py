@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,151 +15,6 @@ IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
 Ranges = tuple[tuple[int, int], ...]
 """First number and the one behind the last of every stretch, rising and apart."""
-T = TypeVar("T")
-
-
-class Side(StrEnum):
-    """Which side counts: means off the null value, above it or below it; the label's values against the reference's."""
-
-    signs: tuple[int, ...]
-    """1 for the upper side and −1 for the lower one, those that count."""
-    number: int
-    """How many sides share the error."""
-
-    BOTH = "two-sided", 1, -1
-    UP = "greater", 1
-    DOWN = "less", -1
-
-    def __new__(cls, value: str, *signs: int) -> Side:
-        """Make a side of its name and the signs that count."""
-        side = str.__new__(cls, value)
-        side._value_, side.signs, side.number = value, signs, len(signs)
-        return side
-
-    def pick(self, both: T, up: T, down: T) -> T:
-        """Return what belongs to this side."""
-        return both if self is Side.BOTH else up if self is Side.UP else down
-
-    def interval(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of intervals, open where no end was looked for: above for `UP`, below for `DOWN`."""
-        return (
-            low if self is not Side.DOWN else np.full_like(low, -np.inf),
-            high if self is not Side.UP else np.full_like(high, np.inf),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What will be done, fixed before any value of the data is looked at.
-
-    Attributes
-    ----------
-    n_rows, n_features
-        Shape of the data.
-    n_units
-        Number of subjects where rows come in groups, else of rows: what contamination is a share of.
-    contamination, bad_rows
-        Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
-    auto, looked
-        Whether that is the number of rows that look bad; whether `Estimate.at` has it from someone who saw an estimate.
-    selection, level
-        The rule that makes the support, and its error rate.
-    dealing
-        ``"paper"``: one permutation of all rows; ``"blocks"``: blocks of 64 rows, so that counts add up; ``"pairs"``:
-        two groups, no buckets.
-    n_buckets, bucket_sizes
-        Number J of buckets for ``"paper"``, else None; rows in a bucket of each nested size, the paper's rounded down.
-    alpha, eta
-        Initial scale and step size of the subgradient method.
-    select_at, estimate_at
-        Iterations at which the paper's rule reads the support and the values; None: the walk's limit.
-    min_selected
-        The paper's rule fills the support up to this many features with those that have moved farthest.
-    screen_rows, refine, refine_on
-        Whether rows that contradict the rest are left out of the estimates; the method that makes the values on the
-        support (empty: the walk's limit); whether it works on rows or on bucket means.
-    missing
-        ``"raise"``: NaN is refused; ``"omit"``: it is a value that is not there.
-    outlook
-        What can be expected of this plan, where `sparsemean.plan` made it.
-    ranges, sealed
-        Numbers of the rows, and parts of blocks of 64 that were assigned apart, as in `Sketch`; empty where rows
-        have the numbers 0, 1, … and all blocks were assigned whole.
-    sizes, bad_by_group
-        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
-    alternative, min_effect
-        Which side counts, and the smallest mean, or difference of groups, that matters.
-    test, target
-        What one sample is tested by, ``"ranks"`` or ``"buckets"``, and what is tested, ``"centre"`` or ``"mean"``.
-    scale_rows
-        Rows that bounds of the standard deviations were taken from, with ``target="mean"``; 0 where they were given.
-    n_tests, n_strata, rest
-        Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
-        all other labels.
-    """
-
-    n_rows: int
-    n_features: int
-    n_units: int
-    contamination: float
-    bad_rows: int
-    selection: str
-    level: float
-    dealing: str
-    n_buckets: int | None
-    bucket_sizes: tuple[int, ...]
-    alpha: float
-    eta: float
-    select_at: int
-    estimate_at: int | None
-    min_selected: int
-    screen_rows: bool = False
-    refine: str = ""
-    refine_on: str = "rows"
-    missing: str = "raise"
-    outlook: PowerAnalysis | None = None
-    ranges: Ranges = ()
-    sealed: Ranges = ()
-    sizes: tuple[int, ...] = ()
-    bad_by_group: tuple[int, ...] = ()
-    alternative: Side = Side.BOTH
-    min_effect: float = 0.0
-    n_tests: int = 1
-    n_strata: int = 1
-    rest: bool = False
-    test: str = "buckets"
-    target: str = "centre"
-    scale_rows: int = 0
-    auto: bool = False
-    looked: bool = False
-
-    @property
-    def n_hypotheses(self) -> int:
-        """Number of hypotheses that share out the error: every feature in every test."""
-        return self.n_features * self.n_tests
-
-    @property
-    def detectable_effect(self) -> float | None:
-        """Smallest mean, in standard deviations of Gaussian noise, that is found with the wanted power."""
-        return None if self.outlook is None else self.outlook.detectable_effect
-
-    def summary(self) -> str:
-        """Say in words what the plan can do."""
-        return "" if self.outlook is None else self.outlook.text
-
-
-@dataclass(frozen=True, slots=True)
-class PowerAnalysis:
-    """What can be expected before any data are seen: a row of ``table`` a size, one of ``theorems`` a result."""
-
-    detectable_effect: float
-    survivable_contamination: float
-    rows_needed: int | None
-    effect: float | None
-    power: float
-    table: tuple[dict[str, float], ...] = field(hash=False)
-    theorems: tuple[tuple[str, str, float], ...]
-    text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +54,29 @@ class Partition:
         """Return the same buckets with row ``rows[i]`` in the place of row i."""
         places = None if self.places is None else np.where(self.places < 0, -1, rows[self.places])
         return replace(self, order=rows[self.order], places=places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What is known of rows and features beside their values; see `Estimate` for each."""
+
+    feature_names: npt.NDArray[np.object_] | None = None
+    units: IntArray | None = None
+    """The subject of each row, where several rows are of one."""
+    bucket_of_row: IntArray | None = None
+    labels: IntArray | None = None
+    class_names: npt.NDArray[np.str_] | None = None
+    strata: IntArray | None = None
+    theta: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaning:
+    """To which side each feature leans, and at which bucket size most; the counts of signs behind it, if there are."""
+
+    beta: FloatArray
+    bucket_size: IntArray
+    counts: Counts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

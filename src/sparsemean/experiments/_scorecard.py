@@ -18,7 +18,8 @@ from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
-from sparsemean._util.records import FloatArray, IntArray, Side
+from sparsemean._util.plans import Side
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
@@ -115,7 +116,7 @@ class Scorecard:
         return [f"Note: {note}." for note in notes if AT_NULL not in note]
 
     def _assumed(self) -> str:
-        if _tests(self.result)[0].plan.target == "mean":
+        if _tests(self.result)[0].plan.question.target == "mean":
             return GUARANTEED.format(100 * self.level)
         bots = int(self.suspects["left_out"].sum())
         out = f", {CALLED[self.leave_out]} ({bots:,}) left out" if bots else ""
@@ -201,8 +202,8 @@ def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
     import pandas as pd
 
     plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
-    means = _welch(arms.moments, level, plan.alternative)
-    if plan.target == "mean":
+    means = _welch(arms.moments, level, plan.question.side)
+    if plan.question.target == "mean":
         means = _Means(arms.of_test[0], arms.of_test[1], arms.of_test[2:5], arms.of_test[5:])
     left = None if np.isnan(arms.left).all() else arms.left
     words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
@@ -213,7 +214,7 @@ def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
         "treatment": means.treatment,
         **dict(zip(("difference", "difference_low", "difference_high"), means.difference, strict=True)),
         **dict(zip(("lift", "lift_low", "lift_high"), 100 * means.relative, strict=True)),
-        **({} if plan.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
+        **({} if plan.question.target == "mean" else {"auc": 0.5 + 0.5 * estimate.beta}),
         "p_value": estimate.p_values,
         "p_adjusted": estimate.p_adjusted,
         "p_without_suspects": estimate.p_values if left is None else left[0],

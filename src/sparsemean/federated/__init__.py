@@ -95,7 +95,7 @@ class Aggregate:
         if self.estimate is not None:
             plan, found = self.estimate.plan, count_of(self.estimate.support.size, self.update.size, "coordinate")
             holds = f"if no more than {pluralize(plan.bad_rows, 'client')} may send anything"
-            return f"{left_out}. Certified at level {plan.level:g}, {holds}: {found} with a mean other than 0"
+            return f"{left_out}. Certified at level {plan.question.level:g}, {holds}: {found} with a mean other than 0"
         how = f"trimmed by {self.trimmed:.0%} at each end" if self.trimmed else "far values cut"
         return f"{left_out}. Mean of the others, {how}. Robust, not certified"
 

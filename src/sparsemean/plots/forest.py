@@ -132,7 +132,7 @@ def _units(estimate: Estimate) -> str:
     if estimate.class_names is None:
         return "mean, in units of the data"
     reference, label = group_names(estimate)
-    what = "shift" if estimate.plan.dealing == "pairs" else "difference within pairs"
+    what = "shift" if estimate.plan.walk.dealing == "pairs" else "difference within pairs"
     what = "difference of means" if estimate.difference_test is not None else what
     return f"{what}, {label} minus {reference}, in units of the data"
 
@@ -149,5 +149,5 @@ def _title(estimate: Estimate, features: IntArray) -> str:
         return f"{title}; estimates and intervals need the rows"
     if np.isnan(ends).all():
         return f"{title}; no intervals"
-    title += f"; {100 * (1 - plan.level):.4g} % intervals, widened for selection"
+    title += f"; {100 * (1 - plan.question.level):.4g} % intervals, widened for selection"
     return f"{title} (arrow: no end)" if np.isinf(ends).any() else title

@@ -50,7 +50,7 @@ def plot_path(
     """
     require("matplotlib", extra="plots", purpose="plotting")
     plan = estimate.plan
-    last = n_iter or plan.estimate_at or DEFAULT_ITERATIONS
+    last = n_iter or plan.walk.estimate_at or DEFAULT_ITERATIONS
     selected = _strongest(estimate)
     features = np.concatenate((_strongest_rest(estimate, n_rest), selected))
     size = np.abs(estimate.trajectory(features, last, X, covariate=covariate))
@@ -59,13 +59,13 @@ def plot_path(
     ax.set_yscale("log")
     ax.set_xlim(0, last)
     ax.plot(np.arange(last + 1), size[:, : features.size - k], color="0.8", linewidth=0.7, zorder=1)
-    if plan.selection == "paper":  # elsewhere α is in units of each feature's own
-        ax.axhline(plan.alpha, color="0.35", linewidth=0.8, linestyle=":")
-        ax.annotate("α", (0, plan.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
-    if plan.selection == "paper" and plan.select_at <= last:
-        ax.axvline(plan.select_at, color="0.35", linewidth=0.8, linestyle=":")
+    if plan.question.selection == "paper":  # elsewhere α is in units of each feature's own
+        ax.axhline(plan.walk.alpha, color="0.35", linewidth=0.8, linestyle=":")
+        ax.annotate("α", (0, plan.walk.alpha), xytext=(2, 2), textcoords="offset points", color="0.35")
+    if plan.question.selection == "paper" and plan.walk.select_at <= last:
+        ax.axvline(plan.walk.select_at, color="0.35", linewidth=0.8, linestyle=":")
         ax.annotate(
-            "support read", (plan.select_at, 0), xycoords=("data", "axes fraction"), xytext=(4, 6),
+            "support read", (plan.walk.select_at, 0), xycoords=("data", "axes fraction"), xytext=(4, 6),
             textcoords="offset points", color="0.35", fontsize="small",
         )  # fmt: skip
     ax.set_xlabel("iteration t")

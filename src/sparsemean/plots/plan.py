@@ -10,7 +10,8 @@ import numpy as np
 from sparsemean._fit.power import smallest_effect
 from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import fraction_of_rows, pluralize
-from sparsemean._util.records import FloatArray, IntArray, Plan
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
 from sparsemean.plots._style import ALARM, CYCLE, GUIDE, SMALL, axes_for, entitle
 
@@ -53,9 +54,11 @@ def plot_plan(
     >>> from sparsemean.plots import plot_plan
     >>> ax = plot_plan(sm.plan(2000, 20_000))  # doctest: +SKIP
     """
-    if not isinstance(plan, Plan) or plan.dealing != "blocks":
+    if not isinstance(plan, Plan) or plan.walk.dealing != "blocks":
         rule = "be made by sparsemean.plan for one group, or be that of a certified fit of one group"
-        raise InputError("plan", rule, f"dealing {plan.dealing!r}" if isinstance(plan, Plan) else type(plan).__name__)
+        raise InputError(
+            "plan", rule, f"dealing {plan.walk.dealing!r}" if isinstance(plan, Plan) else type(plan).__name__
+        )
     shares = [fraction_of_rows(share) for share in contaminations]
     if not 0 < len(shares) <= len(CYCLE):
         raise InputError("contaminations", f"be one to {len(CYCLE)} numbers", f"{len(shares)} of them")
@@ -70,7 +73,7 @@ def plot_plan(
     _draw_own(ax, plan, power)
     _tick(ax)
     ax.set_xlabel("number of rows")
-    beyond = f" beyond {plan.min_effect:g}" if plan.min_effect else ""
+    beyond = f" beyond {plan.question.min_effect:g}" if plan.question.min_effect else ""
     ax.set_ylabel(f"smallest mean found{beyond}, in standard deviations of Gaussian noise")
     what = f"{pluralize(plan.n_features, 'feature')} by {NAMES[plan.test]}, level {plan.level:g}, power {power:g}"
     entitle(ax, f"What can be found among {what}, if bad rows do not vote against it")

@@ -14,7 +14,8 @@ from sparsemean.plots._style import ALARM, CHOSEN, GUIDE, SMALL, axes_for, entit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import FloatArray, IntArray, Plan
+    from sparsemean._util.plans import Plan
+    from sparsemean._util.records import FloatArray, IntArray
     from sparsemean.result import Estimate
 
 OVER = ((4, 2), (4, 9))
@@ -123,11 +124,11 @@ def _title(estimate: Estimate, unit: str) -> str:
     title = f"features are left up to {pluralize(round(share * plan.n_units), f'bad {unit}')} of {plan.n_units:,}"
     if plan.sizes:
         title = f"features are left up to {share:.3g} of each group bad"
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         return f"{title}, judged by {_rule(plan)} rather than the paper's rule"
-    return f"{title} ({_rule(plan)}, level {plan.level:g})"
+    return f"{title} ({_rule(plan)}, level {plan.question.level:g})"
 
 
 def _rule(plan: Plan) -> str:
     """Return the rule that says what is left; the paper's has no answer for other numbers of bad rows."""
-    return SELECTIONS["fwer" if plan.selection == "paper" else plan.selection]
+    return SELECTIONS["fwer" if plan.question.selection == "paper" else plan.question.selection]

@@ -72,7 +72,7 @@ def plot_rows(
 def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     """Draw the suspects, the rest, and what was held against them."""
     scores, n = rows.scores, rows.scores.size
-    line = 0.0 if estimate.plan.dealing == "pairs" else limit(estimate.plan.n_units)
+    line = 0.0 if estimate.plan.walk.dealing == "pairs" else limit(estimate.plan.n_units)
     low, high = min(0.0, float(scores.min())), max(line, float(scores.max()))
     room = 0.06 * (high - low)
     box = (-0.03 * n - 0.5, 1.03 * n - 0.5, low - room, high + room)
@@ -89,7 +89,7 @@ def _draw(ax: Axes, estimate: Estimate, rows: RowScores, place: np.ndarray[tuple
             markeredgecolor="white", markeredgewidth=rim(rows.suspects.size),
             label=pluralize(rows.suspects.size, "suspect row"),
         )  # fmt: skip
-    what = "nearer to the other group above" if estimate.plan.dealing == "pairs" else "limit for suspicion"
+    what = "nearer to the other group above" if estimate.plan.walk.dealing == "pairs" else "limit for suspicion"
     ax.axhline(line, color=GUIDE, linewidth=1.0, linestyle="--", zorder=2, label=what)
 
 
@@ -104,22 +104,22 @@ def _why_no_scores(estimate: Estimate, rows: RowScores) -> str:
     """Say why there are no scores; empty where there are."""
     if rows.scores.any():
         return ""
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         return "no feature tells the groups apart"
-    if not estimate.plan.screen_rows:
+    if not estimate.plan.question.screen_rows:
         return "screen_rows was off"
     return estimate.status.screening or "no feature is fit to judge them by"
 
 
 def _meaning(estimate: Estimate) -> str:
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         return "how far a row looks like the other group"
     return "how far a row contradicts the rest, in robust deviations"
 
 
 def _title(estimate: Estimate, rows: RowScores) -> str:
     n = rows.scores.size
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         off = sum(kind != LABEL for kind in rows.kinds)
         wrong = rows.suspects.size - off
         between = " and ".join(reversed(group_names(estimate)))

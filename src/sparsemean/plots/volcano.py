@@ -15,7 +15,8 @@ from sparsemean.result import strongest_first
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sparsemean._util.records import FloatArray, Plan
+    from sparsemean._util.plans import Plan
+    from sparsemean._util.records import FloatArray
     from sparsemean.result import Estimate
 
 HIGHEST = 300.0
@@ -87,9 +88,9 @@ def rejection_p(estimate: Estimate) -> float | None:
     Hochberg are parted by R·level/d (one that could have been rejected alone, where none is).
     """
     plan = estimate.plan
-    if plan.selection == "paper":
+    if plan.question.selection == "paper":
         return None
-    if plan.dealing != "pairs":
+    if plan.walk.dealing != "pairs":
         return _parting(plan, int(np.sum(estimate.decision.last >= plan.bad_rows)))
     # Features that other tests of the family reject let this one reject more: up to the largest p-value selected.
     largest = float(estimate.p_values[estimate.support].max(initial=0.0))
@@ -98,9 +99,9 @@ def rejection_p(estimate: Estimate) -> float | None:
 
 def _parting(plan: Plan, rejected: int) -> float:
     d = plan.n_hypotheses
-    if plan.selection == "fwer":
-        return plan.level / max(1, d - rejected)
-    return plan.level * max(1, rejected) / d / (harmonic(d) if plan.selection == "fdr_by" else 1.0)
+    if plan.question.selection == "fwer":
+        return plan.question.level / max(1, d - rejected)
+    return plan.question.level * max(1, rejected) / d / (harmonic(d) if plan.question.selection == "fdr_by" else 1.0)
 
 
 def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
@@ -110,18 +111,18 @@ def _draw_rule(ax: Axes, estimate: Estimate, line: float | None) -> None:
         ax.axhline(-float(np.log10(line)), label=f"selected from p = {line:.2g}", **style)
         return
     plan = estimate.plan
-    beta = path.selection_threshold(plan.select_at, alpha=plan.alpha, eta=plan.eta)
+    beta = path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
     for side in (-beta, beta) if np.isfinite(beta) else ():
         ax.axvline(side, label=f"the paper's rule: |β| from {beta:.3f}" if side > 0 else None, **style)
 
 
 def _lean(estimate: Estimate) -> str:
     """Say what β is."""
-    if estimate.plan.dealing == "pairs":
+    if estimate.plan.walk.dealing == "pairs":
         reference, label = group_names(estimate)
-        if estimate.plan.target == "mean":
+        if estimate.plan.question.target == "mean":
             return f"β: influence sums of {label} less those of {reference}, from −1 to 1"
         return f"Cliff's delta: share of pairs with {label} above {reference} less those with it below"
     null = "zero" if estimate.shift is None else "the null value"
-    what = "bucket means" if max(estimate.plan.bucket_sizes) > 1 else "rows"
+    what = "bucket means" if max(estimate.plan.walk.bucket_sizes) > 1 else "rows"
     return f"β: share of {what} above {null} less the share below"

@@ -146,7 +146,7 @@ def iterate(X: data.FloatMatrix) -> FloatArray:
     """Take bucket means and walk every feature, step by step, with the readable kernels."""
     plan = plan_fit(*X.shape, contamination=timing.CONTAMINATION, **STAGE_1)
     means = reference.bucket_means(X, assign_buckets(plan, 0))
-    return reference.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
+    return reference.subgm(means, alpha=plan.walk.alpha, eta=plan.walk.eta, times=PAPER_ITERATIONS)
 
 
 # How the time of the paper's fit grows when the data double, in features or in rows.
@@ -197,7 +197,7 @@ def small(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     def kernels() -> None:
         cpu.count_signs(X, partition)
         means = cpu.bucket_means(X, partition, columns=support)
-        cpu.subgm(means, alpha=plan.alpha, eta=plan.eta, times=PAPER_ITERATIONS)
+        cpu.subgm(means, alpha=plan.walk.alpha, eta=plan.walk.eta, times=PAPER_ITERATIONS)
 
     calls, fit = best_times(kernels, lambda: estimator.fit(X), repeat=repeat * CALLS)
     what = f"{timing.shape(X)}, warm"
