@@ -11,12 +11,11 @@ import pytest
 from sparsemean import Estimate, SparseMean, load, simulate, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.plot_data import count_on_grid
-from sparsemean._report.wording import wording_of
 from sparsemean._util.checks import Bunch
 
 
 def content_of(estimate: Estimate, **names: Any) -> dict[str, Any]:
-    return page.page_data(wording_of(estimate, **names))
+    return page.page_data(page.page_wording(estimate, **names))
 
 
 def back(values: list[Any]) -> list[float]:
@@ -46,7 +45,7 @@ def test_infinite_and_unknown_values_have_words() -> None:
     assert set(columns["ci_low"]) == {"-inf"}
     assert set(columns["ci_high"]) == {"inf"}
     assert None in columns["max_contamination"]
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", page.page_of_one(wording_of(estimate)))
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", page.page_of_one(page.page_wording(estimate)))
     assert cells[1:3] == ["−∞", "∞"]
 
 

@@ -13,10 +13,10 @@ from compared import changed
 from sparsemean import Estimate
 from sparsemean._report.columns import cell_text, described_columns
 from sparsemean._report.guarantees import guarantees_of
-from sparsemean._report.page import page_data, page_of_one
+from sparsemean._report.page import page_data, page_of_one, page_wording
 from sparsemean._report.summary import fragment, summary
 from sparsemean._report.verdict import worst_first
-from sparsemean._report.wording import Wording, percent, wording_of
+from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.effects import group_effects
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
@@ -57,13 +57,13 @@ def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estima
 
 def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -> None:
     first, second, third, _ = (str(i) for i in women_and_men.support[:4])
-    said = worst_first(Wording(women_and_men))
+    said = worst_first(wording_of(women_and_men))
     assert said.startswith("Suspects, worst rows first, ")
     assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second}).")
     assert said in summary(women_and_men)
-    content = page_data(wording_of(women_and_men))
+    content = page_data(page_wording(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
-    page = page_of_one(wording_of(women_and_men))
+    page = page_of_one(page_wording(women_and_men))
     assert "2 of 125 rows contradict their label or lie off" in page
     assert "contradicts its label (2)" in page
     assert "Features that speak against it" in page
@@ -80,7 +80,7 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     clean = replace(women_and_men, rows=none)
     assert "contradict" not in summary(clean)
     assert "contradict" in summary(women_and_men)
-    assert "none of M looks so much like F, and none of F so much like M," in page_of_one(wording_of(clean))
+    assert "none of M looks so much like F, and none of F so much like M," in page_of_one(page_wording(clean))
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     ],
 )
 def test_wrong_labels_cost_one_row_in_each_group(women_and_men: Estimate, bad: tuple[int, int], line: str) -> None:
-    assert Wording(planned(women_and_men, bad_by_group=bad)).wrong_labels == line
+    assert wording_of(planned(women_and_men, bad_by_group=bad)).wrong_labels == line
 
 
 def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
-    wording = Wording(planned(women_and_men, bad_by_group=(0, 5)), ("the rest", "B"))
+    wording = wording_of(planned(women_and_men, bad_by_group=(0, 5)), ("the rest", "B"))
     assert wording.shares.replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
 
 
@@ -124,7 +124,7 @@ def test_alternatives_and_smallest_effects(
 
 
 def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
-    said = guarantees_of(women_and_men)
+    said = guarantees_of(wording_of(women_and_men))
     guaranteed, not_guaranteed = " ".join(said.guaranteed), " ".join(said.not_guaranteed)
     assert "replaced any 5 of the 83 rows of M and 3 of the 42 of F by anything" in guaranteed
     assert "That covers up to 3 wrong labels" in guaranteed
@@ -137,7 +137,7 @@ def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
 def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate) -> None:
     named = changed(women_and_men, class_names=np.array(["others", "B"]))
     estimate = planned(named, rest=True, n_strata=3)
-    said = guarantees_of(estimate)
+    said = guarantees_of(wording_of(estimate))
     assert "B minus the rest, within 3 strata, from" in summary(estimate)
     assert "one distribution under all labels" in " ".join(said.assumed)
     assert "3 strata: a feature that does not differ" in " ".join(said.assumed)
@@ -145,7 +145,7 @@ def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate
 
 
 def test_a_family_of_several_tests_widens_the_worst_case_of_intervals(women_and_men: Estimate) -> None:
-    few, many = (" ".join(guarantees_of(planned(women_and_men, n_tests=n)).guaranteed) for n in (1, 10))
+    few, many = (" ".join(guarantees_of(wording_of(planned(women_and_men, n_tests=n))).guaranteed) for n in (1, 10))
     assert f"else at most {percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in few
     assert f"else at most {percent(0.05 * np.sum(1 / np.arange(1, 126_251)))}" in many
 
@@ -156,7 +156,7 @@ def test_columns_of_groups_are_described(women_and_men: Estimate, scale: str | N
     values = np.random.default_rng(0).poisson(3.0, (10, k)).astype(float)
     effects = group_effects(values, np.arange(5), np.arange(5, 10), scale=scale)
     estimate = changed(women_and_men, effects=effects)
-    wording = wording_of(estimate, group_names=["a very long name of a group", "M"])
+    wording = page_wording(estimate, group_names=["a very long name of a group", "M"])
     described = {column.key: column for column in described_columns(estimate.table(), wording)}
     assert described["mean_0"].heading == "Mean a very long n…"
     assert described["mean_1"].meaning == "Mean of M; it carries no guarantee"
@@ -176,7 +176,7 @@ def test_percent_is_written_with_its_sign() -> None:
 
 
 def test_features_left_by_share_of_each_group(women_and_men: Estimate) -> None:
-    robustness = page_data(wording_of(women_and_men))["robustness"]
+    robustness = page_data(page_wording(women_and_men))["robustness"]
     last = women_and_men.max_contamination
     for share, (of_label, of_reference), left, is_planned in robustness["table"]:
         assert (of_label, of_reference) == (np.ceil(share * 83 - 1e-9), np.ceil(share * 42 - 1e-9))

@@ -10,13 +10,12 @@ import pytest
 from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
 from sparsemean._report import page
 from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
-from sparsemean._report.wording import wording_of
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:
-    return page.page_data(wording_of(estimate))
+    return page.page_data(page.page_wording(estimate))
 
 
 def numbers(values: list[Any]) -> FloatArray:
@@ -102,7 +101,7 @@ def test_tests_of_one_family_are_decided_once() -> None:
     _, _, results = family()
     again = DecidedAgain(stops_of(list(results.values()), 5))
     for estimate in results.values():
-        page.page_data(wording_of(estimate), tests=3, again=again)
+        page.page_data(page.page_wording(estimate), tests=3, again=again)
     assert len(again.known) <= 5
 
 

@@ -102,10 +102,10 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean._report.wording import Wording
+    from sparsemean._report.wording import wording_of
 
     one = _first(estimate)
-    units = f"{Wording(one).unit}s" if one.class_names is not None else "rows"
+    units = f"{wording_of(one).unit}s" if one.class_names is not None else "rows"
     return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
 
 
@@ -164,9 +164,9 @@ def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
 def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
     """Print the selected features; where there is none the strongest, and what it would take."""
     from sparsemean._report import strongest
-    from sparsemean._report.wording import Wording
+    from sparsemean._report.wording import wording_of
 
-    wording = Wording(estimate)
+    wording = wording_of(estimate)
     k = wording.k
     if not k and wording.paper:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ def described_columns(frame: pd.DataFrame, wording: Wording) -> list[Column]:
     if wording.names is not None:
         scale = None if effects is None else effects.scale
         known |= {column.key: column for column in _group_columns(wording.names, scale, digits)}
-        hidden = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared[1]}
+        hidden = EXTRA | {"p_adjusted", "q_value"} - {wording.rule.compared.column}
         hidden |= {"lift"} if scale == "log1p" else set()  # a ratio of logarithms says nothing
         known = {key: replace(column, extra=key in hidden) for key, column in known.items()}
     return [known.get(str(key), Column(str(key), str(key).replace("_", " "), "number", "")) for key in frame.columns]
@@ -169,15 +168,6 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNKNOWN = "–"
 UNDERFLOW = "< 10⁻³⁰⁷"
 """A p-value below what a double holds."""
-
-
-def first_rows(columns: Sequence[Column], table: Sequence[Sequence[object]], number: int) -> list[list[str]]:
-    """Return the first rows of the table as text."""
-    texts = (
-        [cell_text(value, column.kind, column.digits) for value in values[:number]]
-        for column, values in zip(columns, table, strict=True)
-    )
-    return [list(row) for row in zip(*texts, strict=True)]
 
 
 def cell_text(value: object, kind: str, digits: int | None = None) -> str:

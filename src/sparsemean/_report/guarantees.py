@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.wording import SIDES, Names, Wording, percent
+from sparsemean._report.wording import SIDES, Wording, percent
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.means import KURTOSIS
 from sparsemean._util.plans import Plan, Side
@@ -134,13 +134,8 @@ class Guarantees:
     not_guaranteed: list[str]
 
 
-def guarantees_of(estimate: Estimate, names: Names | None = None) -> Guarantees:
-    """Return the sentences that hold for this estimate, groups by the ``names`` given, else by their own."""
-    return guarantees_in(Wording(estimate, names))
-
-
-def guarantees_in(wording: Wording) -> Guarantees:
-    """Return the sentences that hold, in these words."""
+def guarantees_of(wording: Wording) -> Guarantees:
+    """Return the sentences that hold for an estimate, in its words."""
     return Guarantees(_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
 
 

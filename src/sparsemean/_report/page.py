@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,8 @@ import numpy as np
 
 from sparsemean._fit.messages import how_tested
 from sparsemean._report import columns, plot_data
-from sparsemean._report.columns import WITHOUT_ANY, Column
-from sparsemean._report.guarantees import guarantees_in
+from sparsemean._report.columns import WITHOUT_ANY
+from sparsemean._report.guarantees import guarantees_of
 from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
 from sparsemean._report.strongest import closest_first, overview, without_bad_rows
 from sparsemean._report.summary import TESTS_SHOWN, below_verdict, summary
@@ -76,28 +77,12 @@ def _frame(wording: Wording, listed: IntArray) -> pd.DataFrame:
 
 def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = None) -> dict[str, object]:
     """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
-    return _data(wording, *_table(wording, tests), tests=tests, again=again)
-
-
-def _table(wording: Wording, tests: int) -> tuple[IntArray, list[Column], list[list[object]]]:
-    """Return the features that are listed, and the columns of their table with what is in them."""
+    estimate, plan = wording.estimate, wording.plan
     listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
+    again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
     frame = _frame(wording, listed)
     described = columns.described_columns(frame, wording)
-    return listed, described, [columns.plain(frame[column.key]) for column in described]
-
-
-def _data(
-    wording: Wording,
-    listed: IntArray,
-    described: Sequence[Column],
-    table: Sequence[Sequence[object]],
-    *,
-    tests: int,
-    again: DecidedAgain | None,
-) -> dict[str, object]:
-    estimate, plan = wording.estimate, wording.plan
-    again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
+    uncertified = estimate.table(certified=False).head(MOST_LISTED)
     return {
         "title": wording.title,
         "pairs": wording.names is not None,
@@ -121,9 +106,9 @@ def _data(
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
         "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
-        "table": table,
+        "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),
-        "uncertified": _uncertified(estimate),
+        "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
@@ -138,16 +123,6 @@ def _data(
 def _bad(wording: Wording) -> str:
     """Say how many bad rows are planned for."""
     return f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s"
-
-
-def _uncertified(estimate: Estimate) -> dict[str, list[object]]:
-    """Return the features that show only after screening."""
-    frame = estimate.table(certified=False).head(MOST_LISTED)
-    return {key: columns.plain(frame[key]) for key in UNCERTIFIED}
-
-
-UNCERTIFIED = {"feature": "name", "estimate": "number", "p_adjusted": "p"}
-"""Columns of features that are not certified, and how their values are shown."""
 
 
 # The fit in four numbers, and all of its settings.
@@ -179,7 +154,7 @@ def settings(wording: Wording) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
     estimate, plan = wording.estimate, wording.plan
     of_all = [
-        ("Selection", f"{plan.question.selection}: {wording.rule_name}, {wording.rule.error}"),
+        ("Selection", f"{plan.question.selection}: {SELECTIONS[plan.question.selection]}, {wording.rule.error}"),
         ("Level", f"{plan.question.level:g}"),
         ("Missing values", "left out" if plan.question.missing == "omit" else "refused"),
     ]
@@ -287,7 +262,7 @@ def write_report(
     target = Path(path)
     check_report(target)
     if isinstance(result, Estimate):
-        wording = wording_of(result, title=title, row_names=row_names, group_names=group_names)
+        wording = page_wording(result, title=title, row_names=row_names, group_names=group_names)
         page = page_of_one(wording, file_name=target.stem)
     else:
         if group_names is not None:
@@ -295,6 +270,30 @@ def write_report(
         page = page_of_tests(result, title=title, row_names=row_names, file_name=target.stem)
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
+
+
+def page_wording(
+    estimate: Estimate,
+    *,
+    title: str | None = None,
+    row_names: Sequence[object] | None = None,
+    group_names: Sequence[object] | None = None,
+) -> Wording:
+    """Take names as given, else from the data where the estimate still holds them."""
+    n, groups, source = estimate.plan.n_rows, bool(estimate.plan.sizes), estimate.source
+    if row_names is None and source is not None and source.row_names is not None:
+        row_names = source.row_names.tolist()
+    if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
+        raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
+    if group_names is not None and (len(group_names) != 2 or not groups):
+        rule = "have the names of the two groups" if groups else "be left out where there is one group"
+        raise InputError("group_names", rule, repr(group_names))
+    names = None if group_names is None else (visible(group_names[0]), visible(group_names[1]))
+    rows = None if row_names is None else tuple(map(visible, row_names))
+    wording = wording_of(estimate, names, row_names=rows)
+    groups_differ = f"What differs between {wording.reference} and {wording.label}"
+    title = title or (groups_differ if groups else "Which features have a mean")
+    return replace(wording, title=visible(title))
 
 
 def page_of_one(wording: Wording, *, file_name: str = "report") -> str:
@@ -314,7 +313,7 @@ def page_of_tests(
     template, contents = environment().get_template("content.html"), []
     for k in shown:
         name = rows[k]["test"]
-        wording = wording_of(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
+        wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
         filled = _content(wording, file_name=f"{file_name}-{name}", tests=len(shown), again=again)
         contents.append(template.render(heading=name, **filled))
     places = {k: place for place, k in enumerate(shown)}
@@ -337,27 +336,19 @@ def _content(
     wording: Wording, *, file_name: str, tests: int = 1, again: DecidedAgain | None = None
 ) -> dict[str, object]:
     """Return what the templates of one test are filled in with."""
-    listed, described, table = _table(wording, tests)
-    content = _data(wording, listed, described, table, tests=tests, again=again)
+    content = page_data(wording, tests=tests, again=again)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
-    values = dict(zip((column.key for column in described), table, strict=True))
-    uncertified = _uncertified(wording.estimate)
     return {
         "wording": wording,
         "content": content,
-        "first": columns.first_rows(described, table, min(columns.FIRST, wording.k or WITHOUT_ANY)),
-        "centres": [flag is True for flag in values.get("skewed", ())],
+        "first": min(columns.FIRST, wording.k or WITHOUT_ANY),
         "verdict": verdict_of(wording),
         "kinds": MEANINGS,
         "facts": facts(wording),
         "rest": below_verdict(wording.estimate, wording.names),
-        "promises": guarantees_in(wording),
+        "promises": guarantees_of(wording),
         "settings": settings(wording),
         "versions": wording.estimate.status.versions,
-        "uncertified": zip(
-            *([columns.cell_text(value, kind) for value in uncertified[key]] for key, kind in UNCERTIFIED.items()),
-            strict=True,
-        ),
         "data": embed(content),
     }
 
@@ -375,6 +366,7 @@ def environment() -> Environment:
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=lambda value: visible(value) if type(value) is str else value,
     )  # fmt: skip
+    made.filters["cell"] = columns.cell_text
     return made
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
 from sparsemean._report.columns import plain, rounded
 from sparsemean._report.verdict import features_against
-from sparsemean._report.wording import Wording, percent
+from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.intervals import error_after_selection
@@ -249,13 +249,10 @@ class DecidedAgain:
             if key not in self.known:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
-        again = again.without(decision.skipped) if decision.skipped.size else again
-        return replace(
-            wording,
-            estimate=replace(
-                estimate, plan=plan, decision=again, located=replace(estimate.located, support=again.support)
-            ),
-        )
+        again = again.without(decision.skipped)
+        located = replace(estimate.located, support=again.support)
+        decided = replace(estimate, plan=plan, decision=again, located=located)
+        return wording_of(decided, wording.names, row_names=wording.row_names)
 
 
 def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests: int = 1) -> list[dict[str, object]]:

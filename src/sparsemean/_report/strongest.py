@@ -13,7 +13,7 @@ import numpy as np
 from sparsemean._fit.power import at_rows, smallest_effect
 from sparsemean._fit.power_groups import fewest, plan_groups
 from sparsemean._report.verdict import signs_of, verdict
-from sparsemean._report.wording import Several, Wording, percent, wordings_of
+from sparsemean._report.wording import Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
 from sparsemean._util.checks import list_names
@@ -48,7 +48,7 @@ def selected(wording: Wording, most: int) -> TextTable:
     estimate = wording.estimate
     features = strongest_first(estimate, estimate.support)[:most]
     of = numbers_of(estimate, features)
-    name, by = wording.rule.compared
+    compared = wording.rule.compared
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
     ranked = ["auc"] if wording.ranked else []
     marked = has_centres(estimate)
@@ -59,13 +59,9 @@ def selected(wording: Wording, most: int) -> TextTable:
         interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
         survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
         auc = [f"{of[share][at]:.3f}" for share in ranked]
-        last = f"{of[by][at]:.2g}", str(of["radius"][at]), survives
+        last = f"{of[compared.column][at]:.2g}", str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    return TextTable(("feature", "estimate", "interval", *ranked, HEADINGS[name], "radius", "survives"), rows)
-
-
-HEADINGS = {"adjusted p": "p adjusted", "q": "q"}
-"""What rules compare with the level, above a column."""
+    return TextTable(("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives"), rows)
 
 
 def has_centres(estimate: Estimate) -> bool:
@@ -79,8 +75,8 @@ def closest(wording: Wording) -> TextTable:
     features = closest_first(estimate, clean)[:CLOSEST]
     signs, names = signs_of(clean, features), estimate.names(features)
     none_bad = ", none bad" if clean is not estimate else ""
-    headings = ("feature", "side", "p", f"{HEADINGS[wording.rule.compared[0]]}{none_bad}", "would pass up to")
-    sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, Wording(clean).adjusted
+    headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
+    sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     rows = [
         (str(called), sides.get(sign, "–"), f"{p[feature]:.2g}", f"{adjusted[feature]:.2g}", _passes(estimate, feature))
         for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
@@ -119,7 +115,7 @@ def closest_in_words(wording: Wording) -> str:
         else:
             others.append(str(called) if bad_rows else f"{called} ({values[feature]:.2g})")
     told = [f"selected up to these shares of bad {wording.unit}s: {', '.join(passing)}"] if passing else []
-    by = "" if bad_rows else f", {wording.rule.compared[0]}"
+    by = "" if bad_rows else f", {wording.rule.compared.name}"
     told += [f"not selected even with none bad{by}: {', '.join(others)}"] if others else []
     return f"The strongest features: {'; '.join(told)}."
 
@@ -222,7 +218,7 @@ NOTED = 4
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
     if isinstance(result, Estimate):
-        table, messages = _table_of_one(Wording(result)), result.status.messages
+        table, messages = _table_of_one(wording_of(result)), result.status.messages
     else:
         table, messages = _table_of_tests(result), next(iter(result.results.values())).status.messages
     lines = [*map(wrap, verdict(result)), *table, *(wrap(f"Note: {note}.") for note in messages[:NOTED])]

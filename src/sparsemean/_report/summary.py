@@ -12,7 +12,7 @@ from sparsemean._fit.messages import how_tested
 from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
 from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, nearest, needed, overview
 from sparsemean._report.verdict import selected_by_test, shared_share, verdict, which_tests, worst_first
-from sparsemean._report.wording import REST, RULES, TESTS, Names, Several, Wording, direction, wordings_of
+from sparsemean._report.wording import REST, RULES, TESTS, Names, Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
 from sparsemean._util.checks import list_names, pluralize
@@ -41,7 +41,7 @@ def summary(result: Estimate | Several, names: Names | None = None) -> str:
 def below_verdict(result: Estimate | Several, names: Names | None = None) -> list[str]:
     """Return the lines of a summary that follow the verdict."""
     if isinstance(result, Estimate):
-        wording, messages = Wording(result, names), list(result.status.messages)
+        wording, messages = wording_of(result, names), list(result.status.messages)
         done, promised = _done_and_found(wording), _details(wording)
     else:
         tests, messages = wordings_of(result), shared_notes(list(result.results.values()))
@@ -148,7 +148,7 @@ def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
         f"{pluralize(len(tests), 'test')} of {first.plan.n_features:,} features: {which_tests(tests)}.",
         f"Features selected: {selected_by_test(tests, NAMED)}.",
         _bad_in_tests(tests),
-        Wording(first.estimate, ("the reference", "a label")).looked_for,
+        wording_of(first.estimate, ("the reference", "a label")).looked_for,
     ]
     if not any(each.k for each in tests):
         best = tests[nearest(tests)]
@@ -191,7 +191,7 @@ def fragment(result: Estimate | Several) -> str:
     import pandas as pd
 
     if isinstance(result, Estimate):
-        table, left, where = _shown(Wording(result)), result.support.size - SHOWN, "table()"
+        table, left, where = _shown(wording_of(result)), result.support.size - SHOWN, "table()"
     else:
         tests = overview(result)
         table, left, where = pd.DataFrame(tests[:TESTS_SHOWN]), len(tests) - TESTS_SHOWN, "results"
@@ -214,5 +214,5 @@ def _shown(wording: Wording) -> pd.DataFrame:
     if not wording.k and not wording.paper:
         every = wording.estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable")
         table, columns = every.head(CLOSEST), NOTHING
-    compared = [wording.rule.compared[1] if name == "p_adjusted" else name for name in columns]
+    compared = [wording.rule.compared.column if name == "p_adjusted" else name for name in columns]
     return table[[name for name in compared if name in table]]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report.wording import REST, Names, Several, Wording, percent, wordings_of
+from sparsemean._report.wording import REST, Names, Q, Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
@@ -48,7 +48,7 @@ def verdict(
     '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
     """
     if isinstance(result, Estimate):
-        return verdict_of(Wording(result, names, row_names))
+        return verdict_of(wording_of(result, names, row_names=row_names))
     tests = wordings_of(result, row_names)
     return _lines(tests[0], *_of_tests(tests))
 
@@ -83,13 +83,13 @@ def _found(wording: Wording) -> str:
 
 
 def _q(wording: Wording) -> str:
-    return f" with q ≤ {wording.plan.question.level:g}" if wording.rule.by_q else ""
+    return f" with q ≤ {wording.plan.question.level:g}" if wording.rule.compared is Q else ""
 
 
 def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
     side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
-    if wording.compared is None:
+    if wording.names is None and wording.pair is None:
         value = wording.null or "its null value"
         if side.above:
             return "have", f"a mean {side.above} {value}{by}"
@@ -111,7 +111,7 @@ def _sides(wording: Wording) -> str:
     if wording.side.above or not k:
         return ""
     up = int(np.sum(signs_of(estimate, estimate.support) > 0))
-    where = f" in {wording.label}" if wording.compared else ""
+    where = f" in {wording.label}" if wording.names or wording.pair else ""
     told = [f"{number:,} {side}" if k > 1 else side for number, side in ((up, "up"), (k - up, "down")) if number]
     return f" ({', '.join(told)}{where})"
 
@@ -225,7 +225,7 @@ def _closest(wording: Wording) -> str:
         return f"Not even if no {unit} were bad would one be selected."
     if not number:
         best = kept[np.lexsort((-np.abs(estimate.beta[kept]), estimate.p_values[kept]))[0]]
-        name, value = wording.rule.compared[0], wording.adjusted[best]
+        name, value = wording.rule.compared.name, wording.adjusted[best]
         return f"The strongest, {_named(estimate, best)}, has {name} = {value:.2g}."
     best = kept[int(np.nanargmax(last))]
     of = " of each group" if wording.names else ""
@@ -355,7 +355,7 @@ def selected_by_test(tests: Sequence[Wording], most: int) -> str:
 def _of_tests(tests: Sequence[Wording]) -> tuple[str, str, str]:
     first, d = tests[0], tests[0].plan.n_features
     # Several have no names of their own.
-    verb, what = claim(Wording(first.estimate, ("the reference", "the label")))
+    verb, what = claim(wording_of(first.estimate, ("the reference", "the label")))
     what = "" if verb == "differ" and not first.plan.question.min_effect else f" {what}"
     found = np.unique(np.concatenate([each.estimate.support for each in tests]))
     some, left = f"{pluralize(len(tests), 'test')}, {which_tests(tests)}", ""

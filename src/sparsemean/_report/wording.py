@@ -7,18 +7,17 @@ side, or what is tested is called stands in one table each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from sparsemean._stats.planning import SELECTIONS, bad_rows
+from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.row_scores import LABEL, count_by_group
 from sparsemean._util.checks import pluralize, unit_name
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.errors import InputError, visible
+from sparsemean.errors import visible
 from sparsemean.result import Estimate
 
 Names: TypeAlias = tuple[str, str]
@@ -49,6 +48,17 @@ def direction(names: Names) -> str:
     return f"{names[1]} minus {names[0]}"
 
 
+class Compared(NamedTuple):
+    """What a rule compares with the level."""
+
+    name: str
+    heading: str
+    column: str
+
+
+ADJUSTED, Q = Compared("adjusted p", "p adjusted", "p_adjusted"), Compared("q", "q", "q_value")
+
+
 @dataclass(frozen=True, slots=True)
 class RuleWords:
     """What one rule of selection promises, in the lengths in which it is said."""
@@ -67,17 +77,11 @@ class RuleWords:
     """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
     not_promised: str = ""
     """On the page, with ``units`` and ``level``."""
-    compared: tuple[str, str] = ("adjusted p", "p_adjusted")
-    """What the rule compares with the level: its name, and its column in tables."""
+    compared: Compared = ADJUSTED
     all_shares: bool = False
     """Whether a feature is real or more rows are bad, for all shares of bad rows at once."""
     adversary: bool = True
     """Whether the promise holds for whoever replaces rows, and not only where no one hides true signals."""
-
-    @property
-    def by_q(self) -> bool:
-        """Whether q-values decide."""
-        return self.compared[0] == "q"
 
 
 RULES = {
@@ -110,7 +114,7 @@ RULES = {
         "The rules “fwer” and “fdr_by” hold in full.",
         not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
         "above {level}. The rules “fwer” and “fdr_by” withstand that.",
-        compared=("q", "q_value"),
+        compared=Q,
         adversary=False,
     ),
     "fdr_by": RuleWords(
@@ -123,7 +127,7 @@ RULES = {
         "other, and {replaced}.",
         after_looking_sentence="On average at most {level} of the selected features are false, counted where "
         "{no_more}, however the features depend on each other.",
-        compared=("q", "q_value"),
+        compared=Q,
     ),
     "paper": RuleWords(
         error="no error rate",
@@ -210,75 +214,36 @@ class Several(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Wording:
     """What an estimate is about, and what its groups and rows are called."""
 
     estimate: Estimate
-    called: Names | None = None
-    """Names of the two groups in place of their own."""
-    row_names: Sequence[object] | None = None
-    title: str = ""
-
-    @property
-    def plan(self) -> Plan:
-        """What was done."""
-        return self.estimate.plan
-
-    @property
-    def k(self) -> int:
-        """Number of selected features."""
-        return int(self.estimate.support.size)
+    plan: Plan
+    k: int
+    """Number of selected features."""
+    names: Names | None
+    """The names of the two groups; None for one sample."""
+    pair: Names | None
+    """The names of the two groups whose rows come in pairs, of which the differences are one sample."""
+    reference: str
+    label: str
+    noun: str
+    """What is counted as one observation: a row or a subject."""
+    unit: str
+    """What may be bad: a row, a subject, or a pair of rows."""
+    rule: RuleWords
+    side: SideWords
+    test: TestWords
+    row_names: Sequence[object] | None
+    title: str
 
     # Who is compared, and what is counted.
-
-    @cached_property
-    def names(self) -> Names | None:
-        """The names of the two groups; None for one sample."""
-        if not self.plan.sizes:
-            return None
-        reference, label = self._own_names()
-        return self.called or (REST if self.plan.rest else reference, label)
-
-    @cached_property
-    def pair(self) -> Names | None:
-        """The names of the two groups whose rows come in pairs, of which the differences are one sample."""
-        return self._own_names() if self.estimate.paired else None
-
-    def _own_names(self) -> Names:
-        assert self.estimate.class_names is not None
-        reference, label = map(visible, self.estimate.class_names)
-        return reference, label
-
-    @property
-    def compared(self) -> Names | None:
-        """The names of two groups, whether their rows come in pairs or not."""
-        return self.names or self.pair
-
-    @property
-    def reference(self) -> str:
-        """What the label is compared with."""
-        return self.compared[0] if self.compared else ""
-
-    @property
-    def label(self) -> str:
-        """The group that the reference is taken from."""
-        return self.compared[1] if self.compared else ""
 
     @property
     def contrast(self) -> str:
         """What the test is called: ``new against control``."""
         return f"{self.label} against {self.reference}"
-
-    @property
-    def noun(self) -> str:
-        """What is counted as one observation: a row or a subject."""
-        return unit_name(self.estimate.units)
-
-    @property
-    def unit(self) -> str:
-        """What may be bad: a row, a subject, or a pair of rows."""
-        return "pair" if self.estimate.paired else self.noun
 
     @property
     def each(self) -> str:
@@ -292,16 +257,6 @@ class Wording:
     # By which rule, on which side, and what of.
 
     @property
-    def rule(self) -> RuleWords:
-        """What the rule promises."""
-        return RULES[self.plan.question.selection]
-
-    @property
-    def rule_name(self) -> str:
-        """What the rule is called."""
-        return SELECTIONS[self.plan.question.selection]
-
-    @property
     def paper(self) -> bool:
         """Whether the paper's rule selects, of which no p-value, and no number of bad rows, is a part."""
         return self.plan.question.selection == "paper"
@@ -309,12 +264,7 @@ class Wording:
     @property
     def adjusted(self) -> FloatArray:
         """What the rule compares with the level."""
-        return self.estimate.q_values if self.rule.by_q else self.estimate.p_adjusted
-
-    @property
-    def side(self) -> SideWords:
-        """Which side is looked for."""
-        return SIDES[self.plan.question.side]
+        return self.estimate.q_values if self.rule.compared is Q else self.estimate.p_adjusted
 
     @property
     def of_means(self) -> bool:
@@ -325,13 +275,6 @@ class Wording:
     def ranked(self) -> bool:
         """Whether groups are compared by ranks, which have shares of pairs."""
         return self.names is not None and not self.of_means
-
-    @property
-    def test(self) -> TestWords:
-        """What is estimated and tested."""
-        named = {"direction": direction(self.names), "label": self.label} if self.names else {}
-        words = TestWords(*(part.format(**named) for part in TESTS[self.plan.question.target, self.names is not None]))
-        return words if self.pair is None else words._replace(effect=f"Difference within pairs, {direction(self.pair)}")
 
     @property
     def null(self) -> str:
@@ -465,30 +408,38 @@ class Wording:
 
 
 def wording_of(
-    estimate: Estimate,
-    *,
-    title: str | None = None,
-    row_names: Sequence[object] | None = None,
-    group_names: Sequence[object] | None = None,
+    estimate: Estimate, names: Names | None = None, *, row_names: Sequence[object] | None = None, title: str = ""
 ) -> Wording:
-    """Take names as given, else from the data where the estimate still holds them."""
-    n, source = estimate.plan.n_rows, estimate.source
-    if row_names is None and source is not None and source.row_names is not None:
-        row_names = source.row_names.tolist()
-    if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
-        raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
-    if group_names is not None and (len(group_names) != 2 or not estimate.plan.sizes):
-        rule = "have the names of the two groups" if estimate.plan.sizes else "be left out where there is one group"
-        raise InputError("group_names", rule, repr(group_names))
-    called = None if group_names is None else (visible(group_names[0]), visible(group_names[1]))
-    named = None if row_names is None else tuple(map(visible, row_names))
-    wording = Wording(estimate, called, named)
-    if title is None and wording.names is not None:
-        title = f"What differs between {wording.reference} and {wording.label}"
-    return replace(wording, title=visible(title or "Which features have a mean"))
+    """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
+    plan, own, groups = estimate.plan, ("", ""), bool(estimate.plan.sizes)
+    if estimate.class_names is not None and (groups or estimate.paired):
+        reference, label = map(visible, estimate.class_names)
+        own = REST if plan.rest else reference, label
+    reference, label = (names or own) if groups else own
+    filled = {"direction": direction((reference, label)), "label": label}
+    test = TestWords(*(words.format(**filled) for words in TESTS[plan.question.target, groups]))
+    if estimate.paired:
+        test = test._replace(effect=f"Difference within pairs, {direction(own)}")
+    noun = unit_name(estimate.units)
+    return Wording(
+        estimate=estimate,
+        plan=plan,
+        k=int(estimate.support.size),
+        names=(reference, label) if groups else None,
+        pair=own if estimate.paired else None,
+        reference=reference,
+        label=label,
+        noun=noun,
+        unit="pair" if estimate.paired else noun,
+        rule=RULES[plan.question.selection],
+        side=SIDES[plan.question.side],
+        test=test,
+        row_names=row_names,
+        title=title,
+    )
 
 
 def wordings_of(result: Estimate | Several, row_names: Sequence[object] | None = None) -> list[Wording]:
     """Return one for each test, in their order; an estimate is one test."""
     estimates = [result] if isinstance(result, Estimate) else result.results.values()
-    return [Wording(estimate, None, row_names) for estimate in estimates]
+    return [wording_of(estimate, row_names=row_names) for estimate in estimates]
