@@ -547,8 +547,8 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
 
 
 def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
-    """Return ``features`` with the selected ones first, by p-value and then by |β|."""
-    keys = (-np.abs(estimate.beta[features]), estimate.p_values[features], ~np.isin(features, estimate.support))
+    """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
+    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
     return features[np.lexsort(keys)]
 
 

@@ -46,6 +46,7 @@ def check_stops(estimate: Estimate) -> None:
         )
         assert stop["n"] == decided.support.size
         selected = np.isin(listed, decided.support)
+        stop["p_value"] = 10.0 ** numbers(stop["log10_p"])
         for key in ("p_value", "p_adjusted", "q_value"):
             asked = decided.table(all=True).set_index("feature")[key].loc[estimate.names(listed)].to_numpy()
             np.testing.assert_allclose(numbers(stop[key])[selected], asked[selected], rtol=6e-3, err_msg=key)
@@ -119,7 +120,7 @@ def test_a_saved_estimate_knows_what_survives_and_no_more(estimate: Estimate, tm
     content, whole = content_of(load(tmp_path / "x.npz")), content_of(estimate)
     assert [stop["n"] for stop in content["shares"]] == [stop["n"] for stop in whole["shares"]]
     assert [stop["words"] for stop in content["shares"]] == [stop["words"] for stop in whole["shares"]]
-    assert not any("p_value" in stop for stop in content["shares"])
+    assert not any("log10_p" in stop for stop in content["shares"])
     assert content["values"] == []
 
 

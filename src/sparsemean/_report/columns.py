@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from sparsemean._report import guarantees
 from sparsemean._report.guarantees import COLUMNS
 from sparsemean._report.wording import REST, RULES, Names, Wording, direction
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.records import FloatArray
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,6 +160,11 @@ def rounded(values: FloatArray, digits: int = 4) -> list[float | int | None]:
     return [int(value) if value is not None and value == int(value) else value for value in short]
 
 
+def logarithms(estimate: Estimate, features: IntArray) -> list[object]:
+    """Return log₁₀ p of features, close enough for p to two digits, however small it is."""
+    return plain(np.round(estimate.log10_p[features], 4) + 0.0)  # no −0.0
+
+
 # Numbers as they are shown: the scripts of the page write them in the same way.
 
 FIRST = 25
@@ -166,12 +173,12 @@ WITHOUT_ANY = 10
 """Features that are listed where none is selected."""
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNKNOWN = "–"
-UNDERFLOW = "< 10⁻³⁰⁷"
-"""A p-value below what a double holds."""
+LEAST_P, UNDERFLOW = 1e-300, "< 10⁻³⁰⁰"
+"""From where on a double holds p-values, and what those below are shown as whose logarithm is not known."""
 
 
-def cell_text(value: object, kind: str, digits: int | None = None) -> str:
-    """Return one cell as text.
+def cell_text(value: object, kind: str, digits: int | None = None, log10_p: object = None) -> str:
+    """Return one cell as text, very small p-values by ``log10_p``.
 
     Examples
     --------
@@ -179,6 +186,8 @@ def cell_text(value: object, kind: str, digits: int | None = None) -> str:
     ('0.123', '−2.500 × 10⁻¹¹', '4.0 × 10⁻⁸')
     >>> cell_text("inf", "number"), cell_text(None, "number"), cell_text(1234.0, "count"), cell_text(0.0304, "share")
     ('∞', '–', '1,234', '3.0 %')
+    >>> cell_text(2.2e-308, "p", log10_p=-400.2), cell_text(2.2e-308, "p")
+    ('6.3 × 10⁻⁴⁰¹', '< 10⁻³⁰⁰')
     """
     if value is None:
         return UNKNOWN
@@ -188,6 +197,8 @@ def cell_text(value: object, kind: str, digits: int | None = None) -> str:
         return "yes" if value else "no"
     if not isinstance(value, (int, float)):
         return "−∞" if str(value).startswith("-") else "∞"
+    if kind == "p" and value < LEAST_P:
+        return power_of_ten(log10_p) if isinstance(log10_p, float) else UNDERFLOW
     return _number(float(value), kind, digits).replace("-", "−")
 
 
@@ -202,7 +213,7 @@ def _number(value: float, kind: str, digits: int | None) -> str:
         case "percent":
             return f"{fixed(value, 1)} %"
         case "p":
-            return UNDERFLOW if value == 0 else fixed(value, 3) if value >= 0.001 else significant(value, 2)
+            return fixed(value, 3) if value >= 0.001 else significant(value, 2)
         case _:
             return significant(value, 4) if digits is None or abs(value) >= 1e6 else fixed(value, digits)
 
@@ -222,4 +233,13 @@ def significant(value: float, digits: int) -> str:
     power = int(exponent)
     if -4 < power < 6:
         return fixed(value, max(0, digits - 1 - power))
+    return f"{mantissa} × 10{str(power).translate(RAISED)}"
+
+
+def power_of_ten(logarithm: float) -> str:
+    """Return what has this logarithm to base 10, with two digits."""
+    power = math.floor(logarithm)
+    mantissa = f"{10 ** (logarithm - power):.1f}"
+    if mantissa == "10.0":
+        mantissa, power = "1.0", power + 1
     return f"{mantissa} × 10{str(power).translate(RAISED)}"

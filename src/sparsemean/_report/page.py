@@ -108,6 +108,7 @@ def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = 
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),
+        "log10_p": columns.logarithms(estimate, listed),
         "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
         "volcano": plot_data.volcano_data(wording, listed),
         "shares": plot_data.share_data(wording, listed, again=again, tests=tests),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
-from sparsemean._report.columns import plain, rounded
+from sparsemean._report.columns import logarithms, plain, rounded
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
@@ -21,7 +21,7 @@ from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.plots.robustness import lost_at, planned_share, steps
-from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
+from sparsemean.plots.volcano import heights, rejection_p
 from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
@@ -197,13 +197,13 @@ def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     estimate, plan = wording.estimate, wording.plan
     others = np.ones(plan.n_features, dtype=bool)
     others[listed] = False
-    mass = count_on_grid(estimate.beta[others], heights(estimate.p_values[others]))
+    mass = count_on_grid(estimate.beta[others], heights(estimate.log10_p[others]))
     rate = (
         path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
         if wording.paper
         else math.inf
     )
-    return {"mass": mass, "highest": HIGHEST, "rate": rate if rate <= 1 else None}
+    return {"mass": mass, "rate": rate if rate <= 1 else None}
 
 
 # What other shares of bad rows would leave: the steps of the slider.
@@ -281,7 +281,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
         return {**stop, "words": f"{percent(share)} bad {wording.each}", "bar": None}
     decided = told.estimate
     known: dict[str, object] = {
-        "p_value": rounded(decided.p_values[some], 3),
+        "log10_p": logarithms(decided, some),
         "p_adjusted": rounded(decided.p_adjusted[some], 3),
         "q_value": rounded(decided.q_values[some], 3),
     }

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsemean._fit.power import at_rows, smallest_effect
 from sparsemean._fit.power_groups import fewest, plan_groups
+from sparsemean._report.columns import LEAST_P
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._report.wording import Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.one_sample_power import power_of
@@ -59,9 +60,13 @@ def selected(wording: Wording, most: int) -> TextTable:
         interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
         survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
         auc = [f"{of[share][at]:.3f}" for share in ranked]
-        last = f"{of[compared.column][at]:.2g}", str(of["radius"][at]), survives
+        last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
     return TextTable(("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives"), rows)
+
+
+def _p_text(p: float) -> str:
+    return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:g}"
 
 
 def has_centres(estimate: Estimate) -> bool:
@@ -78,7 +83,7 @@ def closest(wording: Wording) -> TextTable:
     headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
     sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     rows = [
-        (str(called), sides.get(sign, "–"), f"{p[feature]:.2g}", f"{adjusted[feature]:.2g}", _passes(estimate, feature))
+        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), _passes(estimate, feature))
         for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
     ]
     return TextTable(headings, rows)
