@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
+from sparsemean._stats.nulls import Era
 from sparsemean._stats.sign_evidence import SlackEvidence
 from sparsemean._stats.signed_ranks import (
     DOWN,
@@ -23,7 +24,7 @@ from sparsemean._stats.signed_ranks import (
     score_sums,
     slack_of,
 )
-from sparsemean._util.records import NO_END, Era
+from sparsemean._util.records import NO_END
 
 SIDED = ("two-sided", "greater", "less")
 RULES = ("fwer", "fdr", "fdr_by")

@@ -21,7 +21,7 @@ from sparsemean._stats.effects import group_effects
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
-from sparsemean._util.plans import Side
+from sparsemean._util.plans import BadRows, GroupSizes, Side
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -31,7 +31,7 @@ def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
     """The shipped data with two suspects, and some words that depend on the plan set by hand."""
     estimate, _ = groups
     assert estimate.rows is not None
-    plan = replace(estimate.plan, sizes=(42, 83), bad_by_group=(3, 5), bad_rows=8, contamination=0.05)
+    plan = replace(estimate.plan, sizes=GroupSizes(42, 83), bad_by_group=BadRows(3, 5), bad_rows=8, contamination=0.05)
     against = (tuple(estimate.support[:4].tolist()), tuple(estimate.support[1:2].tolist()))
     rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against, kinds=(LABEL, LABEL))
     return changed(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
@@ -92,11 +92,11 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     ],
 )
 def test_wrong_labels_cost_one_row_in_each_group(women_and_men: Estimate, bad: tuple[int, int], line: str) -> None:
-    assert wording_of(planned(women_and_men, bad_by_group=bad)).wrong_labels == line
+    assert wording_of(planned(women_and_men, bad_by_group=BadRows(*bad))).wrong_labels == line
 
 
 def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
-    wording = wording_of(planned(women_and_men, bad_by_group=(0, 5)), ("the rest", "B"))
+    wording = wording_of(planned(women_and_men, bad_by_group=BadRows(0, 5)), ("the rest", "B"))
     assert wording.shares.replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
 
 

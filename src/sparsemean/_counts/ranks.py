@@ -12,14 +12,14 @@ import numpy as np
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu, loops_sorted
+from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
 from sparsemean._stats.arrays import dropna, namespace
 from sparsemean._stats.nulls import critical_rank
-from sparsemean._stats.rank_evidence import REST, BadRows, Contrast, RankTest, most_moved
-from sparsemean._util.plans import Side
+from sparsemean._stats.rank_evidence import REST, Contrast, RankTest, most_moved
+from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import CellCounts, FloatArray, IntArray
 
 DIFFERENCES_AT_ONCE = 4_000_000
@@ -49,21 +49,21 @@ def count(
     within = np.zeros(codes.size, dtype=np.intp) if strata is None else strata
     n_strata = int(within.max()) + 1
     stratum_of = np.repeat(np.arange(n_strata), n_labels)
-    sweeps = list(dict.fromkeys(contrast.second for contrast in contrasts))
+    sweeps = list(dict.fromkeys(contrast.reference for contrast in contrasts))
     against = np.full((len(sweeps), n_strata * n_labels), UNWANTED)
     for contrast in contrasts:
         for stratum in range(n_strata):
-            other = REST if contrast.second == REST else stratum * n_labels + contrast.second
-            against[sweeps.index(contrast.second), stratum * n_labels + contrast.first] = other
+            other = REST if contrast.reference == REST else stratum * n_labels + contrast.reference
+            against[sweeps.index(contrast.reference), stratum * n_labels + contrast.label] = other
     counts = engine_of(table.source).rank_counts(
         table, within * n_labels + codes, stratum_of, against, skip_missing=missing, n_jobs=n_jobs, progress=progress
     )
-    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.second) for contrast in contrasts], n_strata)
+    tests = _tests_of(counts, contrasts, [sweeps.index(contrast.reference) for contrast in contrasts], n_strata)
     if not min_effect:
         return tests
     return [
         replace(test, shifted=tuple(
-            count(_moved(table, np.flatnonzero(codes == test.contrast.first), by), codes, [test.contrast],
+            count(_moved(table, np.flatnonzero(codes == test.contrast.label), by), codes, [test.contrast],
                   strata=strata, missing=missing, n_jobs=n_jobs)[0]
             for by in (-min_effect, min_effect)
         ))
@@ -79,9 +79,9 @@ def _tests_of(
     own = counts.own.reshape(3, n_strata, n_labels, -1)
     out = []
     for contrast, sweep in zip(contrasts, sweeps, strict=True):
-        first = own[:, :, contrast.first]
-        second = own.sum(axis=2) - first if contrast.second == REST else own[:, :, contrast.second]
-        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.first]
+        first = own[:, :, contrast.label]
+        second = own.sum(axis=2) - first if contrast.reference == REST else own[:, :, contrast.reference]
+        compared = counts.pairs[sweep].reshape(6, n_strata, n_labels, -1)[:, :, contrast.label]
         table = xp.empty((10, n_strata, own.shape[-1]), dtype=own.dtype)
         for kind in range(3):
             table[2 * kind], table[2 * kind + 1] = first[kind], second[kind]
@@ -201,7 +201,7 @@ def shifts(
 
 def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
     if len(pairs) == 1:
-        return cpu.median_difference(*pairs[0])
+        return centres.median_difference(*pairs[0])
     low, high = _ordered(pairs, (total + 1) // 2), _ordered(pairs, total // 2 + 1)
     return 0.5 * low + 0.5 * high
 
@@ -209,12 +209,12 @@ def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
 def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
     """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
     if len(pairs) == 1:
-        return cpu.ordered_difference(*pairs[0], k)
+        return centres.ordered_difference(*pairs[0], k)
     with np.errstate(over="ignore"):
         low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
     while low < high:
         middle = 0.5 * low + 0.5 * high
-        parts = [loops_sorted.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
+        parts = [centres.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
         if sum(part[0] for part in parts) >= k:
             high = max(part[1] for part in parts)
         else:

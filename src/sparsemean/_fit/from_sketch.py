@@ -17,6 +17,8 @@ from sparsemean._data.table import Names, Table
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import best_beta, best_sizes, by_signs, infer
+from sparsemean._fit.pipeline import build_estimate, estimates
+from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import of_question
@@ -155,20 +157,19 @@ DEALT = ("groups", "n_buckets")
 def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = None, **options: Any) -> Estimate:
     """Make an estimate of a sketch, and of all rows where they are given; see `Sketch.estimate`."""
     began = time.perf_counter()
-    request, counts, closed = _request(sketch, options)
-    plan = request.plan
+    plan, method, counts, closed = _asked(sketch, options)
     table = Table(AbsentRows(sketch.n_rows, sketch.n_features), sketch.feature_names)
     if X is None:
         _check_ranks(plan, "without the rows")
         decision = by_signs(plan, of_signs(counts, plan.n_units, side=plan.question.side)).decision
-        return _without_rows(table, counts, decision, request=request, closed=closed, began=began)
+        return _without_rows(table, counts, decision, plan=plan, closed=closed, began=began)
     comes_once = _comes_in_chunks(X)
     if comes_once:
         _check_ranks(plan, "where rows come by only once")
     table = table if comes_once else read_rows(X, sketch)
-    buckets = BucketSpec(assign_buckets(plan, sketch.seed), request.plan.question.null, counts.missing is not None)
+    buckets = BucketSpec(assign_buckets(plan, sketch.seed), plan.question.null, counts.missing is not None)
     data = FitData(table, buckets, plan, seed=sketch.seed, n_jobs=n_jobs)
-    if request.plan.question.null is not None and not comes_once:
+    if plan.question.null is not None and not comes_once:
         data = as_counted(data, counts, np.arange(min(sketch.n_features, ENOUGH)))
     inference, _ = infer(data, counts)
     columns = np.union1d(screening.screening_columns(data), inference.decision.support)
@@ -176,8 +177,8 @@ def estimate_from_sketch(sketch: Sketch, X: Any = None, *, n_jobs: int | None = 
         values = _take_once(iter(X), sketch, columns) if comes_once else table.source.take(columns)
         data = replace(data, cache=ColumnCache(table.source, columns, values))
     data = as_counted(data, counts, columns)
-    estimate = one_sample.estimate_from_counts(data, counts, inference, request=request, began=began, recount=False)
-    return replace(estimate, source=None if comes_once else table)
+    found = one_sample.Centres(data, counts, inference, method, source=None if comes_once else table)
+    return estimates(found.to_host(), began=began, progress=(None,))[0]
 
 
 def _check_ranks(plan: Plan, why: str) -> None:
@@ -187,23 +188,24 @@ def _check_ranks(plan: Plan, why: str) -> None:
 
 
 def _without_rows(
-    table: Table, counts: Counts, decision: Decision, *, request: one_sample.FitRequest, closed: Sketch, began: float
+    table: Table, counts: Counts, decision: Decision, *, plan: Plan, closed: Sketch, began: float
 ) -> Estimate:
     """Make an estimate of counts alone: what needs the rows is NaN, −1 or None."""
-    plan = of_question(request.plan, screen_rows=False, refine="")
+    plan = of_question(plan, screen_rows=False, refine="")
     d = plan.n_features
     decision = decision.without(np.intersect1d(decision.support, closed.constant.features))
-    mean = np.zeros(d) if request.plan.question.null is None else request.plan.question.null.copy()
+    null = plan.question.null
+    mean = np.zeros(d) if null is None else null.copy()
     mean[decision.support] = np.nan
     notes = (*messages.of_fit(plan, counts, decision, decision.skipped, table), NEEDS_ROWS)
-    return one_sample.build_estimate(
+    return build_estimate(
         plan, decision, table=table, began=began, notes=notes, values=(mean, np.full((d, 2), np.nan)),
         leaning=Leaning(*best_beta(plan, counts, best_sizes(plan, decision)), counts), seed=closed.seed,
     )  # fmt: skip
 
 
-def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitRequest, Counts, Sketch]:
-    """Check what is asked for; return it, the counts of the sizes it needs, and the sketch with all blocks closed."""
+def _asked(sketch: Sketch, options: dict[str, Any]) -> tuple[Plan, Refinement, Counts, Sketch]:
+    """Return the plan of what is asked, the refinement, the counts of the sizes it needs, and all blocks closed."""
     for name in (*FIXED, *DEALT):
         if name in options:
             fixed = f"{name} is fixed when rows are sketched"
@@ -223,14 +225,13 @@ def _request(sketch: Sketch, options: dict[str, Any]) -> tuple[one_sample.FitReq
     sizes = options.pop("bucket_sizes", "auto")
     if isinstance(sizes, str) and sizes == "auto":
         sizes = sketch.bucket_sizes
-    request = one_sample.validate_request(
+    plan, method = one_sample.plan_of(
         sketch.n_rows, sketch.n_features, null=sketch.null, missing=sketch.missing, bucket_sizes=sizes, **options
     )
     closed = close_blocks(sketch)
     ranges, sealed = _dealt(closed)
-    counts = _of_sizes(closed, request.plan)
-    walk = replace(request.plan.walk, ranges=ranges, sealed=sealed)
-    return replace(request, plan=replace(request.plan, walk=walk)), counts, closed
+    plan = replace(plan, walk=replace(plan.walk, ranges=ranges, sealed=sealed))
+    return plan, method, _of_sizes(closed, plan), closed
 
 
 def _of_sizes(closed: Sketch, plan: Plan) -> Counts:

@@ -54,7 +54,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
-    return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)), data
+    return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))), data
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -76,7 +76,7 @@ def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
     """Return what the signs of bucket means decide."""
     numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
     signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows))
+    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,)))
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:

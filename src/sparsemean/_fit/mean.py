@@ -15,11 +15,12 @@ from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
+from sparsemean._fit.pipeline import build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import means
-from sparsemean._stats.arrays import on_host
+from sparsemean._stats.arrays import namespace, on_host
 from sparsemean._stats.decision import Decision, decide, rule_of
 from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import allow_for
@@ -41,33 +42,106 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanInference:
-    """What sums decide: of which rows and how they were taken, β and the features selected."""
+class Means:
+    """One sample whose means are tested: of which rows and how, and what sums of their influences decide."""
 
+    data: FitData
     table: Table
-    plan: Plan
+    """One row a subject."""
     test: MeanTest
     missing: CountArray
     beta: FloatArray
     decision: Decision
     notes: tuple[str, ...]
+    method: Refinement = None
 
+    @classmethod
+    def of(cls, data: FitData, progress: Progress | None = None, *, method: Refinement = None) -> Means:
+        """Fix the test, read every value once and select."""
+        table = unit_table(data)
+        plan, test, notes = _test(data, table)
+        rows = None
+        if test.rows is not None:
+            rows = np.zeros(plan.n_units, dtype=bool)
+            rows[test.rows] = True
+        found = engine_of(table.source).influence_sums(
+            table, means.centres_of(plan, data.null), test.unit, test.kappa,
+            rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
+        )  # fmt: skip
+        evidence, beta = means.evidence_of(plan, test, found.sums)
+        decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
+        return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
-def infer(data: FitData, progress: Progress | None = None) -> MeanInference:
-    """Fix the test, read every value once and select."""
-    table = unit_table(data)
-    plan, test, notes = _test(data, table)
-    rows = None
-    if test.rows is not None:
-        rows = np.zeros(plan.n_units, dtype=bool)
-        rows[test.rows] = True
-    found = engine_of(table.source).influence_sums(
-        table, means.centres_of(plan, data.null), test.unit, test.kappa,
-        rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
-    )  # fmt: skip
-    evidence, beta = means.evidence_of(plan, test, found.sums)
-    decision = decide(evidence, rule_of(plan.question.selection, plan.question.level, plan.n_features), plan.bad_rows)
-    return MeanInference(table, plan, test, found.missing, beta, decision, tuple(notes))
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of the only contrast."""
+        return (self.data.plan,)
+
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+        """Return the sums as shares of the largest that there can be."""
+        return Leaning(self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp))
+
+    def score_rows(self) -> screening.ScreeningResult | None:
+        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
+        if not self.data.plan.auto:
+            return None
+        with one_blas_thread():
+            return screening.screen_first(self.data, on_host(self.decision))
+
+    def allowing(self, rows: screening.ScreeningResult) -> Means:
+        """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
+        plan = allow_for(self.data.plan, rows.rows.aligned)
+        if plan.bad_rows and self.test.rows is not None:
+            return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
+        decision = self.decision.at((plan.bad,)) if plan.bad_rows else self.decision
+        return replace(self, data=replace(self.data, plan=plan), decision=decision)
+
+    def estimate(
+        self,
+        contrast: int = 0,  # noqa: ARG002
+        rows: screening.ScreeningResult | None = None,
+        *,
+        began: float,
+        progress: Progress | None = None,
+    ) -> Estimate:
+        """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
+        found = on_host(self)
+        data, table, plan, method = found.data, found.data.table, found.data.plan, found.method
+        mean, ends, decision, constant = _on_support(found)
+        support = decision.support
+        with one_blas_thread():
+            rows = rows or screening.screen(data, support)
+            alike = screening.neighbours_alike(data, rows, support)
+            located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
+            if support.size and method is not None and method != "auto":
+                located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=progress)
+            if not plan.auto:
+                rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+        notes = (
+            *messages.of_dependence(*alike, data.units, table),
+            *found.notes,
+            *_too_wide(found, support),
+            *([] if support.size else nothing_possible(plan, found.test)),
+            *messages.skipped(table, constant),
+            *(messages.of_missing(found.missing, found.test.n_units, table) if found.missing.any() else ()),
+            *located.notes,
+            *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
+        )
+        return build_estimate(
+            plan, decision, table=table, began=began, notes=notes,
+            values=(located.mean, ends), leaning=found.leaning(),
+            status={
+                "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
+                "converged": located.converged,
+            },
+            seed=data.seed, rows=rows.rows, sample=Sample(units=data.units),
+            mean_test=found.test, checksum=table.source.early_checksum(support), source=table,
+        )  # fmt: skip
 
 
 def unit_table(data: FitData) -> Table:
@@ -186,93 +260,38 @@ def scale_from_rows(
 # Values and intervals on the support, then the estimate.
 
 
-def estimate(
-    data: FitData, inference: MeanInference, *, method: Refinement, began: float, refining: Progress | None = None
-) -> Estimate:
-    """Make an estimate of what sums decided; values and intervals come from all rows that were tested."""
-    from sparsemean._fit.one_sample import build_estimate
-
-    table, inference, rows = data.table, on_host(inference), None
-    if data.plan.auto:
-        with one_blas_thread():
-            rows = screening.screen_first(data, inference.decision)
-        inference = _allowing(inference, rows.rows.aligned)
-        data = replace(data, plan=inference.plan)
-    plan = inference.plan
-    mean, ends, decision, constant = _on_support(data, inference)
-    support = decision.support
-    with one_blas_thread():
-        rows = rows or screening.screen(data, support)
-        alike = screening.neighbours_alike(data, rows, support)
-        located = LocationEstimate(mean, how="root of the influence sum, from all rows" if support.size else "")
-        if support.size and method is not None and method != "auto":
-            located = _kept_inside(data, rows, support, mean=mean, ends=ends, method=method, progress=refining)
-        if not plan.auto:
-            rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-    notes = (
-        *messages.of_dependence(*alike, data.units, table),
-        *inference.notes,
-        *_too_wide(inference, support),
-        *([] if support.size else nothing_possible(plan, inference.test)),
-        *messages.skipped(table, constant),
-        *(messages.of_missing(inference.missing, inference.test.n_units, table) if inference.missing.any() else ()),
-        *located.notes,
-        *((messages.NOT_LOOKED_FOR,) if rows.rows.suspects.size else ()),
-    )
-    return build_estimate(
-        plan, decision, table=table, began=began, notes=notes,
-        values=(located.mean, ends), leaning=Leaning(inference.beta, np.ones(plan.n_features, dtype=np.intp)),
-        status={
-            "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
-            "converged": located.converged,
-        },
-        seed=data.seed, rows=rows.rows, sample=Sample(units=data.units),
-        mean_test=inference.test, checksum=table.source.early_checksum(support),
-    )  # fmt: skip
-
-
-def _allowing(inference: MeanInference, off_together: int) -> MeanInference:
-    """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
-    plan = allow_for(inference.plan, off_together)
-    if not plan.bad_rows:
-        return replace(inference, plan=plan)
-    if inference.test.rows is not None:
-        return replace(inference, notes=(messages.NOT_ALLOWED_FOR, *inference.notes))
-    return replace(inference, plan=plan, decision=inference.decision.at(plan.bad_rows))
-
-
 WIDE = 1.25
 """How far a standard deviation may lie above the scale by chance, before it is told of."""
 
 
-def _too_wide(inference: MeanInference, support: IntArray) -> list[str]:
+def _too_wide(found: Means, support: IntArray) -> list[str]:
     """Say so, loudly, where selected features vary more than the scale that everything rests on.
 
     As many values as may be bad are left out, the farthest first.
     """
-    test, found, worst = inference.test, [], 0.0
+    test, wider, worst = found.test, [], 0.0
     scale = test.unit * math.sqrt(test.bias / (test.n_units * test.kappa))
-    for columns, values in inference.table.source.takes_of(support) if support.size else ():
+    for columns, values in found.table.source.takes_of(support) if support.size else ():
         rows = values if test.rows is None else values[test.rows]
         with np.errstate(over="ignore"):  # an infinite spread is too wide
             away = np.sort((rows - np.nanmean(rows, axis=0)) ** 2, axis=0)  # NaN goes to the end
-        spread = np.sqrt(np.nanmean(away[: away.shape[0] - inference.plan.bad_rows], axis=0)) / scale[columns]
-        found.append(columns[spread > WIDE])
+        spread = np.sqrt(np.nanmean(away[: away.shape[0] - found.data.plan.bad_rows], axis=0)) / scale[columns]
+        wider.append(columns[spread > WIDE])
         worst = max(worst, float(np.nanmax(spread, initial=0.0)))
-    wide = np.concatenate((np.empty(0, dtype=np.intp), *found))
+    wide = np.concatenate((np.empty(0, dtype=np.intp), *wider))
     if not wide.size:
         return []
     return [
         f"{wide.size} selected feature(s) VARY MORE THAN THE SCALE, up to {worst:.3g} times as much, so that no error "
-        f"rate holds for them: give a larger scale: {messages.named(inference.table, wide)}"
+        f"rate holds for them: give a larger scale: {messages.named(found.table, wide)}"
     ]
 
 
-def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
+def _on_support(tested: Means) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
-    plan, d, decision = inference.plan, data.plan.n_features, inference.decision
+    data, plan, d, decision = tested.data, tested.data.plan, tested.data.plan.n_features, tested.decision
     mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
-    table = inference.table
+    table = tested.table
     constant = [
         columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
         for columns, values in table.source.takes_of(decision.support)
@@ -283,7 +302,7 @@ def _on_support(data: FitData, inference: MeanInference) -> tuple[FloatArray, Fl
         decision = decision.without(same)
     if decision.support.size:
         error = error_after_selection(plan, decision.support.size)
-        found = inverted(table, decision.support, test=inference.test, error=error, plan=plan, n_jobs=data.n_jobs)
+        found = inverted(table, decision.support, test=tested.test, error=error, plan=plan, n_jobs=data.n_jobs)
         mean[decision.support], ends[decision.support] = found[0], found[1:].T
     return mean, ends, decision, same
 

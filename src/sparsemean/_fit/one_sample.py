@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,29 +19,25 @@ from sparsemean._fit import mean as means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import Inference, best_beta, best_sizes, columns_ranked, estimate_support, infer, settle
+from sparsemean._fit.pipeline import Found, build_estimate, estimates, parts_of
 from sparsemean._fit.refinement import Refinement, check, name_of
 from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host, take
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.effects import GroupEffects
 from sparsemean._util.checks import draw_seed, is_missing, one_number_each, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import (
     BucketSpec,
     Counts,
-    FloatArray,
     IntArray,
     Leaning,
     Sample,
-    Status,
     Uncertified,
 )
 from sparsemean.errors import InputError
-from sparsemean.result import Estimate, Located
-
-NO_MORE = Sample()
+from sparsemean.result import Estimate
 
 
 def sparse_mean(
@@ -78,16 +73,7 @@ def sparse_mean(
     return fit(as_table(X, feature_names, layer=layer), groups=groups, **params)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FitRequest:
-    """What a user asked for, checked; ``options`` are those of `planning.plan_fit`, for a plan of fewer rows."""
-
-    plan: Plan
-    method: Refinement
-    options: dict[str, Any]
-
-
-def validate_request(
+def plan_of(
     n: int,
     d: int,
     *,
@@ -97,7 +83,7 @@ def validate_request(
     refine_on: Any = "rows",
     screen_rows: Any = True,
     **options: Any,
-) -> FitRequest:
+) -> tuple[Plan, Refinement]:
     """Check everything that can be asked of a fit of ``n`` rows and ``d`` features, before any value is looked at."""
     _check_known(options)
     if not isinstance(screen_rows, (bool, np.bool_)):
@@ -110,7 +96,7 @@ def validate_request(
         refine_on=planning.one_of(refine_on, ("rows", "buckets"), argument="refine_on"),
         null=one_number_each(null, d, argument="null"),
     )
-    return FitRequest(plan, method, options)
+    return plan, method
 
 
 def fit(
@@ -123,138 +109,151 @@ def fit(
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
-    """Fit a table; ``options`` are those of `validate_request`, ``progress`` is told the share of the reading done."""
+    """Fit a table; ``options`` are those of `plan_of`, ``progress`` is told the share of the reading done."""
     began = time.perf_counter()
-    data, request = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
-    shares = (1.0, 0.2 * (request.method is not None), 0.8 * request.plan.question.screen_rows)
-    counting, refining, recounting = parts_of(progress, shares)
+    data, method = prepare(table, groups=groups, random_state=random_state, n_jobs=n_jobs, device=device, **options)
+    shares = (1.0, 0.2 * (method is not None) + 0.8 * data.plan.question.screen_rows)
+    counting, estimating = parts_of(progress, shares)
     with where_it_lies(data.table):
+        found: Found
         if data.plan.question.target == "mean":
-            sums = means.infer(data, counting)
-            estimate = means.estimate(data, sums, method=request.method, began=began, refining=refining)
-            return replace(estimate, source=data.table)
-        wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
-        counts, data = data.count_and_keep(wanted, counting)
-        inference, data = infer(data, counts)
-        return estimate_from_counts(
-            data, counts, inference, request=request, began=began, refining=refining, recounting=recounting,
-            source=data.table,
-        )  # fmt: skip
+            found = means.Means.of(data, counting, method=method)
+        else:
+            planned = {name: value for name, value in options.items() if name in _plan_options()}
+            found = count_centres(data, counting, method=method, options=planned, source=data.table).to_host()
+        return estimates(found, began=began, progress=(estimating,))[0]
+
+
+def count_centres(data: FitData, progress: Progress | None = None, **parts: Any) -> Centres:
+    """Count the signs of one sample, rank what they do not rule out, and select."""
+    wanted = np.union1d(screening.screening_columns(data), columns_ranked(data.plan))
+    counts, data = data.count_and_keep(wanted, progress)
+    inference, data = infer(data, counts)
+    return Centres(data, counts, inference, **parts)
 
 
 def prepare(
     table: Table, *, groups: Any = None, random_state: Any, n_jobs: int | None, device: Any, **options: Any
-) -> tuple[FitData, FitRequest]:
+) -> tuple[FitData, Refinement]:
     """Check what is asked of a table and assign its rows to buckets."""
     table = sent(table, device)
     units = _units(on_the_host(groups, table, argument="groups"), table.shape[0])
     options["null"] = on_the_host(options.get("null", 0.0), table, argument="null")
-    request = validate_request(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
-    plan = request.plan
+    plan, method = plan_of(*table.shape, n_units=None if units is None else int(units.max()) + 1, **options)
     # Where ranks or sums decide, what is drawn only says which features to rank or which rows give a scale: nobody who
     # draws again should be better off.
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
     buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
-    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), request
+    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), method
 
 
-def estimate_from_counts(
-    data: FitData,
-    counts: Counts,
-    inference: Inference,
-    *,
-    request: FitRequest,
-    began: float,
-    refining: Progress | None = None,
-    recounting: Progress | None = None,
-    recount: bool = True,
-    source: Table | None = None,
-) -> Estimate:
-    """Make an estimate of counts, and of the few columns that are read once more; ``source`` is its handle on the data.
+@dataclass(frozen=True, slots=True, eq=False)
+class Centres:
+    """One sample, tested by signs or by ranks: what was counted, and what it decides."""
 
-    With ``recount`` the rows that were not rejected are counted, where any were.
-    """
-    table, method = data.table, request.method
-    inference = settle(data, counts, inference)
-    if data.plan.question.test == "buckets" and data.plan.question.selection != "paper":  # stays where it is
-        decision = replace(inference.decision, support=on_host(inference.decision.support))
-    else:
-        counts, decision = on_host((counts, inference.decision))
-    data, rows = data.keep(decision.support), None
-    if data.plan.auto:
+    data: FitData
+    counts: Counts
+    inference: Inference
+    method: Refinement = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `planning.plan_fit`, for a plan of the rows that are left; none where these are not to be counted."""
+    source: Table | None = None
+    """What the estimate keeps as a handle on the data."""
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of the only contrast."""
+        return (self.data.plan,)
+
+    @property
+    def decision(self) -> Decision:
+        """What is selected."""
+        return self.inference.decision
+
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+        """Return β₀ at the bucket size at which signs show most."""
+        plan = self.data.plan
+        return Leaning(*best_beta(plan, self.counts, best_sizes(plan, self.decision)), self.counts)
+
+    def to_host(self) -> Centres:
+        """Walk where the paper's rule asks for it, and take what an estimate needs from a device."""
+        inference, data = settle(self.data, self.counts, self.inference), self.data
+        if data.plan.question.test == "buckets" and data.plan.question.selection != "paper":  # stays where it is
+            return self._deciding(_support_here(inference.decision))
+        counts, decision = on_host((self.counts, inference.decision))
+        return replace(self, counts=counts, inference=replace(inference, decision=decision))
+
+    def _deciding(self, decision: Decision) -> Centres:
+        return replace(self, inference=replace(self.inference, decision=decision))
+
+    def score_rows(self) -> screening.ScreeningResult | None:
+        """Judge rows by all columns, about their medians; None where it was named how many are bad."""
+        if not self.data.plan.auto:
+            return None
         with one_blas_thread():
-            rows = screening.screen_first(data, decision)
-        data = replace(data, plan=planning.allow_for(data.plan, rows.rows.aligned))
-        if data.plan.bad_rows:
-            decision = decision.at(data.plan.bad_rows)
-            decision = replace(decision, support=on_host(decision.support))
-    plan, best = data.plan, best_sizes(data.plan, decision)
-    decision, values = estimate_support(data, decision, counts, best)
-    support, data = decision.support, replace(data, nonzero=values.nonzero)
-    with one_blas_thread():
-        rows = rows or screening.screen(data, support)
-        located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
-        if not plan.auto:
-            rows = screening.screen_on_support(data, rows, support, mean=located.mean)
-        skewed = screening.flag_skewed(data, rows, support)
-        alike = screening.neighbours_alike(data, rows, support)
-    extra = _uncertified(data, rows, decision, counts=counts, request=request, progress=recounting) if recount else None
-    notes = (
-        *messages.of_dependence(*alike, data.units, table),
-        *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
-        *messages.of_symmetry(skewed, support, data),
-        *messages.of_values(values, table),
-        *messages.of_precision(data, support),
-        *located.notes,
-        *messages.of_numbering(plan),
-        *((messages.NOT_LOOKED_FOR,) if not recount and rows.rows.suspects.size else ()),
-    )
-    return build_estimate(
-        plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
-        leaning=Leaning(*best_beta(plan, counts, best), counts),
-        status={
-            "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
-            "converged": located.converged, "walked": int(np.union1d(inference.iterated, support).size),
-        },
-        seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
-        sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
-        source=source, checksum=table.source.early_checksum(support),
-    )  # fmt: skip
+            decision = _support_here(self.decision)
+            return screening.screen_first(self.data.keep(decision.support), decision)
+
+    def allowing(self, rows: screening.ScreeningResult) -> Centres:
+        """Decide again for as many bad rows as lie off together."""
+        plan = planning.allow_for(self.data.plan, rows.rows.aligned)
+        found = replace(self, data=replace(self.data, plan=plan))
+        return found._deciding(_support_here(self.decision.at((plan.bad,)))) if plan.bad_rows else found
+
+    def estimate(
+        self,
+        contrast: int = 0,  # noqa: ARG002
+        rows: screening.ScreeningResult | None = None,
+        *,
+        began: float,
+        progress: Progress | None = None,
+    ) -> Estimate:
+        """Make an estimate of counts, and of the few columns that are read once more."""
+        plan, counts, method, table = self.data.plan, self.counts, self.method, self.data.table
+        refining, recounting = parts_of(progress, (0.2 * (method is not None), 0.8 * plan.question.screen_rows))
+        best = best_sizes(plan, self.decision)
+        data = self.data.keep(self.decision.support)
+        decision, values = estimate_support(data, self.decision, counts, best)
+        support, data = decision.support, replace(data, nonzero=values.nonzero)
+        with one_blas_thread():
+            rows = rows or screening.screen(data, support)
+            located = screening.refine_values(data, rows, support, values=values, method=method, progress=refining)
+            if not plan.auto:
+                rows = screening.screen_on_support(data, rows, support, mean=located.mean)
+            skewed = screening.flag_skewed(data, rows, support)
+            alike = screening.neighbours_alike(data, rows, support)
+        extra = _uncertified(data, rows, decision, found=self, progress=recounting) if self.options else None
+        notes = (
+            *messages.of_dependence(*alike, data.units, table),
+            *messages.of_fit(plan, counts, decision, values.constant, table, unit=unit_name(data.units)),
+            *messages.of_symmetry(skewed, support, data),
+            *messages.of_values(values, table),
+            *messages.of_precision(data, support),
+            *located.notes,
+            *messages.of_numbering(plan),
+            *((messages.NOT_LOOKED_FOR,) if not self.options and rows.rows.suspects.size else ()),
+        )
+        return build_estimate(
+            plan, decision, table=table, began=began, notes=notes, values=(located.mean, values.intervals),
+            leaning=Leaning(*best_beta(plan, counts, best), counts),
+            status={
+                "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
+                "converged": located.converged, "walked": int(np.union1d(self.inference.iterated, support).size),
+            },
+            seed=data.seed, rows=rows.rows, uncertified=extra, skewed=skewed,
+            sample=Sample(units=data.units, bucket_of_row=data.buckets.partition.bucket_of_row),
+            source=self.source, checksum=table.source.early_checksum(support),
+        )  # fmt: skip
 
 
-def build_estimate(
-    plan: Plan,
-    decision: Decision,
-    *,
-    table: Table,
-    began: float,
-    notes: Iterable[str],
-    values: tuple[FloatArray, FloatArray],
-    leaning: Leaning,
-    status: Mapping[str, Any] | None = None,
-    skewed: IntArray | None = None,
-    effects: GroupEffects | None = None,
-    uncertified: Uncertified | None = None,
-    sample: Sample = NO_MORE,
-    **parts: Any,
-) -> Estimate:
-    """Put an estimate together, of one sample or of one contrast; ``values`` are means and intervals."""
-    skewed = np.full(plan.n_features, -1, dtype=np.intp) if skewed is None else skewed
-    return Estimate(
-        decision=decision,
-        plan=plan,
-        status=Status(
-            messages=(*table.notes, *notes),
-            test=messages.how_tested(plan),
-            seconds=time.perf_counter() - began,
-            versions=messages.versions(),
-            **(status or {}),
-        ),
-        located=Located(decision.support, *values, skewed, effects, uncertified),
-        leaning=leaning,
-        sample=replace(sample, feature_names=table.feature_names, theta=table.theta),
-        **parts,
-    )
+def _support_here(decision: Decision) -> Decision:
+    """Return a decision whose support lies on the host."""
+    return replace(decision, support=on_host(decision.support))
 
 
 @cache
@@ -285,25 +284,12 @@ def _units(groups: Any, n: int) -> IntArray | None:
     return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.intp)
 
 
-def parts_of(progress: Progress | None, shares: tuple[float, ...]) -> list[Progress | None]:
-    """Return what each part of the work reports to, given how much of the whole it is."""
-    if progress is None:
-        return [None] * len(shares)
-    ends = np.cumsum((0.0, *shares)) / sum(shares)
-
-    def part(first: float, last: float) -> Progress:
-        return lambda share: progress(first + share * (last - first))
-
-    return [part(first, last) for first, last in pairwise(ends)]
-
-
 def _uncertified(
     data: FitData,
     screened: screening.ScreeningResult,
     decision: Decision,
     *,
-    counts: Counts,
-    request: FitRequest,
+    found: Centres,
     progress: Progress | None,
 ) -> Uncertified | None:
     """Look for features that only the rows left after screening show; None where no row was rejected."""
@@ -311,14 +297,14 @@ def _uncertified(
     if kept.size == data.plan.n_units or kept.size < planning.MIN_ROWS:
         return None
     n_rows = kept.size if data.units is None else int(np.isin(data.units, kept).sum())
-    options = {**request.options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
+    options = {**found.options, "contamination": 0.0 if data.plan.auto else screened.share(data.plan)}
     if isinstance(options.get("n_buckets"), (int, np.integer)):
         options["n_buckets"] = min(options["n_buckets"], n_rows)
     units = None if data.units is None else kept.size
     plan = planning.plan_fit(n_rows, data.plan.n_features, n_units=units, **options)
     subset = data.subset(plan, kept)
-    counts = data.count_subset(subset, counts, progress)
+    counts = data.count_subset(subset, found.counts, progress)
     of_kept = settle(subset, counts, infer(subset, counts)[0]).decision
     features = np.setdiff1d(on_host(of_kept.support), np.concatenate((decision.support, decision.skipped)))
-    located = screening.locate_features(data, screened, features, method=request.method)
+    located = screening.locate_features(data, screened, features, method=found.method)
     return Uncertified(features, located.mean + data.offset(features), take(of_kept.p_adjusted, features))

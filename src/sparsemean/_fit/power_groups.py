@@ -17,7 +17,7 @@ from sparsemean._stats.planning import (
     check_shares,
 )
 from sparsemean._util.checks import integer, real
-from sparsemean._util.plans import Plan, PowerAnalysis
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis
 from sparsemean.errors import InputError
 
 MOST_ROWS = 4_000_000
@@ -36,7 +36,8 @@ def written(chance: float) -> str:
 
 def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
-    n0, n1 = plan.sizes
+    assert plan.sizes is not None
+    n0, n1 = plan.sizes.reference, plan.sizes.label
     sides = plan.question.side.number
     smallest, threshold = smallest_p(n0, n1, sides), plan.question.level / plan.n_hypotheses
     if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
@@ -50,17 +51,17 @@ def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
     if plan.n_strata > 1:
         return []
     limit = survivable_share(plan.sizes, threshold / sides)
-    if all(bad <= bad_rows(n, limit) for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)):
+    if plan.bad.reference <= bad_rows(n0, limit) and plan.bad.label <= bad_rows(n1, limit):
         return []
     return [
-        f"nothing can be certified: with {plan.bad_by_group[1]} and {plan.bad_by_group[0]} bad {unit}s among {n1} and "
+        f"nothing can be certified: with {plan.bad.label} and {plan.bad.reference} bad {unit}s among {n1} and "
         f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
     ]
 
 
-def survivable_share(sizes: tuple[int, ...], error: float) -> float:
+def survivable_share(sizes: GroupSizes, error: float) -> float:
     """Return the largest share of bad rows of each of two groups at which groups that do not overlap are selected."""
-    n0, n1 = sizes
+    n0, n1 = sizes.reference, sizes.label
     critical = critical_rank((n1,), (n0,), error)
     low, high = 0.0, 0.5
     for _ in range(60):
@@ -107,20 +108,21 @@ def plan_groups(
     power, shares = check_share("power", power), check_shares(contamination)
     if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
         raise InputError("effect", "be a positive number", effect)
-    bad = bad_rows(n0, shares[0]), bad_rows(n1, shares[1])
+    groups = GroupSizes(n0, n1)
+    bad = BadRows(bad_rows(n0, shares.reference), bad_rows(n1, shares.label))
     made = Plan(
         ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
-        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=sum(bad),
-        sizes=(n0, n1), bad_by_group=bad,
+        n_rows=groups.total, n_features=int(d), n_units=groups.total, contamination=max(shares), bad_rows=bad.total,
+        sizes=groups, bad_by_group=bad,
     )  # fmt: skip
     error = made.question.level / d / made.question.side.number
     if impossible := groups_possible(made):
         if smallest_p(n0, n1, 1) > error:
             raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
         raise InputError("contamination", "leave enough rows", contamination, impossible[0])
-    asked, good = _asked(made.sizes, shares, error)
-    found, opposed = (_shift(voting, asked, power) for voting in (made.sizes, good))
-    limit = survivable_share(made.sizes, error)
+    asked, good = _asked(groups, shares, error)
+    found, opposed = (_shift(voting, asked, power) for voting in (groups, good))
+    limit = survivable_share(groups, error)
     needed = None if effect is None else _groups_needed(made, shares, effect, power)
     row = {"reference": n0, "label": n1, "effect": found, "effect_opposed": opposed, "auc": _auc(found)[0]}
     left = _chance(found, good, asked)
@@ -169,7 +171,8 @@ def _shift(voting: tuple[int, ...], asked: int, power: float) -> float:
 def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power: float) -> int:
     """Return the rows in all, to within 1 %, at which ``effect`` is found between groups of the same ratio; 0: none."""
     sides = made.question.side.number
-    share, error = made.sizes[0] / sum(made.sizes), made.question.level / made.n_features / sides
+    assert made.sizes is not None
+    share, error = made.sizes.reference / made.sizes.total, made.question.level / made.n_features / sides
 
     def suffices(n: int) -> bool:
         first = min(max(2, round(share * n)), n - 2)
@@ -181,7 +184,8 @@ def _groups_needed(made: Plan, shares: tuple[float, float], effect: float, power
 def _groups_text(
     made: Plan, row: dict[str, float], limit: float, needed: int | None, effect: float | None, power: float, left: float
 ) -> str:
-    (n0, n1), (b0, b1) = made.sizes, made.bad_by_group
+    assert made.sizes is not None
+    n0, n1, b0, b1 = made.sizes.reference, made.sizes.label, made.bad.reference, made.bad.label
     sentences = [
         f"With {n1:,} rows of a label against {n0:,} of its reference and {made.n_features:,} features, {b1} and {b0} "
         f"rows of which may be bad, a shift of {row['effect']:.3g} standard deviations is found with probability "

@@ -20,8 +20,8 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.robustness import lost_at, planned_share, steps
-from sparsemean.plots.volcano import heights, rejection_p
+from sparsemean.plots.bad_rows import lost_at, planned_share, steps
+from sparsemean.plots.features import heights, rejection_p
 from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
@@ -297,7 +297,7 @@ def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain
 
 def _in_words(wording: Wording) -> str:
     """Say how many rows are allowed for."""
-    return f"{wording.shares} bad" if wording.names else f"{percent(wording.allowed_share)} bad {wording.noun}s"
+    return f"{wording.shares} bad" if wording.names else f"{percent(min(wording.plan.bad_shares))} bad {wording.noun}s"
 
 
 def _bar(estimate: Estimate) -> float | None:

@@ -165,10 +165,9 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 
 def _needed_of_groups(wording: Wording) -> str:
     plan = wording.plan
-    sizes, number = plan.sizes, plan.n_hypotheses
     analyse = partial(
-        plan_groups, sizes, number, level=plan.question.level, power=POWER, alternative=plan.question.side,
-        contamination=tuple(bad / n for bad, n in zip(plan.bad_by_group, sizes, strict=True)),
+        plan_groups, plan.sizes, plan.n_hypotheses, contamination=tuple(plan.bad_shares), level=plan.question.level,
+        power=POWER, alternative=plan.question.side,
     )  # fmt: skip
     try:
         effect = analyse().detectable_effect

@@ -182,7 +182,7 @@ def _withstood(wording: Wording) -> str:
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
     if not k:
         return _closest(wording)
-    return _left(wording, estimate.max_contamination[estimate.support], least=wording.allowed_share)
+    return _left(wording, estimate.max_contamination[estimate.support], least=min(wording.plan.bad_shares))
 
 
 def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
@@ -365,7 +365,7 @@ def _of_tests(tests: Sequence[Wording]) -> tuple[str, str, str]:
         counted = f"{count_of(found.size, d, 'feature')} {VERBS[verb][found.size > 1]}{what}{_q(first)}"
         said = f"{counted} in some of {some} ({selected_by_test(tests, MOST_TESTS)})"
         last = np.max([_last(each.estimate, found) for each in tests], axis=0)
-        left = _left(first, last, least=max(each.allowed_share for each in tests))
+        left = _left(first, last, least=max(min(each.plan.bad_shares) for each in tests))
     return f"{said}, {_condition_of_tests(tests, bool(found.size))}.", left, suspects_of_tests(tests)
 
 

@@ -316,17 +316,14 @@ class Wording:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Rows of the label and of the reference; of one sample all."""
-        return self.plan.sizes[::-1] or (self.plan.n_units,)
+        sizes = self.plan.sizes
+        return (self.plan.n_units,) if sizes is None else (sizes.label, sizes.reference)
 
     @property
     def allowed(self) -> tuple[int, ...]:
         """How many of them may be bad."""
-        return self.plan.bad_by_group[::-1] or (self.plan.bad_rows,)
-
-    @property
-    def allowed_share(self) -> float:
-        """The share that may be bad; of groups that of the one with the smaller share."""
-        return min(bad / n for bad, n in zip(self.allowed, self.sizes, strict=True))
+        bad = self.plan.bad
+        return (bad.label,) if self.plan.sizes is None else (bad.label, bad.reference)
 
     @property
     def bad(self) -> str:
@@ -362,8 +359,8 @@ class Wording:
         # Of a rest the numbers of all its labels, each rounded up, add up to a little more.
         if of_label == as_label and (of_reference == as_reference or (plan.rest and of_reference > as_reference)):
             return f"{share} of each group"
-        label, reference = (percent(bad / n) for bad, n in zip(self.allowed, self.sizes, strict=True))
-        return f"{label} of {self.label} and {reference} of {self.reference}"
+        of_each = plan.bad_shares
+        return f"{percent(of_each.label)} of {self.label} and {percent(of_each.reference)} of {self.reference}"
 
     @property
     def wrong_labels(self) -> str:
@@ -402,9 +399,10 @@ class Wording:
         rows, labels = self.estimate.rows, self.estimate.labels
         if rows is None:
             return False
-        looking = (int(rows.aligned),) if labels is None else count_by_group(labels[rows.suspects], self.kinds)
-        allowed = self.plan.bad_by_group or (self.plan.bad_rows,)
-        return any(looks > number for looks, number in zip(looking, allowed, strict=True))
+        if labels is None:
+            return int(rows.aligned) > self.plan.bad_rows
+        look, allowed = count_by_group(labels[rows.suspects], self.kinds), self.plan.bad
+        return look.reference > allowed.reference or look.label > allowed.label
 
 
 def wording_of(

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
-Allowed: TypeAlias = Any
-"""Bad rows that are allowed for: their number in one sample, those of both groups of every contrast else."""
+Allowed: TypeAlias = tuple[BadRows, ...]
+"""Bad rows that are allowed for, of every contrast; one sample is one contrast."""
 MOST_PAIRS = 200_000
 """Pairs of hypothesis and step that are looked at in one go."""
 TINY = float(np.finfo(np.float64).tiny)
@@ -214,6 +215,8 @@ class Decision:
         """Return that of one contrast."""
         whole = self.whole or self
         assert whole.evidence is not None
+        if whole.evidence.n_contrasts == 1:
+            return whole
         d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
         part = slice(contrast * d, (contrast + 1) * d)
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start

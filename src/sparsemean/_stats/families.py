@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from sparsemean._kernels.memory_layout import count_threads
-from sparsemean._stats.decision import Rule, probabilities, rejected
-from sparsemean._stats.rank_evidence import A_TASK, BadRows, Contrast
-from sparsemean._util.plans import Side
+from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
+from sparsemean._stats.mean_differences import MeanContrast
+from sparsemean._stats.rank_evidence import A_TASK, RankTest
+from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import FloatArray, IntArray
 
 MOST_SHARES = 400
@@ -21,41 +22,8 @@ ROUNDING = 1e-12
 """Keeps exp of a goal below what it is the logarithm of."""
 
 
-class GroupTest(Protocol):
-    """What a family asks of a test: its groups, and log p of its features, see `RankTest.log_p`."""
-
-    @property
-    def contrast(self) -> Contrast:
-        """The groups that are compared."""
-        ...
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        ...
-
-    @property
-    def strength(self) -> FloatArray:
-        """What stands for the strength of each feature, from −1 to 1."""
-        ...
-
-    def by_class(self, reach: int) -> tuple[GroupTest, IntArray]:
-        """Return the same of a feature for each class that no look within ``reach`` tells apart; all their classes."""
-        ...
-
-    def log_p(
-        self,
-        bad: BadRows,
-        *,
-        side: Side = Side.BOTH,
-        missing: bool = False,
-        more: int = 0,
-        goal: float = -np.inf,
-        features: IntArray | None = None,
-        n_threads: int = 1,
-    ) -> FloatArray:
-        """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
-        ...
+GroupTest: TypeAlias = RankTest | MeanContrast
+"""What a family is made of: tests of every feature in one contrast."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,30 +57,32 @@ class RankEvidence:
             shares = shares[np.unique(np.linspace(0, shares.size - 1, MOST_SHARES).astype(np.intp))]
         return shares
 
-    def at_share(self, shares: tuple[float, float]) -> tuple[BadRows, ...]:
-        """Return the bad rows of every test for shares of the second group and of the first."""
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return the bad rows of every test for shares of either group."""
         return tuple(test.contrast.bad(shares) for test in self.tests)
 
-    def share_of(self, allowed: tuple[BadRows, ...]) -> float:
+    def share_of(self, allowed: Allowed) -> float:
         """Return the share of each group that may be bad: of the group with the smallest."""
-        groups = ((bad, test.contrast.rows) for bad, test in zip(allowed, self.tests, strict=True))
-        return min(m / n for bad, rows in groups for m, n in zip(bad, rows, strict=True))
+        return min(min(bad.shares(test.contrast.rows)) for bad, test in zip(allowed, self.tests, strict=True))
 
-    def step_of(self, allowed: tuple[BadRows, ...]) -> int | None:
+    def step_of(self, allowed: Allowed) -> int | None:
         """Return the step of the grid at which so many rows are bad."""
         step = int(np.searchsorted(self.grid, self.share_of(allowed) - ROUNDING))
-        found = step < self.grid.size and self.at_share((float(self.grid[step]),) * 2) == tuple(allowed)
+        found = step < self.grid.size and self._at_step(step) == tuple(allowed)
         return step if found else None
+
+    def _at_step(self, step: int) -> Allowed:
+        """Return the bad rows of every test at a step of the grid."""
+        share = float(self.grid[step])
+        return self.at_share(Shares(share, share))
 
     def as_shares(self, steps: IntArray) -> FloatArray:
         """Return steps of the grid as shares of bad rows of each group; NaN for −1."""
         return np.where(steps < 0, np.nan, self.grid[np.maximum(steps, 0)])
 
-    def p_values(
-        self, allowed: tuple[BadRows, ...], some: IntArray | None = None
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the hypotheses whose p-value is below 1, or ``some``, p and log p."""
-        log_p = self._clean if some is None and not any(map(any, allowed)) else self.log_p(allowed, some)
+        log_p = self._clean if some is None and not any(bad.total for bad in allowed) else self.log_p(allowed, some)
         p = probabilities(log_p)
         if some is not None:
             return some, p, log_p
@@ -126,22 +96,20 @@ class RankEvidence:
     @cached_property
     def _clean(self) -> FloatArray:
         """The log p of all hypotheses where no row is bad."""
-        return self.log_p(self.at_share((0.0, 0.0)))
+        return self.log_p((BadRows(0, 0),) * self.n_contrasts)
 
-    def along(self, steps: IntArray, at: IntArray, allowed: tuple[BadRows, ...] | None) -> FloatArray:
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
         """Return p of some hypotheses, each at a step of its own: of the grid, or so many rows beyond ``allowed``."""
         out = np.empty(at.size)
         for step in np.unique(steps).tolist():
             here = np.flatnonzero(steps == step)
-            bads = self.at_share((float(self.grid[step]),) * 2) if allowed is None else allowed
+            bads = self._at_step(step) if allowed is None else allowed
             out[here] = self.log_p(bads, at[here], more=0 if allowed is None else step)
         return probabilities(out)
 
-    def last(
-        self, error: float, at: IntArray, allowed: tuple[BadRows, ...] | None, above: IntArray | None = None
-    ) -> IntArray:
+    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
         """Return the last step with p ≤ ``error`` by halving; from known steps on the next one is tried first."""
-        steps = self.grid.size if allowed is None else max(sum(test.contrast.rows) for test in self.tests) // 2 + 1
+        steps = self.grid.size if allowed is None else max(test.contrast.rows.total for test in self.tests) // 2 + 1
         low, high = np.full(at.size, -1) if above is None else above.copy(), np.full(at.size, steps - 1)
         near = above is not None
         while (moving := np.flatnonzero(low < high)).size:
@@ -150,7 +118,7 @@ class RankEvidence:
             low[moving[reached]], high[moving[~reached]], near = middle[reached], middle[~reached] - 1, False
         return low
 
-    def log_p(self, bads: tuple[BadRows, ...], hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
+    def log_p(self, bads: Allowed, hypotheses: IntArray | None = None, *, more: int = 0) -> FloatArray:
         """Return log p of some hypotheses for so many bad rows of each test and ``more`` anywhere.
 
         Of all of them, by default, those that no look tells apart are looked at once.
@@ -158,7 +126,7 @@ class RankEvidence:
         if hypotheses is None:
             of_tests = []
             for test, bad in zip(self.tests, bads, strict=True):
-                few, classes = test.by_class(sum(bad)) if test.n_features > A_TASK else (test, slice(None))
+                few, classes = test.by_class(bad.total) if test.n_features > A_TASK else (test, slice(None))
                 of_tests.append(self._of_test(few, bad, None)[classes])
             return np.concatenate(of_tests)
         order = np.argsort(hypotheses, kind="stable")

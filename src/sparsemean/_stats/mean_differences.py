@@ -8,10 +8,10 @@ says nothing, but there either group speaks for itself, which costs a small shar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from sparsemean._kernels.influence import ERROR, GRID
 from sparsemean._stats.arrays import medians
 from sparsemean._stats.means import HALVINGS, kappa_of, most, root_of
-from sparsemean._stats.rank_evidence import BadRows, Contrast
-from sparsemean._util.plans import Side
+from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest
 
 GroupSums = Callable[[IntArray, FloatArray], IntArray]
@@ -62,7 +62,7 @@ def difference_test(
     log_odds = math.log(factor / error) - LOG_JOINT
     kappa, weights = _tuned(log_odds, sizes, bad)
     n, weight = np.array(sizes, dtype=np.float64)[:, np.newaxis], np.array(weights)[:, np.newaxis]
-    total = log_odds + 2 * most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+    total = log_odds + 2 * most(kappa) * weighted(bad, weights)
     tested = ((scale > 0) & np.isfinite(scale)).all(axis=0)
     sigma = np.where(tested, scale, 1.0)
     slope = np.sqrt(total / (kappa * np.sum(sigma**2 / (weight * n), axis=0)))
@@ -82,8 +82,8 @@ def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float
     """
     weights = (1.0, 1.0)
     for _ in range(4):
-        kappa = kappa_of(log_odds, sum(w * m for w, m in zip(weights, bad, strict=True)))
-        moved = [2 * most(kappa) * m for m in bad]
+        kappa = kappa_of(log_odds, weighted(bad, weights))
+        moved = [2 * most(kappa) * m for m in (bad.label, bad.reference)]
         options = []
         for whole in (0, 1):
             other, found = 1 - whole, [1.0, 1.0]
@@ -97,6 +97,12 @@ def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float
     return kappa, weights
 
 
+def weighted(bad: BadRows, weights: Sequence[float]) -> float:
+    """Return λ₁m₁ + λ₂m₂, of the label and of the reference."""
+    label, reference = weights
+    return label * bad.label + reference * bad.reference
+
+
 class Slack(NamedTuple):
     """By how much bad rows may have moved D and either sum."""
 
@@ -105,10 +111,10 @@ class Slack(NamedTuple):
 
 
 def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
-    """Return what so many bad rows of the label and of the reference, and ``more`` of either, move at most."""
+    """Return what so many bad rows, and ``more`` of either group, move at most."""
     move = 2 * most(test.kappa)
-    joint = sum(w * m for w, m in zip(test.weights, bad, strict=True)) + more * max(test.weights)
-    return Slack(move * joint, (move * (bad[0] + more), move * (bad[1] + more)))
+    joint = weighted(bad, test.weights) + more * max(test.weights)
+    return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
 
 def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
@@ -167,7 +173,7 @@ class MeanContrast:
     """One test of every feature: sums along centres of those that a first look left, turned so that the label is up."""
 
     contrast: Contrast
-    test: MeanDifferenceTest
+    mean_test: MeanDifferenceTest
     strength: FloatArray
     """D/(M·Σλn) at the first look, of every feature."""
     missing: CountArray
@@ -177,6 +183,9 @@ class MeanContrast:
     first: FloatArray = field(repr=False)
     second: FloatArray = field(repr=False)
     step: FloatArray = field(repr=False)
+
+    constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
+    """None is told of: one that does not vary has no scale."""
 
     @property
     def n_features(self) -> int:
@@ -198,15 +207,15 @@ class MeanContrast:
         """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if self.test.rows is not None and any((*bad, more)):
+        if self.mean_test.rows is not None and bad.total + more:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
         place = np.searchsorted(self.features, at[looked])
         least = least_evidence(
             self.first[place], self.second[place], self.step[place],
-            test=self.test, slack=slack_of(self.test, bad, more), features=at[looked],
+            test=self.mean_test, slack=slack_of(self.mean_test, bad, more), features=at[looked],
         )  # fmt: skip
-        out[looked] = np.minimum(0.0, math.log(self.test.factor) - np.maximum(least, 0.0))
+        out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
 
@@ -235,7 +244,7 @@ def look(
     """
     signs = side.signs
     about = 0.5 * _medians(values[0][:PILOT]) + 0.5 * _medians(values[1][:PILOT])
-    every, none = np.arange(columns.size), slack_of(test, (0, 0))
+    every, none = np.arange(columns.size), slack_of(test, BadRows(0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
     shifts = dict.fromkeys(sign * min_effect for sign in signs)  # one where nothing is too small to matter

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._kernels.influence import ERROR, GRID, largest_step
 from sparsemean._stats.arrays import map_unique, namespace, on_device
@@ -87,11 +88,6 @@ def kappa_of(log_odds: float, bad_rows: float) -> float:
     return 0.25 * (1.0 + 1.0 / high)
 
 
-def sides(plan: Plan) -> float:
-    """Return in how many directions a mean may lie that counts."""
-    return float(plan.question.side.number)
-
-
 def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> MeanTest:
     """Fix κ and the unit of every feature, before any of the rows that are tested is looked at.
 
@@ -100,7 +96,7 @@ def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> Me
     feature that is not tested: in an infinite unit every sum is zero.
     """
     n = plan.n_units if rows is None else int(rows.size)
-    factor = sides(plan) / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
+    factor = plan.question.side.number / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
     log_odds = math.log(factor * plan.n_hypotheses / plan.question.level)
     kappa = kappa_of(log_odds, plan.bad_rows)
     variance = log_odds + 2 * plan.bad_rows * most(kappa)
@@ -167,11 +163,7 @@ def invert(
     are infinite where as many values as there are cannot reach it. A column without any value has NaN as its root.
     """
     limit = bound(test, error, plan.bad_rows)
-    targets = np.array([0.0, limit, -limit]) * GRID
-    low, high = _bracket(np.sort(values, axis=0), targets, unit, test.kappa)
-    reached = np.isfinite(low)
-    low, high = np.where(reached, low, 0.0), np.where(reached, high, 0.0)
-    low, high = _crossing(sums_of, targets[:, np.newaxis], low, high, tolerance=CLOSE * unit)
+    reached, low, high = _solved(values, np.array([0.0, limit, -limit]), unit, sums_of, test.kappa)
     out = np.stack((0.5 * low[0] + 0.5 * high[0], low[1], high[2]))
     out = np.where(reached, out, np.array([[np.nan], [-np.inf], [np.inf]]))
     out[1:] = plan.question.side.interval(*out[1:])
@@ -180,11 +172,19 @@ def invert(
 
 def root_of(values: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float) -> FloatArray:
     """Return where the sum of every column of ``values`` is zero, NaN for one without any value."""
-    low, high = _bracket(np.sort(values, axis=0), np.zeros(1), unit, kappa)
-    there = np.isfinite(low)
-    low, high = np.where(there, low, 0.0), np.where(there, high, 0.0)
-    low, high = _crossing(sums_of, np.zeros((1, 1)), low, high, tolerance=CLOSE * unit)
+    there, low, high = _solved(values, np.zeros(1), unit, sums_of, kappa)
     return np.asarray(np.where(there, 0.5 * low + 0.5 * high, np.nan)[0])
+
+
+def _solved(
+    values: FloatArray, targets: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float
+) -> tuple[npt.NDArray[np.bool_], FloatArray, FloatArray]:
+    """Return where sums can reach each of ``targets``, and between which centres they do: (targets, columns)."""
+    steps = targets * GRID
+    low, high = _bracket(np.sort(values, axis=0), steps, unit, kappa)
+    reached = np.isfinite(low)
+    low, high = np.where(reached, low, 0.0), np.where(reached, high, 0.0)
+    return reached, *_crossing(sums_of, steps[:, np.newaxis], low, high, tolerance=CLOSE * unit)
 
 
 def _bracket(ordered: FloatArray, targets: FloatArray, unit: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,36 @@ PLAINLY_AT_ONCE = 32
 """Tails that are asked for in one go before anything is compiled."""
 FEW_VALUES = 100_000
 """Up to so many are moved to the host rather than looked at in many steps on a device."""
+
+
+class Null(Protocol):
+    """A null distribution of one statistic for each feature."""
+
+    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
+        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
+        ...
+
+    def of(self, features: IntArray) -> Null:
+        """Return the same of some features."""
+        ...
+
+    def threshold(self, error: float, factor: float = 1.0) -> Any:
+        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
+
+        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
+        """
+        ...
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
+        ...
+
+
+class Era(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``places``, can reject."""
+
+    last: int
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +246,10 @@ def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bo
     from sparsemean._kernels.compiling import plainly
 
     out, at = np.empty(w.size), 0
-    asked = [np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)]
+    n1, n2, A, w = (np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w))
     while at < w.size:  # few at a time until it is known that they take long
         part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
-        rank_tails.log_tails(*(x[part] for x in asked), bound, halves, out[part])
+        rank_tails.log_tails(n1[part], n2[part], A[part], w[part], bound, halves, out[part])
         at = part.stop or w.size
     return out
 

@@ -17,7 +17,7 @@ import numpy as np
 from sparsemean._kernels.influence import GRID, steps
 from sparsemean._stats import means
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.nulls import two_sided
+from sparsemean._stats.nulls import Era, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_ranks import (
@@ -31,7 +31,7 @@ from sparsemean._stats.signed_ranks import (
     slack_of,
 )
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import Era, FloatArray
+from sparsemean._util.records import FloatArray
 
 LARGEST_EFFECT = 12.0
 """Beyond it no normal value has the other sign, in floating point: what is not found there never is."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.plans import Plan, Question, Side, Walk
+from sparsemean._util.plans import Plan, Question, Shares, Side, Walk
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
@@ -295,13 +295,13 @@ def _sizes(bucket_sizes: object) -> tuple[int, ...]:
     return sizes
 
 
-def check_shares(contamination: object, *, or_auto: bool = False) -> tuple[float, float]:
+def check_shares(contamination: object, *, or_auto: bool = False) -> Shares:
     """Return the shares of the reference and of the label that may be bad: one number stands for both."""
     if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
         reference, label = (fraction_of_rows(share) for share in contamination)
-        return reference, label
+        return Shares(reference, label)
     share = fraction_of_rows(contamination, or_auto=or_auto)
-    return share, share
+    return Shares(share, share)
 
 
 WITHOUT_BUCKETS = Walk("pairs", None, (1,), PAPER_ALPHA, PAPER_ETA, PAPER_ITERATIONS[0], None, 0)

@@ -20,6 +20,7 @@ from sparsemean._stats.directions import (
 from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
 from sparsemean._stats.judged import CLIP, Judged
 from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
@@ -68,7 +69,7 @@ def row_scores(
     )
 
 
-def count_by_group(labels: IntArray, kinds: Sequence[str]) -> tuple[int, int]:
+def count_by_group(labels: IntArray, kinds: Sequence[str]) -> BadRows:
     """Return how many of some suspects look bad in the reference, labelled 0, and in the label, 1.
 
     A wrong label costs a row in both groups, and those that go the other way cost no more; rows that lie off together
@@ -76,8 +77,10 @@ def count_by_group(labels: IntArray, kinds: Sequence[str]) -> tuple[int, int]:
     """
     listed_for = np.array(kinds, dtype=str)
     wrong = max(int(np.sum((labels == group) & (listed_for == LABEL))) for group in (0, 1))
-    reference, label = (wrong + int(np.sum((labels == group) & (listed_for == TOGETHER))) for group in (0, 1))
-    return reference, label
+    together = labels[listed_for == TOGETHER]
+    return BadRows(
+        reference=wrong + int(np.count_nonzero(together == 0)), label=wrong + int(np.count_nonzero(together == 1))
+    )
 
 
 def joined(first: RowScores, second: RowScores) -> RowScores:

@@ -15,10 +15,10 @@ import numpy as np
 
 from sparsemean._stats.arrays import namespace, on_device, on_host
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Rule
-from sparsemean._stats.nulls import SignTestNull, least_majorities, times
+from sparsemean._stats.decision import Allowed, Rule
+from sparsemean._stats.nulls import Era, Null, SignTestNull, least_majorities, times
 from sparsemean._util.plans import Side
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null
+from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""
@@ -31,19 +31,20 @@ LEAST = 1e-290
 
 
 class OfRows:
-    """Evidence of one sample, one contrast: a number of bad rows is allowed for, and the grid is all up to half."""
+    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
 
     n_contrasts: ClassVar[int] = 1
     n_rows: int
     """Rows (subjects) that may be bad."""
 
-    def step_of(self, allowed: int) -> int:
-        """Return the number itself."""
-        return allowed
+    def step_of(self, allowed: Allowed) -> int:
+        """Return the number of bad rows."""
+        (bad,) = allowed
+        return bad.label
 
-    def share_of(self, allowed: int) -> float:
-        """Return the number as a share of all rows."""
-        return allowed / self.n_rows
+    def share_of(self, allowed: Allowed) -> float:
+        """Return it as a share of all rows."""
+        return self.step_of(allowed) / self.n_rows
 
     def as_shares(self, steps: Any) -> Any:
         """Return numbers of bad rows as shares of all; NaN for −1."""
@@ -121,15 +122,16 @@ class SlackEvidence(OfRows):
             first = last + 1
         return out  # type: ignore[return-value]
 
-    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[Any, Any, Any]:
         """Return the features whose p-value is below 1, or ``some``, on the host if they are few; p and log p."""
         features, of = self.alive(allowed) if some is None else (some, self.here(some))
-        p = of.combined(allowed)
+        slack = self.step_of(allowed)
+        p = of.combined(slack)
         xp = namespace(p)
         with np.errstate(divide="ignore"):
             log_p = xp.log(p)
         if (far := np.flatnonzero(on_host(p) < LEAST)).size:
-            log_p[far] = xp.asarray(of.here(far)._log_combined(allowed))
+            log_p[far] = xp.asarray(of.here(far)._log_combined(slack))
         return features, p, log_p
 
     def _log_combined(self, slack: int) -> FloatArray:
@@ -143,23 +145,24 @@ class SlackEvidence(OfRows):
             out = np.maximum(out, np.min(logs, axis=0) + np.log(self.factor(len(places))))
         return np.asarray(np.minimum(out, 0.0))
 
-    def best_size(self, allowed: int) -> tuple[Any, Any]:
+    def best_size(self, allowed: Allowed) -> tuple[Any, Any]:
         """Return features, and the first size, of those that can reject, at which each has its smallest p-value.
 
         Of features with p = 1 it is the first of all.
         """
         features, some = self.alive(allowed)
-        places = next(places for last, places in self.looks() if allowed <= last)
-        p = some.p_at(allowed)
+        slack = self.step_of(allowed)
+        places = next(places for last, places in self.looks() if slack <= last)
+        p = some.p_at(slack)
         return features, namespace(p).asarray(places)[p[list(places)].argmin(axis=0)]
 
     # Which features have p-values small enough, and up to how many bad rows.
 
-    def alive(self, allowed: int) -> tuple[Any, SlackEvidence]:
+    def alive(self, allowed: Allowed) -> tuple[Any, SlackEvidence]:
         """Return the features whose p-value is below 1 and their evidence, on the host if they are few."""
         if self._signs_there:
-            return _reached_there(self, BELOW_ONE, allowed)
-        features = self.reaching(BELOW_ONE, allowed)
+            return _reached_there(self, BELOW_ONE, self.step_of(allowed))
+        features = self.reaching(BELOW_ONE, self.step_of(allowed))
         some = features, self.of(features)
         return on_host(some) if features.size <= FEW else some
 
@@ -212,12 +215,13 @@ class SlackEvidence(OfRows):
             found = self.reaching(rule.next_error(passed, self.n_hypotheses), 0)
         return on_host(found)
 
-    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
         """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
         some = self.here(at)
         if allowed is None:
             return some.combined(steps)
-        return some._beyond(allowed).combined(allowed + steps)
+        slack = self.step_of(allowed)
+        return some._beyond(slack).combined(slack + steps)
 
     def _beyond(self, allowed: int) -> SlackEvidence:
         """Return what bounds p once further rows have been replaced: they do not change which sizes are looked at.
@@ -229,16 +233,23 @@ class SlackEvidence(OfRows):
         places = next(places for last, places in looks if allowed <= last)
         return replace(self, eras=(Era(NO_END, places),), sharing=len(looks[0].places))
 
-    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
+    def last(
+        self,
+        error: float,
+        at: IntArray,
+        allowed: Allowed | None,
+        above: IntArray | None = None,  # noqa: ARG002
+    ) -> IntArray:
         """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``."""
         some, most = self.here(at), self.n_rows // 2
-        some = some if allowed is None else some._beyond(allowed)
+        slack = 0 if allowed is None else self.step_of(allowed)
+        some = some if allowed is None else some._beyond(slack)
         out, alive, first = np.full(at.size, -1), np.ones(at.size, dtype=bool), -NO_END
         for (last, _), room in zip(some.looks(), some._rooms(error), strict=True):
             reached = np.minimum(room, min(last, most)).astype(np.intp)
             out = np.where(alive & (reached >= first), np.maximum(out, reached), out)
             alive, first = alive & (room >= last), last + 1
-        return out if allowed is None else np.maximum(out - allowed, -1)
+        return np.asarray(np.maximum(out - slack, -1))
 
 
 def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvidence:
@@ -299,12 +310,12 @@ def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
 
 def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntArray:
     """Return what `SlackEvidence.reaching` does, by one pass over the features."""
-    from sparsemean._kernels import slacks
+    from sparsemean._kernels import loops
 
     nulls: Any = evidence.nulls
-    ragged = np.zeros((len(nulls), evidence.n_hypotheses // slacks.TILE + 1), dtype=bool)
+    ragged = np.zeros((len(nulls), evidence.n_hypotheses // loops.TILE + 1), dtype=bool)
     for of_size, null in zip(ragged, nulls, strict=True):
-        of_size[null.fewer // slacks.TILE] = True
+        of_size[null.fewer // loops.TILE] = True
     some, looks = bool(ragged.any()), evidence.looks()
     nonzero = np.stack([null.nonzero for null in nulls]) if some else np.empty((len(nulls), 0), np.int32)
     most = max(null.most for null in nulls) if some else -1
@@ -316,7 +327,7 @@ def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntA
             if some:
                 of_era[place, nulls[place].numbers] = least
     found, lasts = np.empty(evidence.n_hypotheses, dtype=bool), np.array([last for last, _ in looks])
-    slacks.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
+    loops.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
     return np.flatnonzero(found)
 
 

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.decision import Rule, probabilities, rejected
+from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
+from sparsemean._stats.nulls import Era
 from sparsemean._stats.sign_evidence import OfRows, SlackEvidence, eras_of
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import NO_END, Era, FloatArray, IntArray
+from sparsemean._util.records import NO_END, FloatArray, IntArray
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
@@ -195,27 +196,28 @@ class SignedRankEvidence(OfRows):
         """Where decisions lie: with the data."""
         return self.signs.xp
 
-    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the features whose p-value is below 1, or ``some``, p and log p."""
-        log_p = self.log_p(allowed, None if some is None else np.searchsorted(self.features, some))
+        log_p = self.log_p(self.step_of(allowed), None if some is None else np.searchsorted(self.features, some))
         features, p = self.features if some is None else some, probabilities(log_p)
         alive = np.flatnonzero(p < 1) if some is None else np.arange(some.size)
         return features[alive], p[alive], log_p[alive]
 
-    def best_size(self, allowed: int) -> tuple[IntArray, IntArray]:
+    def best_size(self, allowed: Allowed) -> tuple[IntArray, IntArray]:
         """Return the ranked features, and at which bucket size signs of each show most."""
-        return self.features, self.signs.here(self.features).p_at(allowed).argmin(axis=0)
+        return self.features, self.signs.here(self.features).p_at(self.step_of(allowed)).argmin(axis=0)
 
     def selected_first(self, rule: Rule) -> IntArray:
         """Return what a rule selects where no row is bad."""
         return self.features[rejected(rule, probabilities(self.log_p(0)), self.n_hypotheses)]
 
-    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
         """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
         places = np.searchsorted(self.features, at)
         if allowed is None:
             return probabilities(self.log_p(steps, places))
-        return probabilities(self._beyond(allowed).log_p(allowed + steps, places))
+        slack = self.step_of(allowed)
+        return probabilities(self._beyond(slack).log_p(slack + steps, places))
 
     @cached_property
     def caps(self) -> tuple[int, ...]:
@@ -234,13 +236,14 @@ class SignedRankEvidence(OfRows):
             return (Era(NO_END, self.places),)
         return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
 
-    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:
+    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
         """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
 
         At those ``above`` it is known to be so small: most often the next number is asked for in vain.
         """
         goal, places = np.log(error), np.searchsorted(self.features, at)
-        evidence, start = (self, 0) if allowed is None else (self._beyond(allowed), allowed)
+        start = 0 if allowed is None else self.step_of(allowed)
+        evidence = self if allowed is None else self._beyond(start)
         high = np.minimum(self.passing[places], self.n_rows // 2) - start
         low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
         while (moving := np.flatnonzero(low < high)).size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sparsemean._util import checks
 from sparsemean.baselines._baseline import Baseline, BaselineWarning
@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 def get(name: str, *, argument: str = "name", otherwise: str = "") -> Baseline:
     """Return the method called ``name``, or refuse ``argument`` with the list of choices."""
-    return cast(Baseline, checks.find(_methods(), name, argument=argument, otherwise=otherwise))
+    return checks.find(_methods(), name, argument=argument, otherwise=otherwise)
 
 
 def available() -> pd.DataFrame:

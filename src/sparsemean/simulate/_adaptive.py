@@ -10,6 +10,7 @@ from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.decision import Holm, decide
 from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
 from sparsemean._util.checks import integer
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts, Partition
 from sparsemean.errors import InputError
 from sparsemean.simulate._protocols import FloatArray, IntArray, Replacement
@@ -62,7 +63,7 @@ def weakest(votes: Votes, features: IntArray) -> int:
 
     One that is not selected as it is needs no row; only where none is, the weakest of all is returned.
     """
-    slack = decide(votes.evidence, Holm(LEVEL), votes.budget).last[features]
+    slack = decide(votes.evidence, Holm(LEVEL), (BadRows(0, votes.budget),)).last[features]
     found = slack >= votes.budget
     return int(features[np.argmin(np.where(found, slack, slack.max() + 1) if found.any() else slack)])
 
