@@ -85,8 +85,8 @@ def columns_of(data: FitData, features: IntArray, about: FloatArray | None = Non
         return data.rows_of(features, about)
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
-    if data.null is not None:
-        values = rounding.centred(values, xp.asarray(data.null[features]), data.precision, xp)
+    if data.buckets.null is not None:
+        values = rounding.centred(values, xp.asarray(data.buckets.null[features]), data.precision, xp)
     return values if about is None else values - xp.asarray(about)
 
 
@@ -96,4 +96,6 @@ def _there(data: FitData) -> DeviceArray | None:
 
 
 def _columns(data: FitData, source: DeviceArray, features: IntArray) -> Columns:
-    return Columns(source.values, source.kind, features, None if data.null is None else data.null[features])
+    return Columns(
+        source.values, source.kind, features, None if data.buckets.null is None else data.buckets.null[features]
+    )

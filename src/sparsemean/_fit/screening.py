@@ -145,7 +145,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
         mean[columns] = medians(columns_of(data, columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
-    return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
+    return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
 
 
 def screen_on_support(
