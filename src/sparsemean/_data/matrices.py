@@ -21,8 +21,8 @@ from sparsemean._data.table import (
     FileContext,
     ReadOptions,
     Table,
+    check_feature_names,
     check_matrix,
-    check_names,
     dense_table,
     unreadable,
 )
@@ -204,7 +204,7 @@ WEIGHT = 8
 def read_sparse(X: Any, feature_names: object = None) -> Table:
     """Take a matrix compressed by rows or columns as it lies in memory; other formats are compressed by rows first."""
     check_matrix(X.shape, X.dtype)
-    names = check_names(feature_names, X.shape[1])
+    names = check_feature_names(feature_names, X.shape[1])
     return Table(Sparse(X if X.format in ("csr", "csc") else X.tocsr()), names)
 
 
