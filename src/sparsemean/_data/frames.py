@@ -163,7 +163,7 @@ class Batches(Source):
         n: int,
         found: Fields,
         batches: Callable[[list[int]], Iterator[tuple[int, Batch]]],
-        check_text: Callable[[int], None] = lambda _: None,
+        check_text: Callable[[int], None] | None = None,
     ) -> None:
         self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
         self.shape = (n, found.layout.features.size)
@@ -201,9 +201,7 @@ class Batches(Source):
         out: list[object] = []
         held = 0
         with self.opened.reading():
-            self.check_text(column)
-            for _, batch in self._complete(np.array([column])):
-                batch.validate(full=True)
+            for _, batch in self._validated(column):
                 for chunk in getattr(batch.column(0), "chunks", [batch.column(0)]):
                     objects = _objects(chunk)
                     held += sum(len(value) for value in objects if isinstance(value, str | bytes))
@@ -217,13 +215,19 @@ class Batches(Source):
 
         found = set[object]()
         with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
-            self.check_text(column)
-            for _, batch in self._complete(np.array([column])):
-                batch.validate(full=True)
+            for _, batch in self._validated(column):
                 found.update(batch.column(0).unique().drop_null().to_pylist())
                 if len(found) > 2:
                     break
         return len(found) == 2
+
+    def _validated(self, column: int) -> Iterator[tuple[int, Batch]]:
+        """Yield pieces of a column of any type, which may unpack to anything."""
+        if self.check_text is not None:
+            self.check_text(column)
+        for at, batch in self._complete(np.array([column])):
+            batch.validate(full=True)
+            yield at, batch
 
     def _complete(self, columns: IntArray) -> Iterator[tuple[int, Batch]]:
         """Yield pieces, no more and no fewer values than promised."""

@@ -103,7 +103,8 @@ LOCAL_HEADER = 30
 def read_npz(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
     wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".npz files")
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's about headers that Python 2 wrote
         members = {info.filename: info for info in archive.infolist()}
         if wanted.dataset is None and set(members) >= SPARSE:
             check_members(archive, opened)
