@@ -100,7 +100,7 @@ def _table(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileCo
     found = database.sql(TABLES).fetchall()
     rows = [row[:2] for row in found]
     tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
-    name = opened.choose(sorted(tables), name, "tables", "name a table of the database, no view")
+    name = opened.choose(sorted(_called(*row) for row in rows), name, "tables", "name a table of the database, no view")
     if any(_called(*row) == name and COMPUTED in sql for *row, sql in found):
         advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
         raise InputError("--dataset", "name a table without computed columns", repr(name), advice)
