@@ -43,7 +43,7 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
-    from sparsemean._kernels import gpu, gpu_blocks, gpu_columns
+    from sparsemean._kernels import gpu, gpu_blocks
     from sparsemean._stats import nulls, sign_evidence
 
     from emulated import Emulated
@@ -51,12 +51,8 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     fake = Emulated()
     monkeypatch.setitem(sys.modules, "cupy", fake)
     yield fake
-    gpu.compiled.cache_clear()
-    for module in (gpu, gpu_columns):
-        module._kernel.cache_clear()
-        module._module.cache_clear()
     tables = sign_evidence._asked_there, sign_evidence._frame_there
-    for kept in (*tables, nulls._table_on, gpu._numbers_there, gpu_blocks._kernel, gpu_blocks._grid_there):
+    for kept in (*tables, nulls._table_on, gpu.kernel, gpu._module, gpu._numbers_there, gpu_blocks._grid_there):
         kept.cache_clear()
 
 

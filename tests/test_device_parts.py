@@ -14,7 +14,7 @@ import pytest
 import sparsemean as sm
 from sparsemean._data import as_table
 from sparsemean._kernels import gpu, reference
-from sparsemean._kernels.gpu_columns import Columns
+from sparsemean._kernels.gpu_blocks import Columns
 from sparsemean._stats import location
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets

@@ -181,3 +181,8 @@ class Comparison:
         from sparsemean._fit.write import to_adata
 
         to_adata(self, adata, key)
+
+
+def tests_of(result: Estimate | Comparison) -> list[Estimate]:
+    """Return one result, or those of several tests."""
+    return list(result.results.values()) if isinstance(result, Comparison) else [result]

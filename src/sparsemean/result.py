@@ -440,31 +440,31 @@ class Estimate(LeftThere):
 
     def plot_path(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw |μ̂_t|: the selected features rise one after the other, the rest stays down."""
-        from sparsemean.plots.path import plot_path
+        from sparsemean.plots.features import plot_path
 
         return plot_path(self, ax=ax, **options)
 
     def plot_volcano(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw how far each feature leans to one side and how small its p-value is; see `plots.plot_volcano`."""
-        from sparsemean.plots.volcano import plot_volcano
+        from sparsemean.plots.features import plot_volcano
 
         return plot_volcano(self, ax=ax, **options)
 
     def plot_forest(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw the selected features with estimates and intervals, strongest first; see `plots.plot_forest`."""
-        from sparsemean.plots.forest import plot_forest
+        from sparsemean.plots.features import plot_forest
 
         return plot_forest(self, ax=ax, **options)
 
     def plot_rows(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw how far each row contradicts the rest, suspects named; see `plots.plot_rows`."""
-        from sparsemean.plots.rows import plot_rows
+        from sparsemean.plots.bad_rows import plot_rows
 
         return plot_rows(self, ax=ax, **options)
 
     def plot_robustness(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw how many features are left as contamination grows; see `plots.plot_robustness`."""
-        from sparsemean.plots.robustness import plot_robustness
+        from sparsemean.plots.bad_rows import plot_robustness
 
         return plot_robustness(self, ax=ax, **options)
 

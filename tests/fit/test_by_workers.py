@@ -17,8 +17,7 @@ from sparsemean._data import as_table
 from sparsemean._data import dask as source
 from sparsemean._fit import by_workers
 from sparsemean._fit import data as fit_data
-from sparsemean._fit.by_workers import Columns
-from sparsemean._fit.coded_rows import CodedColumns
+from sparsemean._fit.by_workers import CodedColumns, Columns
 from sparsemean._stats import row_scores
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, deal_left
 from sparsemean._stats.standardized import StandardizedRows

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def found() -> bool:
     """Compile as a new process would; return whether that was found on disk."""
-    kernel: Any = compiled(raised)
+    kernel: Any = compiled()(raised)
     assert kernel(2.0) == 3.0
     return sum(kernel.machine.stats.cache_hits.values()) == 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
@@ -27,12 +26,9 @@ pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_blocks(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two warps: threads take turns here, and each switch costs."""
     monkeypatch.setattr(gpu_blocks, "THREADS", 64)
-    gpu_blocks._kernel.cache_clear()
-    yield
-    gpu_blocks._kernel.cache_clear()
 
 
 def counts_of(X: np.ndarray, of: np.ndarray, *, missing: bool = False) -> np.ndarray:

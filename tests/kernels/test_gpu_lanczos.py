@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,9 @@ pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_blocks(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two warps: threads take turns here, and each switch costs."""
     monkeypatch.setattr(gpu_blocks, "ONE_BLOCK", 64)
-    gpu_blocks._kernel.cache_clear()
-    yield
-    gpu_blocks._kernel.cache_clear()
 
 
 def both(cupy: Any, rows: np.ndarray) -> tuple[Any, Any]:

@@ -120,6 +120,15 @@ def test_infinity_is_no_gap(value: float, order: str) -> None:
                 cpu.count_signs(X, partition, missing=True)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_gap_is_refused_about_null_values_too(order: str) -> None:
+    X = np.asarray(np.random.default_rng(1).standard_normal((300, 7)), order=order)  # type: ignore[call-overload]
+    X[200, 3] = np.nan
+    for partition in (assign_paper_buckets(300, 40, 0), assign_block_buckets(300, (1, 2, 4), 0)):
+        with pytest.raises(_kernels.NotFiniteError):
+            cpu.count_signs(X, partition, null=np.ones(7))
+
+
 def test_a_shift_moves_what_is_there() -> None:
     X = with_gaps(np.random.default_rng(0).standard_normal((200, 9)), 1)
     shift, partition = np.arange(9) / 4, assign_block_buckets(200, (1, 2, 4), 3)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from sparsemean import Estimate, simulate, sparse_mean
 from sparsemean._util.plans import BadRows, GroupSizes
-from sparsemean.plots.robustness import lost_at, planned_share
+from sparsemean.plots.bad_rows import lost_at, planned_share
 
 
 def curve(ax: Axes) -> np.ndarray:

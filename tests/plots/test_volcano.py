@@ -13,7 +13,7 @@ from matplotlib.collections import QuadMesh
 
 from sparsemean import Estimate, sparse_mean
 from sparsemean.plots._style import GRID, ONE_BY_ONE, count_cells
-from sparsemean.plots.volcano import heights, rejection_p
+from sparsemean.plots.features import heights, rejection_p
 
 
 def points(ax: Axes, marker: str) -> np.ndarray:

@@ -53,7 +53,7 @@ def computing() -> set[Path]:
         ("_fit/storage.py", False),
         ("_util/files.py", True),
         ("_report/page.py", False),
-        ("plots/forest.py", False),
+        ("plots/features.py", False),
         ("_counts/sketch_file.py", False),
         ("_data/csv.py", False),
         ("_fit/write.py", False),

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +49,11 @@ ALIKE = {
 """Entries of a header that must be the same, in words."""
 
 
-def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
+Piece = Sketch | str | Path
+"""A sketch, or the file of one."""
+
+
+def merge(sketches: Iterable[Piece]) -> Sketch:
     """Return the sketch of the rows of several sketches, or files of them, in whatever order they come.
 
     They must agree in features, seed, bucket sizes, null value and missing values, and have no row in common. Rows that
@@ -75,7 +78,7 @@ def merge(sketches: Iterable[Sketch | str | Path]) -> Sketch:
     return add_sketches(_check_repeats(labels, chain((_whole(pieces[0]),), _read_ahead(pieces[1:]))))
 
 
-def _listed(sketches: Any) -> list[Any]:
+def _listed(sketches: object) -> list[Piece]:
     rule = "be a list of sketches or of files with them"
     if isinstance(sketches, (str, Path, Sketch)) or not isinstance(sketches, Iterable):
         raise InputError("sketches", rule, type(sketches).__name__, "put it into a list")
@@ -85,7 +88,7 @@ def _listed(sketches: Any) -> list[Any]:
     return listed
 
 
-def _header(piece: Any) -> sketch_file.Header:
+def _header(piece: object) -> sketch_file.Header:
     if isinstance(piece, Sketch):
         return sketch_file.header_of(piece)
     if isinstance(piece, (str, Path)):
@@ -93,14 +96,14 @@ def _header(piece: Any) -> sketch_file.Header:
     raise InputError("sketches", "be sketches or files with them", type(piece).__name__)
 
 
-def _whole(piece: Sketch | str | Path) -> Sketch:
+def _whole(piece: Piece) -> Sketch:
     return piece if isinstance(piece, Sketch) else sketch_file.load_sketch(piece)
 
 
-def _read_ahead(pieces: Sequence[Sketch | str | Path]) -> Iterator[Sketch]:
+def _read_ahead(pieces: Sequence[Piece]) -> Iterator[Sketch]:
     """Yield one sketch after the other, while the next ones are read: comparing checksums is most of the work."""
 
-    def read(piece: Sketch | str | Path) -> Sketch:
+    def read(piece: Piece) -> Sketch:
         return piece if isinstance(piece, Sketch) else sketch_file.read_counts(piece)
 
     pool = ThreadPoolExecutor(AHEAD)
@@ -118,7 +121,7 @@ def _read_ahead(pieces: Sequence[Sketch | str | Path]) -> Iterator[Sketch]:
 # What does not add up is refused: other settings, rows in common, the same rows under other numbers.
 
 
-def _check_alike(pieces: Sequence[Any], headers: Sequence[sketch_file.Header], labels: Sequence[str]) -> None:
+def _check_alike(pieces: Sequence[Piece], headers: Sequence[sketch_file.Header], labels: Sequence[str]) -> None:
     """Refuse two sketches that do not add up, with both files and both values."""
     for name, words in ALIKE.items():
         first, other = (getattr(header, name) for header in headers)
@@ -137,7 +140,7 @@ def _full_null(sketch: Sketch) -> FloatArray:
     return np.broadcast_to(sketch.null, sketch.n_features)
 
 
-def _first_difference(arrays: Sequence[npt.NDArray[Any] | None]) -> tuple[str, str]:
+def _first_difference(arrays: Sequence[npt.NDArray[np.generic] | None]) -> tuple[str, str]:
     """Return two values in words: the first that differ."""
     first, other = arrays
     if first is None or other is None:

@@ -12,7 +12,7 @@ import numpy as np
 from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data.source import Array, Source, as_dense
 from sparsemean._data.table import Table
-from sparsemean._kernels import cpu, loops_sorted
+from sparsemean._kernels import centres
 from sparsemean._kernels.groups import UNWANTED
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._kernels.rounding import DOUBLE, Grid, difference, snapped
@@ -201,7 +201,7 @@ def shifts(
 
 def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
     if len(pairs) == 1:
-        return cpu.median_difference(*pairs[0])
+        return centres.median_difference(*pairs[0])
     low, high = _ordered(pairs, (total + 1) // 2), _ordered(pairs, total // 2 + 1)
     return 0.5 * low + 0.5 * high
 
@@ -209,12 +209,12 @@ def _median(pairs: list[tuple[FloatArray, FloatArray]], total: int) -> float:
 def _ordered(pairs: list[tuple[FloatArray, FloatArray]], k: int) -> float:
     """Return the k-th smallest of all differences a_i − b_j within pairs of sorted arrays, by narrowing down."""
     if len(pairs) == 1:
-        return cpu.ordered_difference(*pairs[0], k)
+        return centres.ordered_difference(*pairs[0], k)
     with np.errstate(over="ignore"):
         low, high = min(a[0] - b[-1] for a, b in pairs), max(a[-1] - b[0] for a, b in pairs)
     while low < high:
         middle = 0.5 * low + 0.5 * high
-        parts = [loops_sorted.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
+        parts = [centres.split_differences(a, b, middle if middle < high else low) for a, b in pairs]
         if sum(part[0] for part in parts) >= k:
             high = max(part[1] for part in parts)
         else:

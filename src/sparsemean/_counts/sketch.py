@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._counts.engines import engine_of
+from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.gpu import on_the_host
 from sparsemean._data.source import AT_ONCE, Source, as_dense, find_non_finite, runs
@@ -116,7 +115,7 @@ class Sketch:
 
         save(self, path)
 
-    def estimate(self, X: Any = None, **options: Any) -> Estimate:
+    def estimate(self, X: object = None, **options: Any) -> Estimate:
         """Infer which features have a mean, and how sure that is.
 
         Support, p-values, adjusted ones, q-values, radius, max_contamination, beta, bucket_size and entry_time are
@@ -174,17 +173,17 @@ WHY_NOT = {
 
 
 def sketch(
-    X: Any,
+    X: object,
     *,
     first_row: int = 0,
-    random_state: Any = 0,
-    bucket_sizes: Any = "auto",
-    null: Any = 0.0,
+    random_state: object = 0,
+    bucket_sizes: object = "auto",
+    null: object = 0.0,
     missing: str = "raise",
     sealed: bool = False,
-    feature_names: Any = None,
+    feature_names: object = None,
     n_jobs: int | None = None,
-    **others: Any,
+    **others: object,
 ) -> Sketch:
     """Count some rows so that the counts add up to those of one fit of all rows.
 
@@ -238,13 +237,13 @@ def sketch_table(
     table: Table,
     *,
     first_row: int = 0,
-    random_state: Any = 0,
-    bucket_sizes: Any = "auto",
-    null: Any = 0.0,
+    random_state: object = 0,
+    bucket_sizes: object = "auto",
+    null: object = 0.0,
     missing: str = "raise",
     sealed: bool = False,
     n_jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Sketch:
     """Count the rows of a table; see `sketch`."""
     if not isinstance(sealed, (bool, np.bool_)):
@@ -265,7 +264,7 @@ def sketch_table(
     )
 
 
-def sizes_for(bucket_sizes: Any, missing: Any) -> tuple[int, ...]:
+def sizes_for(bucket_sizes: object, missing: object) -> tuple[int, ...]:
     """Return the sizes to count, both arguments checked."""
     return plan_fit(MIN_ROWS, 1, missing=missing, bucket_sizes=bucket_sizes).bucket_sizes
 
@@ -275,7 +274,9 @@ def no_means() -> InputError:
     return InputError("target", "be left out of sketches and streams", "'mean'", "means need a fit of the rows")
 
 
-def check_unchanged(sketch: Sketch, *, random_state: Any, bucket_sizes: Any, null: Any, missing: Any) -> None:
+def check_unchanged(
+    sketch: Sketch, *, random_state: object, bucket_sizes: object, null: object, missing: object
+) -> None:
     """Refuse arguments that would assign or count rows to come in another way than those of a sketch."""
     means = one_number_each(null, sketch.n_features, argument="null")
     known = np.broadcast_to(sketch.null, sketch.n_features)
@@ -292,12 +293,12 @@ def check_unchanged(sketch: Sketch, *, random_state: Any, bucket_sizes: Any, nul
             raise InputError(name, "stay as it was when the first rows were counted", repr(value), "fit starts afresh")
 
 
-def _null(null: Any, table: Table) -> FloatArray | float:
+def _null(null: object, table: Table) -> FloatArray | float:
     means = one_number_each(on_the_host(null, table, argument="null"), table.shape[1], argument="null")
     return 0.0 if means is None else means
 
 
-def _first(first_row: Any) -> int:
+def _first(first_row: object) -> int:
     rule = "be an integer of at least 0, the number of the first row among all rows"
     first = integer(first_row, argument="first_row", least=0, rule=rule)
     if first > MOST_NUMBER:
@@ -318,7 +319,7 @@ def sketch_rows(
     missing: str = "raise",
     sealed: bool = False,
     n_jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Sketch:
     """Count the rows of a table, the first of which is row ``first_row`` of all.
 
@@ -347,11 +348,13 @@ def sketch_rows(
     return _without_single_values(sketch) if sealed else sketch
 
 
-def count_rows(sketch: Sketch, table: Table, partition: Partition, **options: Any) -> Counts:
+def count_rows(
+    sketch: Sketch, table: Table, partition: Partition, *, n_jobs: int | None = None, progress: Progress | None = None
+) -> Counts:
     """Count the signs of rows in the buckets of a partition, with the null and the missing values of a sketch."""
     null = None if isinstance(sketch.null, float) else sketch.null
     spec = BucketSpec(partition, null, sketch.missing == "omit")
-    counts, _ = engine_of(table.source).count(table, spec, **options)
+    counts, _ = engine_of(table.source).count(table, spec, n_jobs=n_jobs, progress=progress)
     return on_host(counts)
 
 

@@ -27,7 +27,7 @@ from sparsemean._counts.sketch import ConstantColumns, PendingRows, Sketch
 from sparsemean._data.table import FileContext, Names
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.files import as_tuples, check_array, check_types, refuse_endless, replacing
-from sparsemean._util.records import BLOCK, Counts, FloatArray, Ranges
+from sparsemean._util.records import BLOCK, CountArray, Counts, FloatArray, Ranges
 from sparsemean.errors import InputError
 
 FORMAT = "sparsemean-sketch-1"
@@ -222,7 +222,7 @@ def _names(archive: zipfile.ZipFile, header: Header) -> Names:
 
 def _sketch(archive: zipfile.ZipFile, header: Header) -> Sketch:
     sizes = {"d": header.n_features, "k": len(header.sizes)}
-    arrays = dict[str, Any]()
+    arrays = dict[str, Array]()
     for name, spec in header.arrays().items():
         arrays[name] = _array(archive, name)
         check_array(name, arrays[name], spec, sizes)
@@ -339,7 +339,7 @@ def _check_counts(counts: Counts, rows: int) -> None:
         for start in range(0, d, PIECE):
             piece = slice(start, start + PIECE)
             signs = np.add(sides[0][piece], sides[1][piece], dtype=kind, casting="unsafe")
-            limit: Any = most if counts.present is None else counts.present[k, piece]
+            limit: int | CountArray = most if counts.present is None else counts.present[k, piece]
             if (signs > limit).any():
                 raise ValueError("more signs are counted than there are buckets")
     if counts.missing is not None and _largest(counts.missing) > rows:
@@ -348,5 +348,5 @@ def _check_counts(counts: Counts, rows: int) -> None:
         raise ValueError("a smallest distance is below zero")
 
 
-def _largest(numbers: npt.NDArray[Any]) -> int:
+def _largest(numbers: Array) -> int:
     return int(numbers.max(initial=0))

@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
+from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
 from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of, unreadable
 from sparsemean._util.checks import list_names
+from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
 
 READERS = {
-    ".npy": "numpy_files.read_npy",
-    ".npz": "numpy_files.read_npz",
+    ".npy": "matrices.read_npy",
+    ".npz": "matrices.read_npz",
     ".csv": "csv.read_csv",
     ".tsv": "csv.read_csv",
     ".csv.gz": "csv.read_csv",
@@ -26,19 +27,21 @@ READERS = {
     ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
     ".feather": "record_batches.read_feather",
-    ".mtx": "sparse.read_mtx",
-    ".mtx.gz": "sparse.read_mtx",
-    ".h5ad": "anndata.read_h5ad",
+    ".mtx": "matrices.read_mtx",
+    ".mtx.gz": "matrices.read_mtx",
+    ".h5ad": "hdf5.read_hdf5",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
     ".duckdb": "record_batches.read_duckdb",
 }
-"""The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
+"""The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
 DATABASE = "duckdb:"
 """What the address of a table in a database begins with, whatever the ending of its file."""
+KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "DuckDB database"}
+"""What is to be called otherwise than a file of its ending."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
 OBJECTS = (
@@ -51,12 +54,12 @@ OBJECTS = (
     ("frames.matches_polars", "frames.read_polars"),
     ("frames.matches_arrow", "frames.read_arrow"),
     ("record_batches.matches_relation", "record_batches.refuse_relation"),
-    ("sparse.matches_sparse", "sparse.read_sparse"),
+    ("matrices.matches_sparse", "matrices.read_sparse"),
 )
 """Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
 
 
-def as_table(X: Any, feature_names: Any = None, *, layer: str | None = None) -> Table:
+def as_table(X: object, feature_names: object = None, *, layer: str | None = None) -> Table:
     """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
     if isinstance(X, Table):
         return X
@@ -82,10 +85,8 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         from sparsemean._data import csv
 
         return _looked_at(csv.read_standard_input(wanted), wanted)
-    from sparsemean._util.files import refuse_endless
-
     ending = ending_of(path)
-    if str(path).startswith(DATABASE):
+    if ending == ".duckdb":
         from sparsemean._data import record_batches
 
         path, wanted = record_batches.located(address, wanted)
@@ -93,13 +94,14 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
     _refuse_ways(path, ending, wanted)
-    read = _function(READERS[ending])
     try:
         before = fingerprint_of(path)
-        table: Table = read(path, wanted)
     except OSError as error:
         raise unreadable(path, error) from error
-    _check_labels(table, FileContext(path.name, ending, before.size))
+    opened = FileContext(path.name, KINDS.get(ending, f"{ending.removesuffix('.gz')} file"), before.size)
+    with opened.reading():
+        table: Table = _function(READERS[ending])(path, wanted, opened)
+    _check_labels(table, opened)
     return replace(_looked_at(table, wanted), file=before)
 
 
@@ -123,7 +125,7 @@ def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     values = table.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
-    halves = [*table.two_valued, *([] if values is None else group_names(names, values))]
+    halves = [*table.two_valued, *([] if values is None else named_as_groups(names, values))]
     halves.sort(key=says_groups, reverse=True)  # the most telling first
     return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=tuple(halves))
 

@@ -11,7 +11,7 @@ from sparsemean._data.gpu import DeviceArray, counted_there
 from sparsemean._data.source import TAKEN_AT_ONCE, cut
 from sparsemean._fit.data import FitData
 from sparsemean._kernels import gpu, rounding
-from sparsemean._kernels.gpu_columns import Columns
+from sparsemean._kernels.gpu_blocks import Columns
 from sparsemean._stats import intervals, location
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
 from sparsemean._util.plans import Plan

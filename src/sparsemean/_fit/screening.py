@@ -126,7 +126,7 @@ def _judged(
 ) -> StandardizedRows:
     """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
     if data.spread:
-        from sparsemean._fit.coded_rows import CodedColumns
+        from sparsemean._fit.by_workers import CodedColumns
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
     values = columns_of(data, columns, about)

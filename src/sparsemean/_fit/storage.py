@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.numpy_files import check_members
-from sparsemean._data.source import Checksum
+from sparsemean._data.matrices import check_members
+from sparsemean._data.source import Array, Checksum
 from sparsemean._data.table import FileContext, as_names
-from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
+from sparsemean._fit.afterwards import checksum_of
+from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
@@ -91,24 +92,22 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
         if classes.dtype.kind not in "biufU":
             raise InputError("classes", "be names or numbers to be saved", f"type {classes.dtype}", "label them anew")
         taken, labels = [_taken_apart(each) for each in result.results.values()], [*result.classes.tolist(), REST_NAME]
-        keys = [[labels.index(label) for label in _key(key)] for key in result.results]
+        # A key is the label of a test, with its reference where pairs are compared.
+        pairs = [key if isinstance(key, tuple) else (key,) for key in result.results]
+        keys = [[labels.index(label) for label in pair] for pair in pairs]
         header = {"format": SEVERAL, "keys": keys, "results": [each for each, _ in taken]}
         arrays = {f"{k}.{name}": array for k, (_, own) in enumerate(taken) for name, array in own.items()}
         arrays["classes"] = classes
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+        written: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
+        np.savez_compressed(file, **written)
 
 
-def _key(key: Any) -> tuple[Any, ...]:
-    """Return the label of a test, and its reference where that is part of the key."""
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
+def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array]]:
     """Return what is written of an estimate: the header and the arrays."""
     arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
     arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
-    scalars: dict[str, Any] = {}
+    scalars: dict[str, object] = {}
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
         for item in fields(record) if record is not None else ():
@@ -125,9 +124,10 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     if estimate.feature_names is not None:
         arrays["feature_names"] = estimate.feature_names.astype(str)
     plan = estimate.plan
-    header = {
+    records: tuple[Question | Walk | Plan | Status, ...] = (plan.question, plan.walk, plan, estimate.status)
+    header: dict[str, object] = {
         "format": FORMAT,
-        **dict(zip(RECORDS, map(_entries, (plan.question, plan.walk, plan, estimate.status)), strict=True)),
+        **dict(zip(RECORDS, map(_entries, records), strict=True)),
         "seed": str(estimate.seed),
         "no_arms": no_arms,
         "scalars": scalars,
@@ -135,7 +135,7 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def _entries(record: Any) -> dict[str, Any]:
+def _entries(record: Question | Walk | Plan | Status) -> dict[str, object]:
     """Return what the header has of a record: arrays and records inside it are written by themselves."""
     return {item.name: getattr(record, item.name) for item in fields(record) if item.name not in INSIDE}
 
@@ -156,7 +156,7 @@ def load(path: str | Path) -> Estimate | Comparison:
         return _comparison(header, arrays) if header["format"] == SEVERAL else _estimate(header, arrays)
 
 
-def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+def _comparison(header: dict[str, Any], arrays: dict[str, Array]) -> Comparison:
     """Return the tests of several groups, unless they are not of the same rows, features and labels."""
     classes, results = arrays.pop("classes"), {}
     if classes.dtype.kind not in "biufU" or classes.ndim != 1 or np.unique(classes).size != classes.size:
@@ -177,7 +177,7 @@ def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
     return Comparison(classes, results)
 
 
-def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
+def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
     if header["format"] != FORMAT:
         advice = "it was saved by another version: fit again"
@@ -196,30 +196,28 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    values = {**arrays, **scalars}
+    values: dict[str, Any] = {**arrays, **scalars}
     _check_rows(values, plan)
     rule = rule_of(plan.question.selection, plan.question.level, plan.n_hypotheses)
     values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
-    parts: dict[str, Any] = {
+    parts = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    counts = parts.pop("counts", None)
-    names = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
+    features = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
     extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
-    located = Located(**{name: arrays[name] for name in LOCATED}, **extra)
     estimate = Estimate(
+        located=Located(**{name: values[name] for name in LOCATED}, **extra),
+        leaning=Leaning(values["beta"], values["bucket_size"], parts.pop("counts", None)),
+        sample=Sample(features, **{name: values.get(name) for name in SAMPLE}),
         **parts,
-        located=located,
-        leaning=Leaning(arrays["beta"], arrays["bucket_size"], counts),
-        sample=Sample(names, **{name: arrays.get(name) for name in SAMPLE}),
         plan=plan,
         status=status,
         seed=int(header["seed"]),
     )
     arms = {
-        who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
+        who: Arms(*(np.asarray(arrays[f"arms.{who}.{name}"], dtype=np.float64) for name in Arms._fields))
         for who in LEFT_OUT
         if any(name.startswith(f"arms.{who}.") for name in arrays)
     }
@@ -237,7 +235,7 @@ def _check_arms(estimate: Estimate) -> None:
         raise ValueError("its groups are not what its plan says")
 
 
-def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
+def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
     """Refuse a plan that cannot be."""
     question, walk, n, pairs = plan.question, plan.walk, plan.n_units, plan.walk.dealing == "pairs"
     sizes = plan.sizes or GroupSizes(0, n)
@@ -294,7 +292,7 @@ def _check_mean_test(test: dict[str, Any], plan: Plan) -> None:
         raise ValueError("its test of means cannot be")
 
 
-def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
+def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
     """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
     sizes = {
         "n": plan.n_rows,
@@ -308,8 +306,8 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
     for name in SHARES:
-        within = (arrays[name] >= 0) & (arrays[name] <= 1)
-        if not (within | (np.isnan(arrays[name]) & (name == SHARES[-1]))).all():
+        shares = np.asarray(arrays[name], dtype=np.float64)
+        if not (((shares >= 0) & (shares <= 1)) | (np.isnan(shares) & (name == SHARES[-1]))).all():
             raise ValueError(f"{name} is not between 0 and 1")
     if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
         raise ValueError("beta is not between -1 and 1")

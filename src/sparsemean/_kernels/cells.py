@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.loops import bits
+from sparsemean._kernels.memory_layout import Array
+from sparsemean._util.records import IntArray
 
-Bytes = Any
+ByteArray = npt.NDArray[np.uint8]
 LEAST, MOST = -342, 308
 """Powers of ten that a double and 19 digits can need."""
 MOST_DIGITS = 19
@@ -38,8 +39,8 @@ def _power_of_five(q: int) -> tuple[int, int]:
 FIVES = np.array([_power_of_five(q) for q in range(LEAST, MOST + 1)], dtype=np.uint64)
 
 
-@compiled
-def multiply(a: Any, b: Any) -> Any:
+@compiled()
+def multiply(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the high and the low half of the 128-bit product."""
     a0, a1, b0, b1 = a & LOW, a >> np.uint64(32), b & LOW, b >> np.uint64(32)
     low, middle = a0 * b0, a1 * b0
@@ -48,8 +49,8 @@ def multiply(a: Any, b: Any) -> Any:
     return a1 * b1 + (middle >> np.uint64(32)) + (other >> np.uint64(32)), a * b
 
 
-@compiled
-def nearest_double(w: Any, q: int) -> Any:
+@compiled()
+def nearest_double(w: np.uint64, q: int) -> np.uint64:
     """Return the bits of the double nearest to w·10^q for w > 0, or 0 where this leaves it open."""
     if w < HIDDEN and -22 <= q <= 22:
         exact = float(w) * TENS[q] if q >= 0 else float(w) / TENS[-q]
@@ -85,19 +86,13 @@ def nearest_double(w: Any, q: int) -> Any:
     return (mantissa & ~HIDDEN) | (np.uint64(exponent) << np.uint64(52))
 
 
-@compiled
-def read_number(text: Bytes, i: int) -> Any:
+@compiled()
+def read_digits(text: ByteArray, i: int) -> tuple[np.uint64, int, int, int, int, int]:
     """Return the bits of the number that begins at ``i``, where it ends, and whether it is one.
 
-    ``text`` must hold something that is not part of a number after it, a line's end say.
+    And where its digits begin, where a point is (-1: nowhere) and where they end. ``text`` must hold something that is
+    not part of a number after it, a line's end say.
     """
-    value, end, kind, _, _, _ = read_digits(text, i)
-    return value, end, kind
-
-
-@compiled
-def read_digits(text: Bytes, i: int) -> Any:
-    """Return what `read_number` does, and where digits begin, where a point is (-1: nowhere) and where they end."""
     sign, w, q, digits, cut = np.uint64(0), np.uint64(0), 0, 0, False
     if text[i] == 45 or text[i] == 43:
         sign = SIGN if text[i] == 45 else sign
@@ -142,8 +137,8 @@ def read_digits(text: Bytes, i: int) -> Any:
     return found | sign, i, DECIDED, first, point, last
 
 
-@compiled
-def read_numbers(text: Bytes, out: Bytes) -> Any:
+@compiled()
+def read_numbers(text: ByteArray, out: Array) -> tuple[int, int]:
     """Write the bits of numbers with blanks between them to ``out`` until ``text``, which ends in a blank, ends.
 
     Return how many there were and how many bytes have been used: not all where one is left open or is no number.
@@ -153,7 +148,7 @@ def read_numbers(text: Bytes, out: Bytes) -> Any:
         if text[i] <= 32:
             i += 1
             continue
-        value, end, kind = read_number(text, i)
+        value, end, kind, _, _, _ = read_digits(text, i)
         if kind != DECIDED or text[end] > 32:
             return count, i
         out[count] = value
@@ -164,7 +159,6 @@ def read_numbers(text: Bytes, out: Bytes) -> Any:
 
 # Separated text cut into cells, numbers read where they stand: one walk over the bytes.
 
-Arr = Any
 ALL, NO_ROOM, TOO_FEW, TOO_MANY, AFTER_QUOTE = 0, 1, 2, 3, 4
 """How a walk ended: at the last complete line, for want of room, or at a line that is not right."""
 SKIPPED, TEXT = -1, -2
@@ -184,16 +178,16 @@ ODD = -1
 SPACE, TAB, LINE_FEED, RETURN, QUOTE = 32, 9, 10, 13, 34
 
 
-@compiled
-def past_spaces(text: Arr, i: int, separator: int) -> int:
+@compiled()
+def past_spaces(text: ByteArray, i: int, separator: int) -> int:
     """Return where the first byte that is no space stands."""
     while text[i] == SPACE or (text[i] == TAB and separator != TAB):
         i += 1
     return i
 
 
-@compiled
-def past_quoted(text: Arr, i: int) -> int:
+@compiled()
+def past_quoted(text: ByteArray, i: int) -> int:
     """Return where the quote that closes the one before ``i`` stands, or -1 where there is none."""
     while i < text.size:
         if text[i] == QUOTE:
@@ -204,8 +198,8 @@ def past_quoted(text: Arr, i: int) -> int:
     return -1
 
 
-@compiled
-def find_cell(text: Arr, i: int, separator: int) -> Any:
+@compiled()
+def find_cell(text: ByteArray, i: int, separator: int) -> tuple[int, int, int]:
     """Return where the cell at ``i`` begins and ends without quotes and spaces, and where what follows it stands."""
     if text[i] == QUOTE:
         end = past_quoted(text, i + 1)
@@ -221,8 +215,8 @@ def find_cell(text: Arr, i: int, separator: int) -> Any:
     return i, end, j
 
 
-@compiled
-def known_word(text: Arr, start: int, end: int) -> int:
+@compiled()
+def known_word(text: ByteArray, start: int, end: int) -> int:
     """Return the place among ``WORDS`` of what stands there, -1 if it is none."""
     if end - start > 8:
         return -1
@@ -235,8 +229,8 @@ def known_word(text: Arr, start: int, end: int) -> int:
     return -1
 
 
-@compiled
-def form_of(text: Arr, first: int, point: int, last: int, end: int) -> int:
+@compiled()
+def form_of(text: ByteArray, first: int, point: int, last: int, end: int) -> int:
     """Return what a column holds by a number that `read_digits` has read.
 
     THREE has one to three digits without a leading zero before the point and three after it, and no power of ten.
@@ -247,8 +241,8 @@ def form_of(text: Arr, first: int, point: int, last: int, end: int) -> int:
     return DIGITS | THREE if grouped else DIGITS | POINT
 
 
-@compiled
-def read_cell(text: Arr, i: int, separator: int, known: int) -> Any:
+@compiled()
+def read_cell(text: ByteArray, i: int, separator: int, known: int) -> tuple[np.uint64, int, int, int, int]:
     """Return the bits of the number in the cell at ``i``, what a column holds by it, and find_cell's answers.
 
     ``known``: what the column was seen to hold, for how a number is written adds nothing to a POINT.
@@ -272,8 +266,8 @@ def read_cell(text: Arr, i: int, separator: int, known: int) -> Any:
     return VALUES[k], TRUTH if k >= len(MISSING) else 0, start, end, after
 
 
-@compiled
-def only_empty_lines(text: Arr, i: int) -> bool:
+@compiled()
+def only_empty_lines(text: ByteArray, i: int) -> bool:
     """Whether nothing but empty lines follows."""
     while i < text.size and (text[i] == SPACE or text[i] == TAB or text[i] == LINE_FEED or text[i] == RETURN):
         i += 1
@@ -281,13 +275,15 @@ def only_empty_lines(text: Arr, i: int) -> bool:
 
 
 @compiled(plain="plain_text", weight=1 / 20)
-def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
+def read_lines(
+    text: ByteArray, separator: int, roles: IntArray, values: Array, spans: Array, odd: Array, seen: ByteArray
+) -> tuple[int, int, int, int]:
     """Fill in lines until ``text``, which ends a line, or the room for them ends.
 
     Parameters
     ----------
     text
-        Bytes; a line that is not complete, for a quote that is still open, is left.
+        ByteArray; a line that is not complete, for a quote that is still open, is left.
     roles
         What each column is.
     values

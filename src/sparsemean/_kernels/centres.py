@@ -1,14 +1,14 @@
-"""Centres of many columns: of each one sort serves the start, the spread, Hodges–Lehmann and Student-t centres.
+"""Sums and differences of sorted values by rank, and centres of many columns, each from one sort.
 
-The specification is `_stats/location.py`. The Hodges–Lehmann estimate and its error are the same to the last bit, as
-both are sums of two values found by their rank. Student-t centres solve the same equations by Newton's method.
+The specification of centres is `_stats/location.py`. The Hodges–Lehmann estimate and its error are the same to the last
+bit, as both are sums of two values found by their rank. Student-t centres solve the same equations by Newton's method.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from sparsemean._kernels.compiling import compiled
 from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._util.records import FloatArray, IntArray
 
-Arr = Any
 LARGEST = np.finfo(np.float64).max
 NORMAL = 1 / math.sqrt(4 * math.pi)
 """Density at its centre of the sum of two normal values with a deviation of one: a first guess."""
@@ -40,20 +39,22 @@ BEYOND = 1e50
 # Sums of two sorted values, by rank. None is written down: those up to a value are counted by a walk along the border.
 
 
-@compiled
-def step(y: Arr, value: float, i: int, gap: int, count: int, largest: float, smallest: float) -> Any:
+@compiled()
+def step(
+    y: Array, value: float, i: int, gap: int, count: int, largest: float, smallest: float
+) -> tuple[int, int, float, float]:
     """Compare y_i with its partner ``gap`` places on; if small, count the pairs of y_i with all up to there, both ways.
 
     Without a branch: which way a step goes is a coin toss that no processor foresees.
     """
     pair = y[np.uintp(i)] + y[np.uintp(i + gap)]
-    below = np.int64(pair <= value)
+    below = int(pair <= value)
     bound = BOUNDS[np.uintp(below)]
     return i + below, count + (2 * gap + 1) * below, max(largest, min(pair, bound)), min(smallest, max(pair, bound))
 
 
-@compiled
-def border(y: Arr, value: float, steps: int) -> Any:
+@compiled()
+def border(y: Array, value: float, steps: int) -> int:
     """Return how many of the first ``steps`` of the walk find a sum up to ``value``."""
     low, high, last = 0, steps, y.size - steps
     while low < high:
@@ -66,7 +67,7 @@ def border(y: Arr, value: float, steps: int) -> Any:
 
 
 @compiled(plain="reference")
-def count_sums(y: Arr, value: float) -> Any:
+def count_sums(y: Array, value: float) -> tuple[int, float, float]:
     """Return how many sums y_i + y_j of ordered pairs are up to ``value``, the largest of those, the smallest above.
 
     A walk of n steps from the widest pair: on to the next y_i where the sum is small, back to the last y_j where it is
@@ -89,7 +90,7 @@ def count_sums(y: Arr, value: float) -> Any:
 
 
 @compiled(plain="itself")
-def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
+def ordered_sum(y: Array, k: int, guess: float, density: float) -> tuple[float, int, float]:
     """Return the k-th smallest sum of ordered pairs, how many are up to it, and the next larger one.
 
     Both ends of the range it may lie in are sums themselves, so the answer is exact. The next look is where a straight
@@ -122,7 +123,7 @@ def ordered_sum(y: Arr, k: int, guess: float, density: float) -> Any:
 
 
 @compiled(plain="itself")
-def median_sum(y: Arr, guess: float, spread: float) -> Any:
+def median_sum(y: Array, guess: float, spread: float) -> float:
     """Return the median of the sums of all ordered pairs, a value with itself among them."""
     total = y.size * y.size
     lower, through, above = ordered_sum(y, (total + 1) // 2, guess, total * NORMAL / spread)
@@ -131,18 +132,91 @@ def median_sum(y: Arr, guess: float, spread: float) -> Any:
 
 
 @compiled(plain="itself")
-def hodges_lehmann_error(y: Arr, value: float, spread: float) -> Any:
+def hodges_lehmann_error(y: Array, value: float, spread: float) -> float:
     """Return half the distance of the averages one deviation of Wilcoxon's statistic to either side of ``value``."""
     n = y.size
     total, density = n * n, n * n * NORMAL / spread
-    reach = np.int64(math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)))
-    middle, away = 2.0 * value, reach / density
+    reach = math.ceil(2.0 * math.sqrt(n * (n + 1.0) * (2.0 * n + 1.0) / 24.0))
+    middle, away = 2.0 * value, np.float64(reach) / density
     low = high = 0.0
     for side in range(2):  # one call, compiled once
         k = max((total + 1) // 2 - reach, 1) if side == 0 else min(total // 2 + 1 + reach, total)
         low = high
         high, _, _ = ordered_sum(y, k, middle - away if side == 0 else middle + away, density)
     return 0.5 * (0.5 * high) - 0.5 * (0.5 * low)
+
+
+# Differences of the values of two sorted arrays, by rank: neither are these written down.
+
+
+@compiled(plain="itself")
+def ordered_difference(a: Array, b: Array, k: int) -> float:
+    """Return the k-th smallest of all differences a_i − b_j of two sorted arrays, by narrowing down their range.
+
+    Both ends of the range are differences themselves, never roundings, so the answer is exact. Two steps of three look
+    where the counts at the ends put it, the third halves. A step costs O(n).
+    """
+    total = a.size * b.size
+    i, j = corner(a.size, b.size, (total - k + 1) / total)
+    low = a[a.size - i] - b[j - 1]
+    i, j = corner(a.size, b.size, k / total)
+    high = a[i - 1] - b[b.size - j]
+    before, through_high, step = 0, total, 0
+    while low < high:
+        share = 0.5 if step % 3 == 0 else (k - before - 0.5) / (through_high - before)
+        middle = (1.0 - share) * low + share * high
+        if not low <= middle < high:
+            middle = low
+        count, through, above = split_differences(a, b, middle)
+        if count >= k:
+            high, through_high = through, count
+        else:
+            low, before = above, count
+        step += 1
+    return float(high)
+
+
+@compiled(plain="itself")
+def corner(n: int, m: int, share: float) -> tuple[int, int]:
+    """Return how many of n and of m sorted values, from an end, pair up to at least that share of all pairs.
+
+    All those differences lie on one side of the one in the corner, which so bounds the wanted one: heavy tails then do
+    not widen the range to be halved.
+    """
+    side = np.sqrt(share)
+    return min(n, int(side * n) + 1), min(m, int(side * m) + 1)
+
+
+@compiled(plain="reference")
+def split_differences(a: Array, b: Array, value: float) -> tuple[int, float, float]:
+    """Return how many differences a_i − b_j are up to ``value``, the largest of those and the smallest above it."""
+    through, above = -np.inf, np.inf
+    count = at = 0
+    for i in range(a.size):
+        while at < b.size and a[i] - b[at] > value:
+            at += 1
+        count += b.size - at
+        if at < b.size:
+            through = max(through, a[i] - b[at])
+        if at > 0:
+            above = min(above, a[i] - b[at - 1])
+    return count, through, above
+
+
+def median_difference(a: FloatArray, b: FloatArray) -> float:
+    """Return the median of all differences a_i − b_j of two sorted arrays, without forming them.
+
+    Examples
+    --------
+    >>> median_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]))
+    1.5
+    """
+    total = a.size * b.size
+    lower = ordered_difference(a, b, (total + 1) // 2)
+    if total % 2:
+        return lower
+    count, _, above = split_differences(a, b, lower)
+    return lower if count > total // 2 else 0.5 * lower + 0.5 * above
 
 
 # The spread about a centre: distances to either side of it are sorted already.
@@ -156,7 +230,7 @@ def between(low: float, high: float) -> float:
 
 
 @compiled(plain="itself")
-def median_distance(y: Arr, about: float) -> Any:
+def median_distance(y: Array, about: float) -> float:
     """Return the median of all |y_i − about|, one or the middle of two.
 
     The k + 1 smallest distances are those of neighbours; these begin where the next one to the right is no nearer than
@@ -179,7 +253,7 @@ def median_distance(y: Arr, about: float) -> Any:
 
 
 @compiled(plain="reference", any_order=True)
-def student_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any:
+def student_sums(z: Array, n: int, centre: float, scale: float, dof: float) -> tuple[float, float, float, float]:
     """Return Σq, Σq², Σqr and Σq²r of q = 1/(ν + r²), r the distance from the centre in units of the scale."""
     inverse = 1.0 / scale
     q_sum = q2_sum = qr_sum = q2r_sum = 0.0
@@ -194,7 +268,7 @@ def student_sums(z: Arr, n: int, centre: float, scale: float, dof: float) -> Any
 
 
 @compiled(plain="itself")
-def student_t(z: Arr, n: int, dof: float) -> Any:
+def student_t(z: Array, n: int, dof: float) -> tuple[float, float]:
     """Return the likeliest centre, from 0 and a scale of 1, and its standard error, infinite where it is of no use.
 
     With u = r²/(ν + r²) = 1 − νq the likelihood is largest where Σqr = 0 and Σu = n/(ν + 1). Newton's method solves
@@ -233,7 +307,7 @@ def student_t(z: Arr, n: int, dof: float) -> Any:
 
 
 @compiled(plain="itself")
-def present(y: Arr) -> Any:
+def present(y: FloatArray) -> FloatArray:
     """Return what is there of a sorted row."""
     n = y.size
     while n > 0 and np.isnan(y[n - 1]):
@@ -242,7 +316,7 @@ def present(y: Arr) -> Any:
 
 
 @compiled(plain="itself")
-def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
+def start_rows(block: FloatArray, by_median: bool, start: FloatArray) -> None:
     """Find the median or the pseudomedian of every row; NaN where there is nothing."""
     for f in range(block.shape[0]):
         y = present(block[f])
@@ -256,8 +330,9 @@ def start_rows(block: Arr, by_median: bool, start: Arr) -> None:
 
 @compiled(plain="itself")
 def locate_rows(
-    block: Arr, start: Arr, kinds: Arr, degrees: Arr, limits: Arr, fewest: int, values: Arr, errors: Arr, compared: Arr
-) -> None:
+    block: FloatArray, start: FloatArray, kinds: Array, degrees: Array, limits: Array, fewest: int, values: Array,
+    errors: Array, compared: Array,
+) -> None:  # fmt: skip
     """Find the centres of every row about its start: the Hodges–Lehmann estimate, then one for each of ``degrees``.
 
     A kind that is not negative is the only one wanted beside the Hodges–Lehmann estimate, whose error is left out.

@@ -1,27 +1,154 @@
-"""What is made of some columns of a table where it lies: copies, bucket means along memory, skewness of groups.
+"""What is made of columns of a table where it lies: signs counted, copies, bucket means and walks, skewness of groups.
 
 Element (i, c) of a table lies at ``memory[start + i * step + c * across]``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.loops import is_bad, nearer, present
+from sparsemean._kernels.memory_layout import Array
+from sparsemean._kernels.rounding import DOUBLES, ROUNDING
 
-Arr = Any
 TILE = 16
 """Columns that are read together: neighbours share cache lines, and each is written to a line of its own."""
 DEEP, LINE = 32, 8
 """Rows that are read before they are turned, and the doubles of a cache line."""
 LANES = 16
 """Groups whose skewness is computed side by side: a few vectors of doubles."""
+NEAR = 16
+"""Values that a step of a walk passes one by one before it looks for its place by halving."""
 
 
-@compiled
-def gather(memory: Arr, start: int, step: int, across: int, rows: Arr, columns: Arr, out: Arr) -> None:
+# Signs of any nest of buckets, one column after the other: with gaps or without, about null values or zero.
+
+
+@compiled()
+def count_columns(
+    memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, bases: Array, rows: Array,
+    null: Array, reach: Array, gaps: bool, sums: Array, sizes: Array, counts: Array, pos: Array, neg: Array,
+    here: Array, seen: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count the sums of values less ``null`` above zero and below, and buckets with a value; True if one is not finite.
+
+    ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h, and ``rows`` beside them how many rows its buckets
+    have. A sum is zero as ``rounding.settle`` has it; ``reach`` is the precision of values, 0 where the null value is.
+    With ``gaps`` NaN is left out, and ``seen`` is how many values there are. ``near`` codes the nearest mean of the
+    last level. There is room for a column in ``sums``, ``sizes`` and ``counts``.
+    """
+    depth, width = neg.shape
+    bad = False
+    for c in range(width):
+        at, about, far = start + c * across, null[c], reach[c]
+        if gaps:
+            present = 0
+            for k in range(order.size):
+                x = np.float64(memory[np.uintp(at + order[k] * step)])
+                there = x == x
+                sums[k] = x - about if there else 0.0
+                counts[k] = np.int32(there)
+                present += there
+            seen[c] = present
+        else:
+            for k in range(order.size):
+                sums[k] = np.float64(memory[np.uintp(at + order[k] * step)]) - about
+        for k in range(order.size if far > 0.0 else 0):
+            sizes[k] = abs(sums[k])
+        first = n = 0
+        for h in range(depth):
+            first, n = bases[h], bases[h + 1] - bases[h] - 1
+            add_up(sums, offsets, first, n)
+            if far > 0.0:
+                add_up(sizes, offsets, first, n)
+            held = n
+            if gaps:
+                add_up(counts, offsets, first, n)
+                held = 0
+                for j in range(n):
+                    held += counts[j] > 0
+            above = below = 0
+            for j in range(n):
+                number = np.float64(counts[j]) if gaps else rows[first + j]
+                total = settled(sums[j], sizes[j], number, about, far, rows[first + j]) if far > 0.0 else sums[j]
+                above += total > 0.0
+                below += total < 0.0
+            pos[h, c], neg[h, c], here[h, c] = above, below, held
+        nearest = near[c]
+        for j in range(n):
+            number = np.float64(counts[j]) if gaps else rows[first + j]
+            total = settled(sums[j], sizes[j], number, about, far, rows[first + j]) if far > 0.0 else sums[j]
+            nearest = nearer(total / max(1.0, number), nearest)
+            bad |= is_bad(total)
+        near[c] = nearest
+    return bad
+
+
+@compiled()
+def add_up(x: Array, offsets: Array, first: int, n: int) -> None:
+    """Write the sums over each of n buckets to the beginning of ``x``, one value after the other."""
+    for j in range(n):
+        total = x[offsets[first + j]]
+        for k in range(offsets[first + j] + 1, offsets[first + j + 1]):
+            total += x[k]
+        x[j] = total
+
+
+@compiled()
+def settled(total: float, size: float, number: float, null: float, reach: float, rows: float) -> float:
+    """Return the sum of a number of values about a null value, or zero where rounding may have made what is there."""
+    off = ROUNDING * reach * (number * abs(null) + size) + min(reach, DOUBLES) * (rows * size)
+    return total if not (abs(total) <= off) else 0.0
+
+
+@compiled()
+def count_quads(
+    memory: Array, start: int, step: int, across: int, places: Array, neg: Array, zero: Array, near: Array
+) -> bool:
+    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
+
+    Empty places stand at the end and count as zeros, as in `loops.count_places`; ``near`` codes the nearest mean of
+    four.
+    """
+    rows = present(places)
+    bad = False
+    for c in range(neg.shape[1]):
+        at = start + c * across
+        n1 = n2 = n4 = z1 = z2 = z4 = 0
+        nearest = near[c]
+        total = 0.0
+        for k in range(0, places.size, 4):
+            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
+            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
+            s, t = xa + xb, xc + xd
+            q = s + t
+            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
+            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
+            n2 += (s < 0.0) + (t < 0.0)
+            z2 += (s == 0.0) + (t == 0.0)
+            n4 += q < 0.0
+            z4 += q == 0.0
+            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
+            total += q - q
+        bad |= total != 0.0
+        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
+        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
+        near[c] = nearest
+    return bad
+
+
+@compiled()
+def element(memory: Array, start: int, step: int, index: int) -> float:
+    """Return an element of a column, 0 for a row that is not there (index < 0)."""
+    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
+
+
+# Copies and bucket means of a few columns.
+
+
+@compiled()
+def gather(memory: Array, start: int, step: int, across: int, rows: Array, columns: Array, out: Array) -> None:
     """Write some rows of some columns into ``out`` (rows, columns), reading along memory."""
     if abs(across) <= abs(step):
         for i in range(rows.size):
@@ -39,8 +166,8 @@ def gather(memory: Arr, start: int, step: int, across: int, rows: Arr, columns: 
 
 @compiled(plain="reference")
 def nested_means(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, above: Arr, ends: Arr, columns: Arr,
-    missing: bool, out: Arr, turned: Arr, counts: Arr,
+    memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, above: Array, ends: Array,
+    columns: Array, missing: bool, out: Array, turned: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Write the bucket means of every level of some columns into ``out`` (columns, buckets), level after level.
 
@@ -70,8 +197,10 @@ def nested_means(
             sums[j] /= counts[j]
 
 
-@compiled
-def _sum_column(x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing: bool, sums: Arr, counts: Arr) -> None:
+@compiled()
+def _sum_column(
+    x: Array, start: int, step: int, order: Array, offsets: Array, missing: bool, sums: Array, counts: Array
+) -> None:
     """Write the finest bucket sums of one column, and with ``missing`` how many values each has."""
     if not missing and offsets.size - 1 == order.size:
         for j in range(order.size):
@@ -89,8 +218,8 @@ def _sum_column(x: Arr, start: int, step: int, order: Arr, offsets: Arr, missing
             counts[j] = number
 
 
-@compiled
-def _turn(memory: Arr, start: int, step: int, across: int, columns: Arr, out: Arr) -> None:
+@compiled()
+def _turn(memory: Array, start: int, step: int, across: int, columns: Array, out: Array) -> None:
     """Write some columns of all rows into rows of ``out``: a few rows are read along memory at a time."""
     n = out.shape[1]
     some = np.empty((DEEP, columns.size + LINE))
@@ -106,8 +235,8 @@ def _turn(memory: Arr, start: int, step: int, across: int, columns: Arr, out: Ar
                 column[top + i] = some[i, c]
 
 
-@compiled
-def _rise(sums: Arr, above: Arr, ends: Arr, J: int) -> None:
+@compiled()
+def _rise(sums: Array, above: Array, ends: Array, J: int) -> None:
     """Add up the sums of each level, which follow one another, from those of the level below it."""
     below, at = 0, J
     for h in range(ends.size - 1):
@@ -121,9 +250,9 @@ def _rise(sums: Arr, above: Arr, ends: Arr, J: int) -> None:
         below, at = at, at + n_buckets
 
 
-@compiled
+@compiled()
 def group_skewness(
-    memory: Arr, start: int, step: int, across: int, rows: Arr, size: int, first: int, last: int, out: Arr
+    memory: Array, start: int, step: int, across: int, rows: Array, size: int, first: int, last: int, out: Array
 ) -> None:
     """Write Σh, Σh² and #{h ≠ 0} into columns first … last of ``out``, h the skewness of each group of ``rows``.
 
@@ -161,8 +290,8 @@ def group_skewness(
             out[0, c], out[1, c], out[2, c] = total, squares, number
 
 
-@compiled
-def _skewness(values: Arr, moments: Arr) -> None:
+@compiled()
+def _skewness(values: Array, moments: Array) -> None:
     """Write the skewness of each column of ``values``, which are overwritten, into the first row of ``moments``."""
     base, largest, mean, second, third = moments[4], moments[1], moments[2], moments[3], moments[0]
     for lane in range(LANES):
@@ -193,3 +322,69 @@ def _skewness(values: Arr, moments: Arr) -> None:
         power = variance * np.sqrt(variance)
         h = third[lane] / values.shape[0] / (power if power > 0 else 1.0)
         third[lane] = h if h == h else 0.0  # differences that were too large
+
+
+# Walks of the subgradient method over sorted bucket means.
+
+
+@compiled()
+def count_below(x: Array, J: int, mu: float) -> int:
+    """Return #{x < μ} of J sorted values, by halving."""
+    low, high = 0, J
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] < mu:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled()
+def walk(ordered: Array, alpha: float, eta: float, times: Array, out: Array) -> None:
+    """Run the subgradient method on rows of sorted bucket means; ``out[k]`` is μ̂ after ``times[k]`` steps.
+
+    ``below`` and ``through`` point at #{x̄ < μ̂} and #{x̄ ≤ μ̂} and move with μ̂, so that a step costs O(1). NaN, which
+    stands for a bucket without a value and is sorted to the end, does not count.
+    """
+    for f in range(ordered.shape[0]):
+        x = ordered[f]
+        J = values_in(x)
+        u = v = alpha
+        below = through = 0
+        t = 0
+        for k in range(times.size):
+            while True:
+                mu = u * u - v * v
+                # A step passes a few values. Where many are equal, as zeros are, it may pass all of them, and the next
+                # one all of them back: those are not counted one by one.
+                left = NEAR
+                while left and below < J and x[below] < mu:
+                    below, left = below + 1, left - 1
+                while left and below > 0 and x[below - 1] >= mu:
+                    below, left = below - 1, left - 1
+                if left == 0:
+                    below = count_below(x, J, mu)
+                left = NEAR
+                while left and through < J and x[through] <= mu:
+                    through, left = through + 1, left - 1
+                while left and through > 0 and x[through - 1] > mu:
+                    through, left = through - 1, left - 1
+                if left == 0:
+                    through = count_below(x, J, np.nextafter(mu, np.inf))
+                if t >= times[k]:
+                    break
+                beta = (J - through - below) / max(1, J)
+                u *= 1.0 + eta * beta
+                v *= 1.0 - eta * beta
+                t += 1
+            out[k, f] = mu
+
+
+@compiled()
+def values_in(x: Array) -> int:
+    """Return how many of sorted values come before the NaN at their end."""
+    count = x.size
+    while count > 0 and x[count - 1] != x[count - 1]:
+        count -= 1
+    return count

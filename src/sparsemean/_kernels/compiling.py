@@ -24,12 +24,21 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
-from functools import cache, cached_property, partial, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import resources
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numba.core.codegen import Codegen
+    from numba.core.compiler import CompileResult
+    from numba.core.target_extension import Target
+    from numba.core.types import Type
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 HERE = Path(__file__).resolve().parent
 SMALL = 200_000
@@ -66,87 +75,75 @@ def end_plainness() -> None:
     Plainness.ended = True
 
 
-class Kernel:
+class Kernel(Generic[P, R]):
     """A function that is compiled when it is first called, unless its partner is to do the work; see above.
 
     The first argument is what is worked on: its size decides, times ``weight`` values for each of its elements.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
-    ) -> None:
+    def __init__(self, function: Callable[P, R], *, plain: str | None, weight: float, any_order: bool) -> None:
         update_wrapper(self, function)
         self.function, self.home, self.weight, self.any_order = function, plain, weight, any_order
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         if self.home is not None and _plainness.inside:
-            return self.partner(*arguments)
+            return self.partner(*arguments, **named)
         if not Plainness.ended:
-            if self.home is not None and plainly(int(self.weight * np.size(arguments[0]))):
-                return self._done_plainly(*arguments)
+            if self.home is not None and plainly(int(self.weight * getattr(arguments[0], "size", 1))):
+                return self._done_plainly(*arguments, **named)
             end_plainness()
-        return self.machine(*arguments)
+        return self.machine(*arguments, **named)
 
-    def _done_plainly(self, *arguments: Any) -> Any:
+    def _done_plainly(self, *arguments: P.args, **named: P.kwargs) -> R:
         began, _plainness.inside = time.thread_time(), True
         try:
             with np.errstate(all="ignore"):  # machine code warns of nothing
-                return self.partner(*arguments)
+                return self.partner(*arguments, **named)
         except (ArithmeticError, ValueError):  # Python refuses quotients and logarithms that are not finite elsewhere
             end_plainness()
-            return self.machine(*arguments)
+            return self.machine(*arguments, **named)
         finally:
             _plainness.inside = False
             Plainness.spent += time.thread_time() - began
             Plainness.ended |= Plainness.spent > PATIENCE
 
     @cached_property
-    def partner(self) -> Callable[..., Any]:
+    def partner(self) -> Callable[P, R]:
         """The function that does the same without being compiled."""
         if self.home == "itself":
             return self.function
-        partner: Callable[..., Any] = getattr(
+        partner: Callable[P, R] = getattr(
             importlib.import_module(f"sparsemean._kernels.{self.home}"), self.function.__name__
         )
         return partner
 
     @cached_property
-    def machine(self) -> Any:
+    def machine(self) -> Callable[P, R]:
         """What numba makes of the function; the GIL is released."""
         import numba
 
         relaxed = ANY_ORDER if self.any_order else False
-        kernel = numba.njit(nogil=True, error_model="numpy", fastmath=relaxed)(self.function)
+        kernel: Any = numba.njit(nogil=True, error_model="numpy", fastmath=relaxed)(self.function)
         kernel._cache = Kept(f"{self.function.__module__.rpartition('.')[2]}.{self.function.__qualname__}")
-        return kernel
+        machine: Callable[P, R] = kernel
+        return machine
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> Type:
         """What a kernel is to other kernels that call it."""
-        return self.machine._numba_type_
+        machine: Any = self.machine
+        kind: Type = machine._numba_type_
+        return kind
 
 
-@overload
-def compiled(function: Callable[..., Any], /) -> Any: ...
-@overload
 def compiled(
     *, plain: str | None = None, weight: float = 1.0, any_order: bool = False
-) -> Callable[[Callable[..., Any]], Any]: ...
-def compiled(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    plain: str | None = None,
-    weight: float = 1.0,
-    any_order: bool = False,
-) -> Any:
+) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Compile a kernel when it is first called; a later process finds it compiled. ``plain``: where its partner is.
 
     Where ``any_order`` is as good, sums are added up in the one that is fastest.
     """
-    if function is None:
-        return partial(Kernel, plain=plain, weight=weight, any_order=any_order)
-    return Kernel(function)
+    return lambda function: Kernel(function, plain=plain, weight=weight, any_order=any_order)
 
 
 class Kept:
@@ -164,7 +161,7 @@ class Kept:
         """Return the folder that is asked first."""
         return str(next(iter(folders()), ""))
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: object, target: Target) -> CompileResult | None:
         """Return what was compiled for ``signature``, or None."""
         from numba.core.compiler import CompileResult
 
@@ -179,7 +176,7 @@ class Kept:
                 continue
         return None
 
-    def save_overload(self, signature: Any, result: Any) -> None:
+    def save_overload(self, signature: object, result: CompileResult) -> None:
         """Keep what was compiled in the first folder that takes it."""
         from numba.core.serialize import dumps
 
@@ -240,7 +237,7 @@ def _made_by() -> tuple[str | None, ...]:
     return sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
 
 
-def _key(signature: Any, codegen: Any) -> bytes:
+def _key(signature: object, codegen: Codegen) -> bytes:
     return repr((_made_by(), codegen.magic_tuple(), signature)).encode()
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from sparsemean._kernels import NotFiniteError, loops, loops_missing, loops_sorted, reference
+from sparsemean._kernels import NotFiniteError, loops, reference
 from sparsemean._kernels import columns as column_loops
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.loops import BEYOND
@@ -36,91 +36,10 @@ def decoded(code: FloatArray) -> FloatArray:
     return (code.view(np.uint64) + np.uint64(1)).view(np.float64)
 
 
-# Tasks of the pass over data with missing values: the same cuts as in ``cpu``, other loops.
+# The fast kernels: one pass over memory where it lies, on threads of our own.
 
 PROBED = 64
 """Rows that are looked at to see whether a task is worth trying as if nothing were missing."""
-
-
-def seem_missing(view: Strided, partition: Partition, columns: slice) -> bool:
-    """Whether the first few rows have gaps in ``columns``."""
-    start, rows = view.start + columns.start * view.column_step, partition.order[:PROBED]
-    width = columns.stop - columns.start
-    return bool(loops_missing.any_missing(view.memory, start, view.row_step, view.column_step, rows, width))
-
-
-def by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
-    """Count one level of buckets in rows that lie along memory."""
-    width = columns.stop - columns.start
-    pos, neg, here = _blank(1, width)
-    seen, near = np.zeros(width, dtype=np.int32), np.full(width, BEYOND)
-    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
-    bad = loops_missing.count_buckets(
-        view.memory, view.start + columns.start, view.row_step, partition.order, offsets,
-        np.empty(width), np.empty(width, dtype=np.int32), pos[0], neg[0], here[0], seen, near,
-    )  # fmt: skip
-    missing = np.int32(offsets[-1] - offsets[0]) - seen
-    empty = np.int32(buckets.stop - buckets.start) - here
-    return Tally(columns, pos, neg, decoded(near), not bad, (empty, missing))
-
-
-def by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> Tally:
-    """Count nested buckets of blocks of 64 in rows that lie along memory."""
-    assert partition.places is not None
-    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
-    pos, neg, here = _blank(depth, width)
-    near = np.full((3, width), BEYOND)
-    rows = partition.places[places]
-    blank = np.full(width, np.nan, dtype=view.memory.dtype)
-    blank.flags.writeable = False
-    bad = loops_missing.count_places(
-        view.memory, view.start + columns.start, view.row_step, rows, blank,
-        np.empty((depth - 2, width)), np.empty((depth - 2, width), dtype=np.int32), pos, neg, here, near,
-    )  # fmt: skip
-    held = [np.count_nonzero((rows >= 0).reshape(-1, size).any(axis=1)) for size in partition.sizes[:depth]]
-    empty = np.array(held, dtype=np.int32)[:, np.newaxis] - here
-    nearest = decoded(near[0 if depth == 3 else 1])
-    return Tally(columns, pos[wanted], neg[wanted], nearest, not bad, (empty[wanted], empty[0]))
-
-
-def by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
-    """Count any nest of buckets column by column."""
-    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
-    pos, neg, here = _blank(depth, width)
-    seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
-    bad = loops_missing.count_columns(
-        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
-        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
-        np.empty(partition.n_rows), np.empty(partition.n_rows, dtype=np.int32), pos, neg, here, seen, near,
-    )  # fmt: skip
-    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
-    missing = np.int32(partition.n_rows) - seen
-    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, (buckets - here[wanted], missing))
-
-
-def by_centred(view: Strided, partition: Partition, columns: slice, null: FloatArray, reach: FloatArray) -> Tally:
-    """Count any nest of buckets about null values."""
-    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
-    pos, neg, here = _blank(depth, width)
-    seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
-    room = (int(reference.rows_per_bucket(partition, depth - 1).max()), loops_missing.LANES)
-    bad = loops_missing.count_centred(
-        view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step, partition.order,
-        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]), null[columns], reach[columns],
-        np.empty(room), np.empty(room), np.empty(room, dtype=np.int32), pos, neg, here, seen, near,
-    )  # fmt: skip
-    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
-    missing = np.int32(partition.n_rows) - seen
-    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, (buckets - here[wanted], missing))
-
-
-def _blank(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
-    zeros = np.zeros((3, depth, width), dtype=np.int32)
-    return zeros[0], zeros[1], zeros[2]
-
-
-# The fast kernels: one pass over memory where it lies, on threads of our own.
-
 TURNED_AT_ONCE = 250_000
 """Values of some columns that are copied before their bucket means are taken: two megabytes."""
 BLOCK_COLUMNS = 8192
@@ -199,8 +118,7 @@ def _add_up(
         return
     tasks = _tasks(strided(X), partition, n_threads if X.size > SMALL else 1, centring)
     lock = threading.Lock()
-    omitting = total.present is not None and X.dtype.kind == "f" and centring is None
-    run = _run_omitting if omitting else Task.__call__
+    run = _run_omitting if total.present is not None and X.dtype.kind == "f" else Task.__call__
 
     def work(task: Task) -> bool:
         tally = run(task)
@@ -219,29 +137,29 @@ def _add_up(
 
 def _run_omitting(task: Task) -> Tally:
     """Run a task as if nothing were missing, and value by value where something is or seems to be."""
-    if not seem_missing(*task.args[:3]):
+    if not _seem_missing(*task.args[:3]):
         tally = task()
         if tally.finite:
             return tally
-    with_gaps: dict[Callable[..., Tally], Callable[..., Tally]] = {
-        _by_buckets: by_buckets,
-        _by_places: by_places,
-        _by_columns: by_columns,
-    }
-    return with_gaps[task.func](*task.args)
+    return task(gaps=True)
+
+
+def _seem_missing(view: Strided, partition: Partition, columns: slice) -> bool:
+    """Whether the first few rows have gaps in ``columns``."""
+    memory, start, step = view.of(columns)
+    width = columns.stop - columns.start
+    return bool(loops.any_missing(memory, start, step, view.column_step, partition.order[:PROBED], width))
 
 
 def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centring | None) -> list[Task]:
     """Cut the pass into independent pieces of work whose tallies add up."""
-    d = view.shape[1]
-    if centring is not None:
+    d, quads = view.shape[1], partition.places is not None and partition.depth >= 3
+    if centring is not None or not view.rows_are_contiguous or (partition.depth > 1 and not quads):
         pieces = _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))
-        return [partial(by_centred, view, partition, columns, *centring) for columns in pieces]
-    if not view.rows_are_contiguous or (partition.depth > 1 and not _has_quads(partition)):
-        return [partial(_by_columns, view, partition, c) for c in _cut(d, min(BLOCK_COLUMNS, -(-d // n_threads)))]
+        return [partial(_by_columns, view, partition, columns, centring) for columns in pieces]
     blocks = _cut(d, min(BLOCK_COLUMNS, max(MIN_COLUMNS, -(-d // n_threads))))
     stripes = max(1, n_threads // len(blocks))
-    if not _has_quads(partition):
+    if not quads:
         buckets = _cut(partition.n_buckets(0), -(-partition.n_buckets(0) // stripes))
         return [partial(_by_buckets, view, partition, c, b) for c, b in product(blocks, buckets)]
     assert partition.places is not None
@@ -250,73 +168,89 @@ def _tasks(view: Strided, partition: Partition, n_threads: int, centring: Centri
     return [partial(_by_places, view, partition, c, p) for c, p in product(blocks, places)]
 
 
-def _has_quads(partition: Partition) -> bool:
-    return partition.places is not None and partition.depth >= 3
-
-
 def _cut(total: int, width: int) -> list[slice]:
     """Cut range(total) into pieces of ``width``, the last one maybe shorter."""
     return [slice(a, min(a + width, total)) for a in range(0, total, max(1, width))]
 
 
-def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice) -> Tally:
-    width = columns.stop - columns.start
-    negative, zero, nearest = _blank_tally(1, width)
-    bad = loops.count_buckets(
-        view.memory, view.start + columns.start, view.row_step, partition.order,
-        partition.levels[0][buckets.start : buckets.stop + 1],
-        _blank_row(view, width), np.empty(width), negative[0], zero[0], nearest[0],
-    )  # fmt: skip
-    return _tally(partition, columns, [buckets.stop - buckets.start], negative, zero, nearest[0], bad)
+def _counters(depth: int, width: int) -> tuple[CountArray, CountArray, CountArray]:
+    zeros = np.zeros((3, depth, width), dtype=np.int32)
+    return zeros[0], zeros[1], zeros[2]
 
 
-def _by_places(view: Strided, partition: Partition, columns: slice, places: slice) -> Tally:
+def _by_buckets(view: Strided, partition: Partition, columns: slice, buckets: slice, *, gaps: bool = False) -> Tally:
+    """Count one level of buckets in rows that lie along memory."""
+    width, n_buckets = columns.stop - columns.start, buckets.stop - buckets.start
+    negative, other, here = _counters(1, width)
+    seen, near = np.zeros(width, dtype=np.int32), np.full(width, BEYOND)
+    offsets = partition.levels[0][buckets.start : buckets.stop + 1]
+    where = (*view.of(columns), partition.order, offsets)
+    if not gaps:
+        bad = loops.count_buckets(*where, _blank_row(view, width, 0), np.empty(width), negative[0], other[0], near)
+        return _tally(partition, columns, [n_buckets], negative, other, near, bad)
+    bad = loops.count_present_buckets(
+        *where, np.empty(width), np.empty(width, dtype=np.int32), other[0], negative[0], here[0], seen, near
+    )
+    missing = np.int32(offsets[-1] - offsets[0]) - seen
+    return Tally(columns, other, negative, decoded(near), not bad, (np.int32(n_buckets) - here, missing))
+
+
+def _by_places(view: Strided, partition: Partition, columns: slice, places: slice, *, gaps: bool = False) -> Tally:
+    """Count nested buckets of blocks of 64 in rows that lie along memory."""
     assert partition.places is not None
-    width, depth = columns.stop - columns.start, partition.depth
-    negative, zero, nearest = _blank_tally(depth, width)
+    width, depth, wanted = columns.stop - columns.start, partition.depth, list(partition.wanted)
+    negative, other, here = _counters(depth, width)
+    near, stack = np.full((3, width), BEYOND), np.empty((depth - 2, width))
+    nearest = near[0 if depth == 3 else 1]
     rows = partition.places[places]
+    if gaps:
+        bad = loops.count_present_places(
+            *view.of(columns), rows, _blank_row(view, width, np.nan), stack, np.empty(stack.shape, dtype=np.int32),
+            other, negative, here, near,
+        )  # fmt: skip
+        held = [np.count_nonzero((rows >= 0).reshape(-1, size).any(axis=1)) for size in partition.sizes[:depth]]
+        empty = np.array(held, dtype=np.int32)[:, np.newaxis] - here
+        found = (empty[wanted], empty[0])
+        return Tally(columns, other[wanted], negative[wanted], decoded(nearest), not bad, found)
     if depth == 3:  # larger buckets need whole blocks; else empty places, which stand at the end, are not looked at
         rows = rows[: -(-int(np.count_nonzero(rows >= 0)) // 8) * 8]
     bad = loops.count_places(
-        view.memory, view.start + columns.start, view.row_step, rows,
-        _blank_row(view, width), np.empty((depth - 2, width)), np.zeros(width, dtype=np.uint64),
-        negative, zero, nearest,
+        *view.of(columns), rows, _blank_row(view, width, 0), stack, np.zeros(width, dtype=np.uint64), negative, other,
+        near,
     )  # fmt: skip
     n_buckets = [rows.size // size for size in partition.sizes[:depth]]
-    tally = _tally(partition, columns, n_buckets, negative, zero, nearest[0 if depth == 3 else 1], bad)
+    tally = _tally(partition, columns, n_buckets, negative, other, nearest, bad)
     return replace(tally, nearest=tally.nearest / 4) if depth == 3 else tally
 
 
-def _by_columns(view: Strided, partition: Partition, columns: slice) -> Tally:
-    depth, levels = partition.depth, partition.levels[: partition.depth]
-    negative, zero, nearest = _blank_tally(depth, columns.stop - columns.start)
-    at = (view.memory, view.start + columns.start * view.column_step, view.row_step, view.column_step)
-    if depth == 3 and partition.places is not None:
-        bad = loops.count_quads(*at, partition.places, negative, zero, nearest[0])
+def _by_columns(
+    view: Strided, partition: Partition, columns: slice, centring: Centring | None, *, gaps: bool = False
+) -> Tally:
+    """Count any nest of buckets column by column, with gaps or about null values where that is asked."""
+    width, depth, n, wanted = columns.stop - columns.start, partition.depth, partition.n_rows, list(partition.wanted)
+    pos, neg, here = _counters(depth, width)
+    seen, near, levels = np.zeros(width, dtype=np.int32), np.full(width, BEYOND), partition.levels[:depth]
+    memory, start, step = view.of(columns)
+    if depth == 3 and partition.places is not None and centring is None and not gaps:
+        bad = column_loops.count_quads(memory, start, step, view.column_step, partition.places, neg, here, near)
         n_buckets = [partition.places.size // size for size in partition.sizes[:depth]]
-        return _tally(partition, columns, n_buckets, negative, zero, nearest[0], bad)
-    bad = loops.count_columns(
-        *at, partition.order,
-        np.concatenate(levels), np.cumsum([0, *(level.size for level in levels)]),
-        np.empty(partition.n_rows), negative, zero, nearest[0],
+        return _tally(partition, columns, n_buckets, neg, here, near, bad)
+    null, reach = (np.zeros(width),) * 2 if centring is None else (part[columns] for part in centring)
+    rows = [np.append(reference.rows_per_bucket(partition, h), 0) for h in range(depth)]
+    bad = column_loops.count_columns(
+        memory, start, step, view.column_step, partition.order, np.concatenate(levels),
+        np.cumsum([0, *(level.size for level in levels)]), np.concatenate(rows), null, reach, gaps, np.empty(n),
+        np.empty(n), np.empty(n, dtype=np.int32), pos, neg, here, seen, near,
     )  # fmt: skip
-    return _tally(partition, columns, [partition.n_buckets(h) for h in range(depth)], negative, zero, nearest[0], bad)
-
-
-def _blank_tally(depth: int, width: int) -> tuple[CountArray, CountArray, FloatArray]:
-    zeros = np.zeros((2, depth, width), dtype=np.int32)
-    return zeros[0], zeros[1], np.full((3 if depth > 3 else 1, width), loops.BEYOND)
+    buckets = np.array([[partition.n_buckets(h)] for h in wanted], dtype=np.int32)
+    found = (buckets - here[wanted], np.int32(n) - seen) if gaps else None
+    return Tally(columns, pos[wanted], neg[wanted], decoded(near), not bad, found)
 
 
 def _tally(
-    partition: Partition,
-    columns: slice,
-    n_buckets: list[int],
-    negative: CountArray,
-    zero: CountArray,
-    code: FloatArray,
-    bad: bool,
-) -> Tally:
+    partition: Partition, columns: slice, n_buckets: list[int], negative: CountArray, zero: CountArray,
+    code: FloatArray, bad: bool,
+) -> Tally:  # fmt: skip
     """Turn what the loops count, N₋ and N₀ and coded distances, into what is asked for."""
     wanted = list(partition.wanted)
     if len(wanted) < partition.depth:
@@ -326,8 +260,9 @@ def _tally(
     return Tally(columns, positive, negative, decoded(code), not bad)
 
 
-def _blank_row(view: Strided, width: int) -> Array:
-    blank = np.zeros(width, dtype=view.memory.dtype)
+def _blank_row(view: Strided, width: int, value: float) -> Array:
+    """Return what stands for a row that is not there."""
+    blank = np.full(width, value, dtype=view.memory.dtype)
     blank.flags.writeable = False
     return blank
 
@@ -388,32 +323,5 @@ def subgm(means: FloatArray, *, alpha: float, eta: float, times: Iterable[int]) 
     """Run the subgradient method on (J, features) bucket means; μ̂ at each of the rising ``times``."""
     at = np.fromiter(times, dtype=np.intp)
     out = np.empty((at.size, means.shape[1]))
-    loops_sorted.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
+    column_loops.walk(np.sort(means.T, axis=1), alpha, eta, at, out)
     return out
-
-
-def ordered_difference(a: FloatArray, b: FloatArray, k: int) -> float:
-    """Return the k-th smallest (from 1) of all differences a_i − b_j of two sorted arrays, without forming them.
-
-    Examples
-    --------
-    >>> ordered_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]), 4)
-    2.0
-    """
-    return float(loops_sorted.ordered_difference(a, b, k))
-
-
-def median_difference(a: FloatArray, b: FloatArray) -> float:
-    """Return the median of all differences a_i − b_j of two sorted arrays, without forming them.
-
-    Examples
-    --------
-    >>> median_difference(np.array([1.0, 5.0]), np.array([0.0, 2.0, 3.0]))
-    1.5
-    """
-    total = a.size * b.size
-    lower = float(loops_sorted.ordered_difference(a, b, (total + 1) // 2))
-    if total % 2:
-        return lower
-    count, _, above = loops_sorted.split_differences(a, b, lower)
-    return lower if count > total // 2 else 0.5 * lower + 0.5 * float(above)

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels.compiling import compiled
-from sparsemean._kernels.memory_layout import count_threads, each
+from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._util.records import FloatArray
 
-Arr = Any
 Codes = npt.NDArray[np.int16]
+Counters = npt.NDArray[np.unsignedinteger]
+Sum = np.int16 | np.float32 | np.float64
 AT_ONCE = 2**21
 """Values along directions that are held at a time."""
 PADDED = 64
@@ -105,7 +105,8 @@ def far_directions(
     kind, unit, error = _precision(columns, k, level=level, within=enough / 4)
     values = np.zeros((d, -(-J // PADDED) * PADDED), dtype=kind)
     values[:, :J] = np.rint(columns / unit) if kind is np.int16 else columns
-    opposite, counters = -values, np.zeros(0, dtype=np.uint16 if kind is np.int16 else np.uint32)
+    opposite = -values
+    counters: Counters = np.zeros(0, dtype=np.uint16) if kind is np.int16 else np.zeros(0, dtype=np.uint32)
     shares = np.diff([n_directions(d, k) - n_directions(d - first, k) for first in range(d)])
     shares = shares / shares.sum()
 
@@ -141,7 +142,7 @@ def n_directions(d: int, k: int) -> int:
     return sum(math.comb(d, s) * 2 ** (s - 1) for s in range(1, k + 1))
 
 
-def _precision(columns: FloatArray, k: int, *, level: float, within: float) -> tuple[Any, float, float]:
+def _precision(columns: FloatArray, k: int, *, level: float, within: float) -> tuple[type[Sum], float, float]:
     """Return the type to add up in, its unit, and what it may add to or take from ⟨u, ·⟩; the fastest that is exact."""
     largest = float(np.abs(columns).max())
     step = (k * largest + math.sqrt(k) * level) / WIDEST or 1.0
@@ -158,8 +159,16 @@ def _precision(columns: FloatArray, k: int, *, level: float, within: float) -> t
 # counted against them. Sums are compared without being formed: p + x > b where x > b − p.
 
 
-@compiled
-def walk(columns: Arr, opposite: Arr, limits: Arr, half: int, first: int, found: Arr, counters: Arr) -> int:
+@compiled()
+def walk(
+    columns: Array,
+    opposite: Array,
+    limits: Array,
+    half: int,
+    first: int,
+    found: Array,
+    counters: Counters,
+) -> int:
     """Write the directions that begin with coordinate ``first`` and are beyond ``limits``; return their number.
 
     Beyond means that more than ``half`` of the sums of s signed columns are above limits[s], or below −limits[s].
@@ -202,8 +211,10 @@ def walk(columns: Arr, opposite: Arr, limits: Arr, half: int, first: int, found:
             sums[depth - 1, j] = sums[depth - 2, j] + step[j]
 
 
-@compiled
-def _most_beyond(column: Arr, opposite: Arr, above: Arr, below: Arr, counters: Arr) -> Any:
+@compiled()
+def _most_beyond(
+    column: Array, opposite: Array, above: Array, below: Array, counters: Counters
+) -> tuple[np.unsignedinteger, np.unsignedinteger]:
     """Return how many values are beyond the limits on the side where more are; for the column and for its opposite."""
     number = counters.dtype.type
     up = down = other_up = other_down = number(0)
@@ -216,8 +227,8 @@ def _most_beyond(column: Arr, opposite: Arr, above: Arr, below: Arr, counters: A
     return max(up, down), max(other_up, other_down)
 
 
-@compiled
-def _note(found: Arr, n: int, codes: Arr, depth: int, code: int) -> int:
+@compiled()
+def _note(found: Array, n: int, codes: Array, depth: int, code: int) -> int:
     """Write a direction at place n, if there is one, and return the next."""
     if n < len(found):
         found[n, :depth] = codes[:depth]
@@ -234,7 +245,7 @@ def random_directions(d: int, k: int, *, count: int, rng: np.random.Generator) -
     return drawn.astype(np.int16)
 
 
-def vectors(codes: Codes) -> Iterator[npt.NDArray[Any]]:
+def vectors(codes: Codes) -> Iterator[Array]:
     """Yield what a sparse matrix with a direction in each row is made of: values, columns, where rows begin."""
     used = codes != 0
     length = root_sizes(codes)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._kernels import NotFiniteError
 from sparsemean._util.records import CountArray, Counts, IntArray, Partition
 from sparsemean.errors import require
+
+if TYPE_CHECKING:
+    from cupy import RawKernel, RawModule, ndarray
 
 KINDS = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
 WIDTHS = {"float64": 2, "float32": 4, "float16": 4, "bfloat16": 4}
@@ -27,13 +31,13 @@ ROWS_AT_ONCE = 64
 """Leaves that are never split: no bucket reaches beyond them."""
 
 
-def cupy() -> Any:
+def cupy() -> ModuleType:
     """Return CuPy, or say how to install it."""
     return require("cupy", extra="gpu", purpose="computing on a GPU")
 
 
 def count_signs(
-    X: Any, partition: Partition, *, null: Any = None, missing: bool = False, kind: str | None = None
+    X: ndarray, partition: Partition, *, null: ndarray | None = None, missing: bool = False, kind: str | None = None
 ) -> Counts:
     """Count N₊ and N₋ of every wanted size and find the nonzero mean of the largest size nearest to zero.
 
@@ -60,9 +64,9 @@ class DeviceBuckets:
         self.order = xp.asarray(partition.order, dtype=np.int64)
         runs = self.n_leaves < partition.n_rows
         self.offsets = xp.asarray(partition.levels[0], dtype=np.int32) if runs else None
-        self.places: dict[int, Any] = {}
+        self.places: dict[int, ndarray] = {}
 
-    def places_of(self, step: int) -> Any:
+    def places_of(self, step: int) -> ndarray:
         """Return where the rows of every leaf lie, in bytes from row 0 on, in a matrix with ``step`` bytes a row."""
         if step not in self.places:
             self.places[step] = self.order * step
@@ -85,12 +89,12 @@ def no_counts(partition: Partition, d: int, *, missing: bool = False) -> Counts:
 
 
 def add_counts(
-    X: Any,
-    dealt: DeviceBuckets,
+    X: ndarray,
+    buckets: DeviceBuckets,
     total: Counts,
-    bad: Any,
+    bad: ndarray,
     *,
-    null: Any = None,
+    null: ndarray | None = None,
     kind: str | None = None,
     first_column: int = 0,
 ) -> None:
@@ -104,63 +108,44 @@ def add_counts(
     step = X.strides[0]
     assert X.strides[1] == size or d == 1, "rows are read as they lie"
     vector = d % width == 0 and step % (width * size) == 0 and X.data.ptr % (width * size) == 0
-    kernel = compiled(
-        kind, vector, dealt.depth, dealt.wanted, dealt.offsets is not None, null is not None,
-        total.missing is not None, X.device.id,
+    count = kernel(
+        "count_signs", X.device.id, ("device.cuh", "count_signs.cu"), fused=null is None,
+        KIND=KINDS[kind], WIDTH=width, VECTOR=int(vector), DEPTH=buckets.depth, WANTED=buckets.wanted,
+        RUNS=int(buckets.offsets is not None), SHIFTED=int(null is not None), GAPS=int(total.missing is not None),
+        THREADS=THREADS, STAGES=STAGES,
     )  # fmt: skip
     blocks = -(-d // (THREADS * width))
-    splits = min(max(1, ENOUGH // blocks), -(-dealt.n_leaves // ROWS_AT_ONCE), 65_535)
-    at_once = -(-dealt.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
-    splits = -(-dealt.n_leaves // at_once)
-    kernel(
+    splits = min(max(1, ENOUGH // blocks), -(-buckets.n_leaves // ROWS_AT_ONCE), 65_535)
+    at_once = -(-buckets.n_leaves // (splits * ROWS_AT_ONCE)) * ROWS_AT_ONCE
+    splits = -(-buckets.n_leaves // at_once)
+    count(
         (blocks, splits), (THREADS,),
         (
-            X, np.int64(d), np.int64(total.nearest.size), dealt.places_of(step), _pointer(dealt.offsets),
-            np.int32(dealt.n_leaves), np.int32(at_once), _pointer(null), _pointer(total.positive, first_column),
+            X, np.int64(d), np.int64(total.nearest.size), buckets.places_of(step), _pointer(buckets.offsets),
+            np.int32(buckets.n_leaves), np.int32(at_once), _pointer(null), _pointer(total.positive, first_column),
             _pointer(total.negative, first_column), _pointer(total.nearest, first_column),
             _pointer(total.present, first_column), _pointer(total.missing, first_column), bad,
         ),
     )  # fmt: skip
 
 
-def _pointer(array: Any, first: int = 0) -> np.uint64:
+def _pointer(array: ndarray | None, first: int = 0) -> np.uint64:
     """Return where an array lies on the device, from its element ``first`` on; 0 for none."""
     return np.uint64(0 if array is None else array.data.ptr + first * array.itemsize)
 
 
 @lru_cache(maxsize=256)
-def compiled(
-    kind: str,
-    vector: bool,
-    depth: int,
-    wanted: int,
-    runs: bool,
-    shifted: bool,
-    gaps: bool,
-    device: int,  # noqa: ARG001
-) -> Any:
-    """Return the kernel of one case on one device."""
-    case = definitions(kind, vector, depth, wanted, runs, shifted, gaps)
-    options = ("-std=c++17", *(f"-D{name}={value}" for name, value in case.items()))
-    options += ("--fmad=false",) if shifted else ()
-    return cupy().RawModule(code=source(), options=options).get_function("count_signs")
+def kernel(name: str, device: int, files: tuple[str, ...], *, fused: bool = True, **macros: float) -> RawKernel:
+    """Return a kernel of some files on one device; ``fused`` lets products and sums be rounded once."""
+    return _module(device, files, fused=fused, **macros).get_function(name)
 
 
-def definitions(
-    kind: str, vector: bool, depth: int, wanted: int, runs: bool, shifted: bool, gaps: bool
-) -> dict[str, int]:
-    """Return the macros that make the kernel of one case."""
-    return {
-        "KIND": KINDS[kind], "WIDTH": WIDTHS[kind], "VECTOR": int(vector), "DEPTH": depth, "WANTED": wanted,
-        "RUNS": int(runs), "SHIFTED": int(shifted), "GAPS": int(gaps), "THREADS": THREADS, "STAGES": STAGES,
-    }  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def source() -> str:
-    """Return the source of the kernel."""
+@lru_cache(maxsize=256)
+def _module(device: int, files: tuple[str, ...], *, fused: bool, **macros: float) -> RawModule:  # noqa: ARG001
     home = resources.files("sparsemean._kernels")
-    return "".join((home / name).read_text(encoding="utf-8") for name in ("device.cuh", "count_signs.cu"))
+    code = "".join((home / file).read_text(encoding="utf-8") for file in files)
+    options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in macros.items()))
+    return cupy().RawModule(code=code, options=options if fused else (*options, "--fmad=false"))
 
 
 # Sign tests of all features on a GPU: up to which slack each still has what is asked of it.
@@ -172,16 +157,15 @@ ROWS_TO_HOST = 4096
 """Features that come to the host in one copy, with how many there are."""
 
 
-def _decide(name: str, d: int, *arguments: Any) -> None:
+def _decide(name: str, d: int, *arguments: object) -> None:
     """Launch a kernel for ``d`` features."""
-    _kernel(name, cupy().cuda.runtime.getDevice())((_blocks(d),), (DECIDE_THREADS,), arguments)
+    decide = kernel(name, cupy().cuda.runtime.getDevice(), ("decide.cu",))
+    decide((min(-(-d // DECIDE_THREADS), MOST_BLOCKS),), (DECIDE_THREADS,), arguments)
 
 
-def _blocks(d: int) -> int:
-    return min(-(-d // DECIDE_THREADS), MOST_BLOCKS)
-
-
-def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[Any, Any, list[IntArray]]:
+def majorities(
+    positive: ndarray, negative: ndarray, most: int, side: int = 0
+) -> tuple[ndarray, ndarray, list[IntArray]]:
     """Return the larger numbers of signs, or those of one side, how many signs there are, and which numbers occur.
 
     Both are (sizes, features); no number is above ``most``, and those of each size come to the host, rising.
@@ -197,7 +181,7 @@ def majorities(positive: Any, negative: Any, most: int, side: int = 0) -> tuple[
     return found[0], found[1], [np.flatnonzero(row) for row in occurs.get()]
 
 
-def constants(numbers: IntArray) -> Any:
+def constants(numbers: IntArray) -> ndarray:
     """Copy whole numbers to the device, for any queue there."""
     xp = cupy()
     there = xp.asarray(numbers.astype(np.int32))
@@ -206,8 +190,8 @@ def constants(numbers: IntArray) -> Any:
 
 
 def reaching(
-    statistic: Any, nonzero: Any, index: Any, lasts: Any, asked: Any, slack: int
-) -> tuple[Any, CountArray | None]:
+    statistic: ndarray, nonzero: ndarray, index: ndarray, lasts: ndarray, asked: ndarray, slack: int
+) -> tuple[ndarray, CountArray | None]:
     """Return the features, in any order, that have room for ``slack`` once what is ``asked`` is taken off.
 
     ``statistic`` and ``nonzero``, how many signs there are, are (sizes, features); ``index``, (sizes, number of signs),
@@ -230,7 +214,7 @@ def reaching(
     return rows[:, 0].astype(np.intp), rows
 
 
-def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
+def betas(counts: Counts, sizes: Sequence[int], best: ndarray) -> tuple[ndarray, ndarray]:
     """Return β₀ of every feature at its ``best`` size, and that size."""
     xp, d = cupy(), best.size
     beta, size = xp.empty(d), xp.empty(d, dtype=np.intp)
@@ -243,16 +227,5 @@ def betas(counts: Counts, sizes: Sequence[int], best: Any) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=16)
-def _numbers_there(numbers: tuple[int, ...], device: int) -> Any:  # noqa: ARG001
+def _numbers_there(numbers: tuple[int, ...], device: int) -> ndarray:  # noqa: ARG001
     return constants(np.array(numbers))
-
-
-@lru_cache(maxsize=64)
-def _kernel(name: str, device: int) -> Any:
-    return _module(device).get_function(name)
-
-
-@lru_cache(maxsize=8)
-def _module(device: int) -> Any:  # noqa: ARG001
-    code = (resources.files("sparsemean._kernels") / "decide.cu").read_text(encoding="utf-8")
-    return cupy().RawModule(code=code, options=("-std=c++17",))

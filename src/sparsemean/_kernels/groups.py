@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 T = TypeVar("T", bound=np.generic)
-Arr = Any
 Packed = npt.NDArray[np.int64]
 REST, UNWANTED = -1, -2
 """In place of the cell that one is compared with: all other cells of its stratum, or none."""
@@ -42,16 +41,17 @@ RUN = 16
 """Values sorted by insertion before they are merged."""
 
 
-@compiled
-def single_bits(x: Any) -> Any:
+@compiled()
+def single_bits(x: np.float32) -> np.int64:
     """Return the 32 bits of a float as an integer with its sign."""
     return np.int64(np.float32(x).view(np.int32))
 
 
-@compiled
+@compiled()
 def pack_columns(
-    data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, packed: Arr, ends: Arr, exact: Arr, odd: Arr, six: bool
-) -> None:
+    data: Array, rows: Array, indptr: Array, base: Array, cells: Array, packed: Array, ends: Array, exact: Array,
+    odd: Array, six: bool,
+) -> None:  # fmt: skip
     """Write the non-zeros of columns as integers that sort by value, then cell; ``ends`` says where columns end.
 
     Entry k of column c is in row ``rows[k − base[c]]``. A column that single precision does not hold is not ``exact``,
@@ -62,9 +62,9 @@ def pack_columns(
     for c in range(indptr.size - 1):
         first, last = indptr[c], indptr[c + 1]
         values, where = data[first:last], rows[first - base[c] : last - base[c]]
-        lost: Any = False
+        lost: bool | np.bool_ = False
+        rounded: bool | np.bool_ = False
         strange = False
-        rounded: Any = False
         for k in range(values.size if six else 0):  # counts need no rounding, and are packed as fast as without
             rounded |= np.rint(values[k]) != values[k]
         for k in range(values.size):
@@ -78,8 +78,10 @@ def pack_columns(
         ends[c + 1], exact[c], odd[c] = at, not lost, strange
 
 
-@compiled
-def note_missing(data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, odd: Arr, present: Arr) -> bool:
+@compiled()
+def note_missing(
+    data: Array, rows: Array, indptr: Array, base: Array, cells: Array, odd: Array, present: Array
+) -> bool:
     """Take the NaN of odd columns from the values that are ``present``; True if any value is infinite."""
     for c in range(indptr.size - 1):
         if odd[c]:
@@ -92,8 +94,10 @@ def note_missing(data: Arr, rows: Arr, indptr: Arr, base: Arr, cells: Arr, odd: 
     return False
 
 
-@compiled
-def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes: Arr, low: int, digits: bool) -> Any:
+@compiled()
+def pack_places(
+    data: Array, rows: Array, cells: Array, packed: Array, keys: Array, codes: Array, low: int, digits: bool
+) -> np.int64:
     """Write the non-zeros of one column as ordered integers, their ``low`` bits replaced by their place.
 
     Whole ones go to ``keys`` and the cells to ``codes``. Values are rounded to their ``digits``, unless they are whole
@@ -110,8 +114,8 @@ def pack_places(data: Arr, rows: Arr, cells: Arr, packed: Arr, keys: Arr, codes:
     return np.int64(n)
 
 
-@compiled
-def settle_places(packed: Arr, keys: Arr, codes: Arr, low: int, sorted_keys: Arr, sorted_codes: Arr) -> None:
+@compiled()
+def settle_places(packed: Array, keys: Array, codes: Array, low: int, sorted_keys: Array, sorted_codes: Array) -> None:
     """Put what ``pack_places`` wrote, and was sorted, right to the last bit; then pack ranks in place of values."""
     n, place = packed.size, (np.int64(1) << low) - 1
     for k in range(n):
@@ -133,8 +137,8 @@ def settle_places(packed: Arr, keys: Arr, codes: Arr, low: int, sorted_keys: Arr
         packed[k] = (rank << 32) | sorted_codes[k]
 
 
-@compiled
-def sweep_columns(packed: Arr, ends: Arr, strata: Arr, against: Arr, own: Arr, pairs: Arr) -> None:
+@compiled()
+def sweep_columns(packed: Array, ends: Array, strata: Array, against: Array, own: Array, pairs: Array) -> None:
     """Write the counts of sorted columns, negative values apart from positive ones; see `CellCounts`."""
     sweeps, n_cells = against.shape
     versus = np.empty((sweeps, 3, n_cells), np.int64)
@@ -164,8 +168,8 @@ def sweep_columns(packed: Arr, ends: Arr, strata: Arr, against: Arr, own: Arr, p
                         pairs[p, 3 * side + q, cell, c] = versus[p, q, cell]
 
 
-@compiled
-def first_positive(packed: Arr, first: int, last: int) -> int:
+@compiled()
+def first_positive(packed: Array, first: int, last: int) -> int:
     """Return where the positive ones of sorted integers begin."""
     while first < last:
         middle = (first + last) >> 1
@@ -176,10 +180,11 @@ def first_positive(packed: Arr, first: int, last: int) -> int:
     return first
 
 
-@compiled
+@compiled()
 def sweep(
-    column: Arr, strata: Arr, against: Arr, named: Arr, of_cell: Arr, of_stratum: Arr, versus: Arr, seen: Arr
-) -> None:
+    column: Array, strata: Array, against: Array, named: Array, of_cell: Array, of_stratum: Array, versus: Array,
+    seen: Array,
+) -> None:  # fmt: skip
     """Go over sorted values of one sign, those that are equal together, and count.
 
     ``of_cell``: values before the one at hand, values equal to it, repeats; wins and ties against the rest of the
@@ -345,7 +350,7 @@ def _sparse_parts(block: sparse.csc_array, counts: int) -> Any:
     return [slice(a, b) for a, b in pairwise(sorted({*ends, indptr.size - 1}))], read
 
 
-def _kind(dtype: np.dtype[Any]) -> type[np.float32 | np.float64]:
+def _kind(dtype: np.dtype[np.generic]) -> type[np.float32 | np.float64]:
     """Return the smaller of the two types that the loops are compiled for, if it holds every value of ``dtype``."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,6 @@ from sparsemean._util.records import CountArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy import sparse
 
-Arr = Any
 Sums = npt.NDArray[np.int64]
 GRID = 2.0**32
 """Steps of a unit."""
@@ -56,7 +56,7 @@ class InfluenceSums(NamedTuple):
         self.missing[columns] += other.missing
 
 
-def steps(u: Any, kappa: float, xp: Any = np) -> Any:
+def steps(u: FloatArray, kappa: float, xp: ModuleType = np) -> FloatArray:
     """Return ψ(u) in steps of 2⁻³², rounded to whole ones, of an array of any namespace; 0 for NaN.
 
     With y = x − κx² and s = y/(2 − y) it is ψ = −log(1 − y) = 2·artanh(s).
@@ -68,12 +68,13 @@ def steps(u: Any, kappa: float, xp: Any = np) -> Any:
     series = SERIES[-1]
     for coefficient in SERIES[-2::-1]:
         series = series * z + coefficient
-    return xp.where(xp.isnan(u), 0.0, xp.copysign(xp.rint(s * series * GRID), u))
+    found: FloatArray = xp.where(xp.isnan(u), 0.0, xp.copysign(xp.rint(s * series * GRID), u))
+    return found
 
 
-def array_sums(x: Any, centres: Any, unit: Any, kappa: float, xp: Any = np) -> Any:
+def array_sums(x: FloatArray, centres: FloatArray, unit: FloatArray, kappa: float, xp: ModuleType = np) -> Sums:
     """Return the sums of `dense_sums` over all rows, of doubles in any namespace, without compiled loops."""
-    total = xp.zeros(centres.shape, dtype=np.int64)
+    total: Sums = xp.zeros(centres.shape, dtype=np.int64)
     for first in range(0, x.shape[0], EXACT_ROWS):
         part = x[first : first + EXACT_ROWS]
         parts = [steps((part - centre) / unit, kappa, xp).sum(axis=0).astype(np.int64) for centre in centres]
@@ -199,7 +200,7 @@ ABREAST = 64
 """Rows of a column that are added up beside each other, for vector instructions."""
 
 
-@compiled
+@compiled()
 def step(u: float, kappa: float, most: float) -> float:
     """Return ψ(u) in whole steps of 2⁻³², 0 for NaN; ``most`` is 1/(2κ). Without branches it is vectorised."""
     size = abs(u)
@@ -212,14 +213,14 @@ def step(u: float, kappa: float, most: float) -> float:
     return whole * (np.float64(u > 0.0) - np.float64(u < 0.0))
 
 
-@compiled
+@compiled()
 def is_refused(x: float, missing: bool) -> bool:
     """Whether a value is infinite, or NaN where that is not a missing value."""
     return ((x - x) != 0.0) & ((x == x) | (not missing))
 
 
-@compiled
-def count_gaps(memory: Arr, start: int, row_step: int, rows: Arr, missing: bool) -> Any:
+@compiled()
+def count_gaps(memory: Array, start: int, row_step: int, rows: Array, missing: bool) -> int:
     """Return how many values of one column are missing, −1 if one is refused: for columns that have such values."""
     gaps = 0
     for r in range(rows.size):
@@ -230,9 +231,9 @@ def count_gaps(memory: Arr, start: int, row_step: int, rows: Arr, missing: bool)
     return gaps
 
 
-@compiled
+@compiled()
 def note_gaps(
-    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, finite: Arr, missing: bool, gaps: Arr
+    memory: Array, start: int, row_step: int, column_step: int, rows: Array, finite: Array, missing: bool, gaps: Array
 ) -> bool:
     """Count the gaps of columns in which ``finite``, a sum of x − x, is not zero; True if a value is refused."""
     for c in range(finite.size):
@@ -243,11 +244,11 @@ def note_gaps(
     return False
 
 
-@compiled
+@compiled()
 def add_rows(
-    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
-    missing: bool, sums: Arr, gaps: Arr,
-) -> Any:  # fmt: skip
+    memory: Array, start: int, row_step: int, column_step: int, rows: Array, centres: Array, unit: Array, kappa: float,
+    missing: bool, sums: Array, gaps: Array,
+) -> bool:  # fmt: skip
     """Add the steps of ``rows`` that lie along memory to ``sums``; True if a value is refused."""
     width, most = unit.size, 0.5 / kappa
     finite = np.zeros(width)
@@ -264,11 +265,11 @@ def add_rows(
     return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
-@compiled
+@compiled()
 def add_columns(
-    memory: Arr, start: int, row_step: int, column_step: int, rows: Arr, centres: Arr, unit: Arr, kappa: float,
-    missing: bool, sums: Arr, gaps: Arr,
-) -> Any:  # fmt: skip
+    memory: Array, start: int, row_step: int, column_step: int, rows: Array, centres: Array, unit: Array, kappa: float,
+    missing: bool, sums: Array, gaps: Array,
+) -> bool:  # fmt: skip
     """Do the same column by column, whatever way they lie."""
     most, finite = 0.5 / kappa, np.zeros(unit.size)
     values, beside, strange = np.empty(ABREAST), np.empty((centres.shape[0], ABREAST)), np.empty(ABREAST)
@@ -290,10 +291,10 @@ def add_columns(
     return note_gaps(memory, start, row_step, column_step, rows, finite, missing, gaps)
 
 
-@compiled
+@compiled()
 def add_entries(
-    data: Arr, indices: Arr, indptr: Arr, used: Arr, n_used: int, centres: Arr, unit: Arr, kappa: float, missing: bool,
-    sums: Arr, gaps: Arr,
+    data: Array, indices: Array, indptr: Array, used: Array, n_used: int, centres: Array, unit: Array, kappa: float,
+    missing: bool, sums: Array, gaps: Array,
 ) -> bool:  # fmt: skip
     """Add the steps of stored entries in ``used`` rows, and those of the zeros that are not stored, to ``sums``."""
     most, bad = 0.5 / kappa, False

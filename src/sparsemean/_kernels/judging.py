@@ -1,12 +1,11 @@
-"""What judging rows asks of a table: sizes by columns, medians of rows, and where far values meet."""
+"""What judging rows asks of a table, sizes by columns, medians of rows, where far values meet; and weights of rows."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import Array
 
 TILE = 16
 """Rows and columns that are turned at a time: two cache lines of doubles each way."""
@@ -14,8 +13,8 @@ NO_SIGN, ONE, OCTAVE = np.int32(0x7FFFFFFF), np.int32(0x3F800000), np.int32(1 <<
 """Bits of a single-precision number: all but its sign; those of one; what lies between a number and its double."""
 
 
-@compiled
-def turned_sizes(X: Any, out: Any) -> None:
+@compiled()
+def turned_sizes(X: Array, out: Array) -> None:
     """Write the absolute value of X[i, c] to out[c, i]."""
     n, p = X.shape
     for first_row in range(0, n, TILE):
@@ -26,8 +25,8 @@ def turned_sizes(X: Any, out: Any) -> None:
                     out[c, i] = abs(X[i, c])
 
 
-@compiled
-def row_medians(X: Any, columns: Any, out: Any) -> None:
+@compiled()
+def row_medians(X: Array, columns: Array, out: Array) -> None:
     """Write the median absolute value of some columns of every row, the upper of two, or 1 where it is less.
 
     Numbers are given, and written, as the bits of single precision: without their sign these rise with the numbers, so
@@ -51,16 +50,16 @@ def row_medians(X: Any, columns: Any, out: Any) -> None:
         out[i] = high
 
 
-@compiled
-def _not_above(sizes: Any, limit: Any) -> int:
+@compiled()
+def _not_above(sizes: Array, limit: np.int32) -> int:
     count = 0
     for size in sizes:
         count += size <= limit
     return count
 
 
-@compiled
-def count_beyond(X: Any, limit: Any) -> int:
+@compiled()
+def count_beyond(X: Array, limit: np.float32) -> int:
     """Return how many values are larger than a limit, of either sign."""
     found = 0
     for i in range(X.shape[0]):
@@ -70,8 +69,8 @@ def count_beyond(X: Any, limit: Any) -> int:
     return found
 
 
-@compiled
-def list_beyond(X: Any, limit: Any, rows: Any, columns: Any, values: Any) -> None:
+@compiled()
+def list_beyond(X: Array, limit: np.float32, rows: Array, columns: Array, values: Array) -> None:
     """Write where they are, row by row, and what; there is room for one more, as every value is written."""
     at = 0
     for i in range(X.shape[0]):
@@ -82,7 +81,7 @@ def list_beyond(X: Any, limit: Any, rows: Any, columns: Any, values: Any) -> Non
 
 
 @compiled(plain="reference")
-def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
+def meet(value: Array, column: Array, first: Array, kept: Array, met: Array) -> None:
     """Add to ``met`` the products of every two columns over the entries first[i] … first[i + 1] of each row kept.
 
     Columns rise within a row, so that all sums are above the diagonal.
@@ -94,3 +93,43 @@ def meet(value: Any, column: Any, first: Any, kept: Any, met: Any) -> None:
             x, row = value[a], met[column[a]]
             for b in range(a + 1, first[i + 1]):
                 row[column[b]] += x * value[b]
+
+
+# Weights in the capped simplex: one look of the projection, and many moves of rows that follow others, in one pass.
+
+LANES = 16
+"""Entries that are added up beside each other: vector instructions, and the same order on every processor."""
+
+
+@compiled(plain="reference")
+def look(v: Array, theta: float, cap: float) -> tuple[float, float, float]:
+    """Return the sum of all v − θ between 0 and cap, their number, and the number of those beyond."""
+    total, free, capped = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    whole = v.size - v.size % LANES
+    for i in range(0, whole, LANES):
+        for j in range(LANES):
+            x = v[i + j] - theta
+            between = (x > 0.0) & (x < cap)
+            total[j] += x if between else 0.0
+            free[j] += 1.0 if between else 0.0
+            capped[j] += 1.0 if x >= cap else 0.0
+    for i in range(whole, v.size):
+        x = v[i] - theta
+        between = (x > 0.0) & (x < cap)
+        total[i - whole] += x if between else 0.0
+        free[0] += 1.0 if between else 0.0
+        capped[0] += 1.0 if x >= cap else 0.0
+    return total.sum(), free.sum(), capped.sum()
+
+
+@compiled(plain="reference")
+def follow(along: Array, centres: Array, rates: Array, shifts: Array, weights: Array) -> None:
+    """Move weights by w ← clip(w − rate·a(a − 2·centre) − shift, 0, 1) for each row a of ``along``."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    for t in range(rates.size):
+        twice, rate, shift = centres[t] + centres[t], rates[t], shifts[t]
+        for i in range(weights.size):
+            a = along[t, i]
+            w = weights[i] - rate * (a * (a - twice)) - shift
+            w = w if w > zero else zero
+            weights[i] = w if w < one else one

@@ -6,13 +6,11 @@ index that might be negative keeps LLVM from using vector instructions.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import Array
 
-Arr = Any
 MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 BEYOND = float(np.finfo(np.float64).max)
 """``nearest`` before any value was seen: the code of infinity."""
@@ -22,31 +20,31 @@ PACKED = 1 << 20
 """Places after which packed counters are emptied: no field is full by then."""
 
 
-@compiled
-def bits(x: float) -> Any:
+@compiled()
+def bits(x: float) -> np.int64:
     """Return the 64 bits of a float as an integer."""
     return np.float64(x).view(np.int64)
 
 
-@compiled
-def of_bits(x: int) -> Any:
+@compiled()
+def of_bits(x: np.int64) -> np.float64:
     """Return the float that has the bits of an integer."""
     return np.int64(x).view(np.float64)
 
 
-@compiled
-def minus(x: float) -> Any:
+@compiled()
+def minus(x: float) -> np.int64:
     """Return −1 for a number below zero, and for −0.0, else 0; cheaper than a comparison."""
     return bits(x) >> 63
 
 
-@compiled
-def below(x: float) -> Any:
+@compiled()
+def below(x: float) -> np.uint64:
     """Return 1 for a number below zero, and for −0.0, else 0, as a word: processors shift unsigned ones faster."""
     return np.uint64(bits(x)) >> np.uint64(63)
 
 
-@compiled
+@compiled()
 def nearer(x: float, nearest: float) -> float:
     """Return the smaller of ``nearest`` and the code of |x|.
 
@@ -56,35 +54,36 @@ def nearer(x: float, nearest: float) -> float:
     return code if code < nearest else nearest
 
 
-@compiled
+@compiled()
 def is_odd(x: float) -> bool:
     """Whether ``x`` is zero, infinite or NaN."""
     return not (abs(x) > 0.0) or not (abs(x) < np.inf)
 
 
-@compiled
+@compiled()
 def is_bad(x: float) -> bool:
     """Whether ``x`` is infinite or NaN."""
     return (x - x) != 0.0
 
 
-@compiled
-def row(memory: Arr, start: int, step: int, index: int, blank: Arr) -> Arr:
+@compiled()
+def row(memory: Array, start: int, step: int, index: int, blank: Array) -> Array:
     """Return ``blank.size`` neighbouring elements of a row, or ``blank`` for a row that is not there (index < 0)."""
     at = start + index * step
     return memory[at : at + blank.size] if index >= 0 else blank
 
 
-@compiled
-def member(order: Arr, k: int, last: int) -> int:
+@compiled()
+def member(order: Array, k: int, last: int) -> int:
     """Return the row at place ``k`` of a bucket that ends before ``last``, −1 beyond its end."""
     return order[k] if k < last else -1
 
 
-@compiled
+@compiled()
 def count_buckets(
-    memory: Arr, start: int, step: int, order: Arr, offsets: Arr, blank: Arr, acc: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, order: Array, offsets: Array, blank: Array, acc: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count signs of one level of buckets in ``blank.size`` neighbouring columns; True if a sum is not finite.
 
     Rows enter up to eight at a time, filled up with the zeros of ``blank``.
@@ -116,8 +115,8 @@ def count_buckets(
     return bad
 
 
-@compiled
-def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
+@compiled()
+def count_sums(sums: Array, share: float, neg: Array, zero: Array, near: Array) -> bool:
     """Count the signs of one bucket sum in every column; zeros are looked for only where there are any."""
     odd = 0
     for i in range(sums.size):
@@ -135,10 +134,11 @@ def count_sums(sums: Arr, share: float, neg: Arr, zero: Arr, near: Arr) -> bool:
     return bad != 0
 
 
-@compiled
+@compiled()
 def count_places(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count signs of nested buckets of 1, 2, 4, … places in neighbouring columns; True if a sum is not finite.
 
     ``places`` holds a row, or −1, for each place of a whole number of blocks; an empty place counts as a zero.
@@ -158,10 +158,11 @@ def count_places(
     return bad
 
 
-@compiled
+@compiled()
 def count_eights(
-    memory: Arr, start: int, step: int, places: Arr, blank: Arr, stack: Arr, packed: Arr, neg: Arr, zero: Arr, near: Arr
-) -> bool:
+    memory: Array, start: int, step: int, places: Array, blank: Array, stack: Array, packed: Array, neg: Array,
+    zero: Array, near: Array,
+) -> bool:  # fmt: skip
     """Count as `count_places` does, negative sums of one, two and four places in the fields of ``packed``.
 
     Each pass of the inner loop takes eight places, so that counters are fetched half as often as for four; larger sizes
@@ -205,8 +206,8 @@ def count_eights(
     return bad
 
 
-@compiled
-def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, nearest: Arr) -> None:
+@compiled()
+def count_four(ra: Array, rb: Array, rc: Array, rd: Array, held: int, packed: Array, nearest: Array) -> None:
     """Count the negative ones among four places, of which some ``held`` a row, and their sums."""
     fill = 4.0 / max(1, held)
     for i in range(packed.size):
@@ -218,10 +219,11 @@ def count_four(ra: Arr, rb: Arr, rc: Arr, rd: Arr, held: int, packed: Arr, neare
         nearest[i] = nearer(q * fill, nearest[i])
 
 
-@compiled
+@compiled()
 def count_larger(
-    quad: int, ra: Arr, rb: Arr, rc: Arr, rd: Arr, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr
-) -> Any:
+    quad: int, ra: Array, rb: Array, rc: Array, rd: Array, places: Array, stack: Array, neg: Array, zero: Array,
+    near: Array,
+) -> bool:  # fmt: skip
     """Add four rows up and pair the sum with those that wait for it."""
     total = stack[0]
     for i in range(total.size):
@@ -229,8 +231,8 @@ def count_larger(
     return pair_up(quad, places, stack, neg, zero, near)
 
 
-@compiled
-def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool:
+@compiled()
+def count_zeros(ra: Array, rb: Array, rc: Array, rd: Array, neg: Array, zero: Array) -> bool:
     """Count the zeros among four places and their sums, and take back each −0.0 that was counted as negative."""
     bad = False
     for i in range(ra.size):
@@ -247,14 +249,14 @@ def count_zeros(ra: Arr, rb: Arr, rc: Arr, rd: Arr, neg: Arr, zero: Arr) -> bool
     return bad
 
 
-@compiled
-def minus_zero(x: float) -> Any:
+@compiled()
+def minus_zero(x: float) -> np.int64 | int:
     """Return −1 for −0.0, else 0."""
     return minus(x) if x == 0.0 else 0
 
 
-@compiled
-def present(rows: Arr) -> int:
+@compiled()
+def present(rows: Array) -> int:
     """Return how many places hold a row."""
     count = 0
     for index in rows:
@@ -262,8 +264,8 @@ def present(rows: Arr) -> int:
     return count
 
 
-@compiled
-def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
+@compiled()
+def pair_up(quad: int, places: Array, stack: Array, neg: Array, zero: Array, near: Array) -> bool:
     """Add the sum in ``stack[0]`` to the left-hand sums that wait for it, size after size.
 
     Sum number ``index`` of a level is a right-hand one when odd; ``stack[level − 2]`` keeps the left-hand one.
@@ -286,79 +288,179 @@ def pair_up(quad: int, places: Arr, stack: Arr, neg: Arr, zero: Arr, near: Arr) 
     return bad
 
 
-@compiled
-def count_columns(
-    memory: Arr, start: int, step: int, across: int, order: Arr, offsets: Arr, bases: Arr, sums: Arr,
-    neg: Arr, zero: Arr, near: Arr,
-) -> bool:  # fmt: skip
-    """Count signs of any nest of buckets, one column after the other, in memory of any layout.
+# Data with gaps: NaN is a value that is not there. It enters a sum as zero, which changes no sum, and is not counted; a
+# bucket without any value counts for nothing. ``pos``, ``neg`` and ``here`` have a row for each level: sums above zero,
+# below zero, and buckets that hold a value; ``seen`` is the number of values.
 
-    ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h. ``near`` codes the nearest mean of the last level.
+
+@compiled()
+def any_missing(memory: Array, start: int, step: int, across: int, rows: Array, width: int) -> bool:
+    """Whether some of ``rows`` have a value missing in one of ``width`` columns."""
+    for index in rows:
+        missing = 0
+        for i in range(width):
+            x = np.float64(memory[np.uintp(start + index * step + i * across)])
+            missing |= x != x
+        if missing:
+            return True
+    return False
+
+
+@compiled()
+def count_present_sums(sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
+    """Count one bucket in every column; True if a sum is not finite."""
+    bad = 0
+    for i in range(sums.size):
+        s, count = sums[i], counts[i]
+        pos[i] += np.int32(s > 0.0)
+        neg[i] += np.int32(s < 0.0)
+        here[i] += np.int32(count > 0)
+        near[i] = nearer(s / max(1, count), near[i])
+        bad |= is_bad(s)
+    return bad != 0
+
+
+@compiled()
+def count_present_buckets(
+    memory: Array, start: int, step: int, order: Array, offsets: Array, sums: Array, counts: Array,
+    pos: Array, neg: Array, here: Array, seen: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count one level of buckets in ``sums.size`` neighbouring columns."""
+    width = sums.size
+    bad = False
+    for j in range(offsets.size - 1):
+        for i in range(width):
+            sums[i] = 0.0
+            counts[i] = 0
+        for k in range(offsets[j], offsets[j + 1]):
+            at = start + order[k] * step
+            values = memory[at : at + width]
+            for i in range(width):
+                x = np.float64(values[i])
+                there = x == x
+                sums[i] += x if there else 0.0
+                counts[i] += np.int32(there)
+        bad |= count_present_sums(sums, counts, pos, neg, here, near)
+        for i in range(width):
+            seen[i] += counts[i]
+    return bad
+
+
+@compiled()
+def count_present_places(
+    memory: Array, start: int, step: int, places: Array, blank: Array, sums: Array, counts: Array,
+    pos: Array, neg: Array, here: Array, near: Array,
+) -> bool:  # fmt: skip
+    """Count nested buckets of 1, 2, 4, … places in neighbouring columns, four places an inner loop.
+
+    ``blank`` is NaN, so that a place without a row is one more value that is not there. ``sums`` and ``counts`` keep
+    what waits for its right-hand neighbour, as in `count_places`; there are three rows of ``near``.
     """
     depth, width = neg.shape
+    p1, p2, p4 = pos[0], pos[1], pos[2]
+    n1, n2, n4 = neg[0], neg[1], neg[2]
+    h1, h2, h4 = here[0], here[1], here[2]
+    nearest, zero = near[0], np.float64(0.0)
     bad = False
-    for c in range(width):
-        at = start + c * across
-        for k in range(order.size):
-            sums[k] = np.float64(memory[np.uintp(at + order[k] * step)])
-        for h in range(depth):
-            base = bases[h]
-            for j in range(bases[h + 1] - base - 1):
-                total = sums[offsets[base + j]]
-                for k in range(offsets[base + j] + 1, offsets[base + j + 1]):
-                    total += sums[k]
-                sums[j] = total
-                neg[h, c] += np.int32(total < 0.0)
-                zero[h, c] += np.int32(total == 0.0)
-        for j in range(bases[depth] - bases[depth - 1] - 1):
-            near[c] = nearer(sums[j] / rows_below(j, depth - 1, offsets, bases), near[c])
-            bad |= is_bad(sums[j])
-    return bad
-
-
-@compiled
-def count_quads(memory: Arr, start: int, step: int, across: int, places: Arr, neg: Arr, zero: Arr, near: Arr) -> bool:
-    """Count signs of nested buckets of 1, 2 and 4 places, one column after the other, in memory of any layout.
-
-    Empty places stand at the end and count as zeros, as in ``count_places``; ``near`` codes the nearest mean of four.
-    """
-    rows = present(places)
-    bad = False
-    for c in range(neg.shape[1]):
-        at = start + c * across
-        n1 = n2 = n4 = z1 = z2 = z4 = 0
-        nearest = near[c]
-        total = 0.0
-        for k in range(0, places.size, 4):
-            xa, xb = element(memory, at, step, places[k]), element(memory, at, step, places[k + 1])
-            xc, xd = element(memory, at, step, places[k + 2]), element(memory, at, step, places[k + 3])
+    for quad in range(places.size // 4):
+        ra = row(memory, start, step, places[4 * quad], blank)
+        rb = row(memory, start, step, places[4 * quad + 1], blank)
+        rc = row(memory, start, step, places[4 * quad + 2], blank)
+        rd = row(memory, start, step, places[4 * quad + 3], blank)
+        odd = 0
+        for i in range(width):
+            xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+            a, b, c, d = np.int32(xa == xa), np.int32(xb == xb), np.int32(xc == xc), np.int32(xd == xd)
+            xa = xa if a else zero
+            xb = xb if b else zero
+            xc = xc if c else zero
+            xd = xd if d else zero
             s, t = xa + xb, xc + xd
             q = s + t
-            n1 += (xa < 0.0) + (xb < 0.0) + (xc < 0.0) + (xd < 0.0)
-            z1 += (xa == 0.0) + (xb == 0.0) + (xc == 0.0) + (xd == 0.0)
-            n2 += (s < 0.0) + (t < 0.0)
-            z2 += (s == 0.0) + (t == 0.0)
-            n4 += q < 0.0
-            z4 += q == 0.0
-            nearest = nearer(q * 0.25 if k + 4 <= rows else q / max(1, rows - k), nearest)
-            total += q - q
-        bad |= total != 0.0
-        neg[0, c], neg[1, c], neg[2, c] = n1, n2, n4
-        zero[0, c], zero[1, c], zero[2, c] = z1, z2, z4
-        near[c] = nearest
+            p1[i] += np.int32(xa > 0.0) + np.int32(xb > 0.0) + np.int32(xc > 0.0) + np.int32(xd > 0.0)
+            n1[i] += np.int32(xa < 0.0) + np.int32(xb < 0.0) + np.int32(xc < 0.0) + np.int32(xd < 0.0)
+            h1[i] += a + b + c + d
+            p2[i] += np.int32(s > 0.0) + np.int32(t > 0.0)
+            n2[i] += np.int32(s < 0.0) + np.int32(t < 0.0)
+            h2[i] += (a | b) + (c | d)
+            p4[i] += np.int32(q > 0.0)
+            n4[i] += np.int32(q < 0.0)
+            h4[i] += a | b | c | d
+            nearest[i] = nearer(q / (a + b + c + d + np.int32(a + b + c + d == 0)), nearest[i])
+            odd |= is_bad(q)
+        bad |= odd != 0
+        if depth > 3:
+            for i in range(width):
+                xa, xb, xc, xd = np.float64(ra[i]), np.float64(rb[i]), np.float64(rc[i]), np.float64(rd[i])
+                a, b, c, d = np.int32(xa == xa), np.int32(xb == xb), np.int32(xc == xc), np.int32(xd == xd)
+                sums[0, i] = ((xa if a else 0.0) + (xb if b else 0.0)) + ((xc if c else 0.0) + (xd if d else 0.0))
+                counts[0, i] = a + b + c + d
+            bad |= pair_up_present(quad, sums, counts, pos, neg, here, near)
     return bad
 
 
-@compiled
-def element(memory: Arr, start: int, step: int, index: int) -> float:
-    """Return an element of a column, 0 for a row that is not there (index < 0)."""
-    return np.float64(memory[np.uintp(start + index * step)]) if index >= 0 else 0.0
+@compiled()
+def pair_up_present(quad: int, sums: Array, counts: Array, pos: Array, neg: Array, here: Array, near: Array) -> bool:
+    """Add the sum of four in row 0 to the left-hand sums that wait for it, size after size."""
+    depth, width = neg.shape
+    level, index, bad = 3, quad, False
+    while level < depth and index & 1:
+        for i in range(width):
+            sums[0, i] = sums[level - 2, i] + sums[0, i]
+            counts[0, i] += counts[level - 2, i]
+        last = near[1 if level == depth - 1 else 2]
+        bad |= count_present_sums(sums[0], counts[0], pos[level], neg[level], here[level], last)
+        level, index = level + 1, index >> 1
+    if level < depth:
+        for i in range(width):
+            sums[level - 2, i] = sums[0, i]
+            counts[level - 2, i] = counts[0, i]
+    return bad
 
 
-@compiled
-def rows_below(bucket: int, level: int, offsets: Arr, bases: Arr) -> int:
-    """Return the number of rows in a bucket of ``level``."""
-    first, last = bucket, bucket + 1
-    for h in range(level, -1, -1):
-        first, last = offsets[bases[h] + first], offsets[bases[h] + last]
-    return last - first
+# One look at all features, which of them reach an error: see ``sign_evidence``.
+
+TILE = 2048
+"""Features that are looked at together: their numbers stay in the first-level cache."""
+LEAST = np.int32(-(1 << 30))
+
+
+@compiled()
+def reaching(
+    statistic: Array, nonzero: Array, ragged: Array, asked: Array, lasts: Array, slack: int, found: Array
+) -> None:
+    """Flag the features that have what is asked for at ``slack``, and in eras before it at their ends.
+
+    ``asked`` is what each size is asked for in each era, for each number of signs and last for the most there are:
+    ``ragged`` says where among `TILE` features any has fewer, whose numbers are ``nonzero``.
+    """
+    room = np.empty(TILE, np.int32)
+    for first in range(0, found.size, TILE):
+        mine = found[first : first + TILE]
+        mine[:] = True
+        before = LEAST
+        for era in range(lasts.size):
+            if slack > before:
+                _rooms(statistic, nonzero, ragged, asked[era], first, room[: mine.size])
+                least = np.int32(min(slack, lasts[era]))
+                for f in range(mine.size):
+                    mine[f] &= room[f] >= least
+            before = lasts[era]
+
+
+@compiled()
+def _rooms(statistic: Array, nonzero: Array, ragged: Array, asked: Array, first: int, room: Array) -> None:
+    """Write by how much the majorities of some features exceed what is asked for, the most of all sizes."""
+    room[:] = LEAST
+    for size in range(statistic.shape[0]):
+        least = asked[size, asked.shape[1] - 1]
+        if least == -LEAST:
+            continue  # not looked at
+        mine = statistic[size, first : first + room.size]
+        if not ragged[size, first // TILE]:
+            for f in range(room.size):
+                room[f] = max(room[f], np.int32(mine[f] - least))
+        else:
+            numbers = nonzero[size, first : first + room.size]
+            for f in range(room.size):
+                room[f] = max(room[f], np.int32(mine[f] - asked[size, np.uintp(numbers[f])]))

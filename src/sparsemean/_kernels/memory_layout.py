@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from sparsemean._util.checks import integer
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Array = npt.NDArray[np.generic]
 
@@ -35,6 +38,10 @@ class Strided:
     def rows_are_contiguous(self) -> bool:
         """Whether neighbouring columns of a row are neighbours in memory."""
         return self.column_step == 1 or self.shape[1] == 1
+
+    def of(self, columns: slice) -> tuple[Array, int, int]:
+        """Return the memory, where some columns begin in it, and the step to the next row."""
+        return self.memory, self.start + columns.start * self.column_step, self.row_step
 
 
 def strided(X: Array) -> Strided:
@@ -74,7 +81,7 @@ def is_native(X: Array) -> bool:
 
 
 @cache
-def _is_plain(dtype: np.dtype[Any]) -> bool:
+def _is_plain(dtype: np.dtype[np.generic]) -> bool:
     return dtype.isnative and dtype.kind in "fiub" and dtype.str[1:] not in ("f2", "f16", "f12")
 
 
@@ -82,7 +89,7 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 T = TypeVar("T")
 R = TypeVar("R")
-_blas: list[Any] = []
+_blas: list[ThreadpoolController] = []
 _limited = threading.Lock()
 
 

@@ -6,12 +6,12 @@ Real and imaginary parts stay apart: NumPy may multiply complex numbers with one
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import rank_tails
+from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rank_tails import LARGE
 from sparsemean._kernels.rank_transforms import (
     GONE,
@@ -25,7 +25,6 @@ from sparsemean._kernels.rank_transforms import (
 )
 from sparsemean._util.records import FloatArray, IntArray
 
-Arr = Any
 AT_FIRST, AT_ONCE = 4, 64
 """Blocks of `LANES` angles that are looked at together: most sums end within the first few, others are long."""
 REACH = 8.0
@@ -35,7 +34,9 @@ _saddles: dict[tuple[int, int, float], tuple[float, float]] = {}
 """So many saddlepoints, at most, that were found: the same ones are asked for twice on average."""
 
 
-def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> tuple[float, float, float]:
+def weigh(
+    n1: int, n2: int, A: int, t: float, weights: FloatArray, ahead: FloatArray, behind: FloatArray
+) -> tuple[float, float, float]:
     """Do what `rank_transforms.weigh` does, with lists in place of arrays."""
     n1, n2, A = int(n1), int(n2), int(A)
     small, large = min(n1, n2), max(n1, n2)
@@ -79,8 +80,8 @@ def _sum(values: list[float]) -> float:
 
 
 def summed(
-    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, band: int, settled: float, scratch: Arr,
-    _: Arr,
+    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, settled: float,
+    scratch: FloatArray, _: Array,
 ) -> float:  # fmt: skip
     """Do what `rank_transforms.summed` does, for several blocks of angles at a time."""
     start, band = int(start), int(band)
@@ -92,19 +93,8 @@ def summed(
         parts[::2] = 1.0
         there = np.ones(len(firsts), dtype=bool)
         for h in range(n1.size):
-            own = scratch[5 * h : 5 * h + 5]
-            _turn(
-                int(n1[h]),
-                int(n2[h]),
-                int(A[h]),
-                firsts,
-                period,
-                own[:3],
-                own[3],
-                own[4],
-                parts,
-                np.repeat(there, LANES),
-            )
+            design = int(n1[h]), int(n2[h]), int(A[h])
+            _turn(*design, firsts, period, scratch[5 * h : 5 * h + 5], parts, np.repeat(there, LANES))
             there &= np.abs(parts[:4]).reshape(4, -1, LANES).max(axis=(0, 2)) >= GONE
             parts[:4, np.repeat(~there, LANES)] = 0.0
             if not there.any():
@@ -156,10 +146,11 @@ def _fans(times: list[int], firsts: range, period: int) -> tuple[FloatArray, Flo
 
 
 def _turn(
-    n1: int, n2: int, A: int, firsts: range, period: int, weights: Arr, ahead: Arr, behind: Arr, parts: FloatArray,
+    n1: int, n2: int, A: int, firsts: range, period: int, weighed: FloatArray, parts: FloatArray,
     there: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Multiply into ``parts`` what `rank_transforms.turn` multiplies into the lanes of each block that is ``there``."""
+    weights, ahead, behind = weighed[:3], weighed[3], weighed[4]
     small, large = min(n1, n2), max(n1, n2)
     last, first = min(small, A), max(0, A - large)
     worth = first + np.flatnonzero(weights[0, first : last + 1] >= NEGLIGIBLE)
@@ -220,7 +211,7 @@ def _over_power(x: FloatArray, y: FloatArray, re: FloatArray, im: FloatArray, po
 
 
 def log_lumps(
-    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
+    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: FloatArray, lanes: Array
 ) -> float:  # fmt: skip
     """Do what `rank_tails.log_lumps` does once the saddlepoints of its lumps are there."""
     n1, n2, A, place = int(n1), int(n2), int(A), int(place)

@@ -5,36 +5,21 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._kernels.cells import (
-    AFTER_QUOTE,
-    ALL,
-    DIGITS,
-    LINE_FEED,
-    MEANT,
-    MISSING,
-    NO_ROOM,
-    ODD,
-    POINT,
-    RETURN,
-    TEXT,
-    THREE,
-    TOO_FEW,
-    TOO_MANY,
-    TRUTH,
-    WHOLE,
-)
+from sparsemean._kernels import cells
+from sparsemean._kernels.cells import ALL, DIGITS, ODD, POINT, TEXT, THREE, TRUTH, WHOLE, ByteArray
+from sparsemean._kernels.memory_layout import Array
+from sparsemean._util.records import IntArray
 
-Arr = Any
 NUMBER = rb"[+-]?(?=\.?[0-9])([0-9]*+)(?:(\.)([0-9]*+))?+([eE][+-]?[0-9]++)?+"
 ONE = re.compile(NUMBER)
 """Groups: digits before the point, it, digits after it, a power of ten."""
 SETTLED = DIGITS | POINT
 """Of a column that was seen to hold both nothing more is learnt by how its numbers are written."""
-KNOWN = {word.encode(): (value, TRUTH if word not in MISSING else 0) for word, value in MEANT.items()}
+KNOWN = {word.encode(): (value, TRUTH if word not in cells.MISSING else 0) for word, value in cells.MEANT.items()}
 LEAST = float(np.finfo(np.float64).tiny)
 
 
@@ -68,7 +53,9 @@ def form_of(whole: bytes, point: bytes | None, part: bytes | None, power: bytes 
     return DIGITS | THREE if len(part or b"") == 3 and 1 <= len(whole) <= 3 and plain else DIGITS | POINT
 
 
-def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, odd: Arr, seen: Arr) -> Any:
+def read_lines(
+    text: ByteArray, separator: int, roles: IntArray, values: Array, spans: Array, odd: Array, seen: ByteArray
+) -> tuple[int, int, int, int]:
     """Do what `cells.read_lines` does: a line of plain cells is cut at once, any other cell by cell."""
     data, width, grammar = text.tobytes(), roles.size, grammar_of(separator)
     columns, floats = roles.tolist(), values.view(np.float64)
@@ -76,14 +63,14 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
     while i < len(data):
         begin = i
         i = grammar.past_spaces(data, i)
-        if data[i] in (LINE_FEED, RETURN):
-            if width > 1 or (data[i] == LINE_FEED and i > 0 and data[i - 1] == RETURN):
+        if data[i] in (cells.LINE_FEED, cells.RETURN):
+            if width > 1 or (data[i] == cells.LINE_FEED and i > 0 and data[i - 1] == cells.RETURN):
                 i += 1
                 continue
             if not data[i:].strip(b" \t\r\n"):
                 return line, begin, n_odd, ALL
         if line == values.shape[0] or n_odd + width > odd.shape[0]:
-            return line, begin, n_odd, NO_ROOM
+            return line, begin, n_odd, cells.NO_ROOM
         if (end := _plain_line(data, i, columns, grammar, floats[line], spans[line], seen)) > 0:
             i, line = end + 1, line + 1
             continue
@@ -111,16 +98,16 @@ def read_lines(text: Arr, separator: int, roles: Arr, values: Arr, spans: Arr, o
 
 def _ending(sign: int, separator: int, last: bool) -> int:
     """Return what is wrong with the sign after a cell."""
-    ends = sign in (LINE_FEED, RETURN)
+    ends = sign in (cells.LINE_FEED, cells.RETURN)
     if not ends and sign != separator:
-        return AFTER_QUOTE
+        return cells.AFTER_QUOTE
     if ends == last:
         return ALL
-    return TOO_FEW if ends else TOO_MANY
+    return cells.TOO_FEW if ends else cells.TOO_MANY
 
 
 def _plain_line(
-    data: bytes, i: int, columns: list[int], grammar: Grammar, values: Arr, spans: Arr, seen: Arr
+    data: bytes, i: int, columns: list[int], grammar: Grammar, values: Array, spans: Array, seen: ByteArray
 ) -> int:  # fmt: skip
     """Read a line of numbers without any spaces, and of text without quotes; return where it ends, −1 for another."""
     end = grammar.end_of_line.search(data, i).start()  # type: ignore[union-attr]

@@ -12,15 +12,14 @@ and E(U − c)₊/(u − c) bounds P(U ≥ u) for all of them, whatever c < u.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import Array
 from sparsemean._kernels.rank_transforms import LANES, ROWS_OF_LANES, doubled_end, log_choose, log_transformed, spread
 from sparsemean._kernels.signed_ranks import log_normal_excess, log_normal_tail
 
-Arr = Any
 MANY = 20
 """Values of either group from which on the U of values that are not zero, beside a sum over a, has its tail by the
 saddlepoint."""
@@ -45,7 +44,7 @@ LGAMMA = 1e-15
 
 
 @compiled(plain="itself")
-def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, lanes: Arr) -> Any:
+def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Array, lanes: Array) -> float:
     """Return what `log_transformed` does for the 2U of a of A values against the others, all different.
 
     It is approximated where both have as ``many``, by the normal law where they are `LARGE`.
@@ -69,7 +68,7 @@ def log_inner(a: int, A: int, place: int, power: int, many: int, scratch: Arr, l
 
 
 @compiled(plain="itself")
-def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
+def log_normal(mean: float, variance: float, place: int, power: int) -> float:
     """Return the same for a normal W of even whole numbers, a little larger."""
     deviation = math.sqrt(variance)
     if power == 1:
@@ -77,8 +76,8 @@ def log_normal(mean: float, variance: float, place: int, power: int) -> Any:
     return SURPLUS + math.log(deviation) + log_normal_excess((place - mean) / deviation)
 
 
-@compiled
-def tilted(small: int, large: int, s: float) -> Any:
+@compiled()
+def tilted(small: int, large: int, s: float) -> tuple[float, float]:
     """Return the mean and the variance of U, of so many values against so many, tilted by s."""
     rho, power, top = math.exp(-s), 1.0, math.exp(-s * large)
     slope, bend = small * float(large), 0.0
@@ -92,7 +91,7 @@ def tilted(small: int, large: int, s: float) -> Any:
 
 
 @compiled(plain="reference")
-def plus_log_gaussian(total: float, small: int, large: int, s: float) -> Any:
+def plus_log_gaussian(total: float, small: int, large: int, s: float) -> float:
     """Return a number plus the logarithm of the Gaussian binomial coefficient [small + large, small] at e^(−s)."""
     rho, power, top, product = math.exp(-s), 1.0, math.exp(-s * large), 1.0
     for _ in range(1, small + 1):
@@ -105,7 +104,7 @@ def plus_log_gaussian(total: float, small: int, large: int, s: float) -> Any:
 
 
 @compiled(plain="plain_tails")
-def saddle(small: int, large: int, u: float) -> Any:
+def saddle(small: int, large: int, u: float) -> tuple[float, float]:
     """Return the s by which U is tilted to the mean u, and its variance there."""
     pairs = small * float(large)
     s = (u - 0.5 * pairs) / (pairs * (small + large + 1.0) / 12.0)
@@ -120,7 +119,7 @@ def saddle(small: int, large: int, u: float) -> Any:
 
 
 @compiled(plain="reference")
-def log_saddle(a: int, b: int, place: int) -> Any:
+def log_saddle(a: int, b: int, place: int) -> float:
     """Return the logarithm of P(2U ≥ place) over its normal approximation, U of a values against b, all different.
 
     By Lugannani and Rice, with Daniels' second correction for continuity (1980; Biometrika 1987, 74). E(2U − place)₊ is
@@ -144,7 +143,7 @@ def log_saddle(a: int, b: int, place: int) -> Any:
 
 
 @compiled(plain="itself")
-def heaviest(n1: int, n2: int, A: int, place: int) -> Any:
+def heaviest(n1: int, n2: int, A: int, place: int) -> tuple[float, float]:
     """Return which lump is the heaviest beyond a place, about, and the variance of lumps around it."""
     n = n1 + n2
     centre = A * (n1 / n)
@@ -158,8 +157,8 @@ def heaviest(n1: int, n2: int, A: int, place: int) -> Any:
 
 @compiled(plain="plain_tails")
 def log_lumps(
-    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
-) -> Any:  # fmt: skip
+    n1: int, n2: int, A: int, place: int, power: int, halves: bool, many: int, scratch: Array, lanes: Array
+) -> float:  # fmt: skip
     """Return what `log_transformed` does for one stratum with zeros, lump by lump from the heaviest on.
 
     With ``halves`` the probability of each lump's own U is doubled, as far as that is possible.
@@ -199,7 +198,7 @@ def log_lumps(
 
 
 @compiled(plain="itself")
-def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> Any:
+def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> float:
     """Return log P(at least a of the A are among the n₁ of n₁ + n₂ rows), never too small, a not below the mean."""
     n, logs, term, total = n1 + n2, 0.0, 1.0, 1.0
     if a > max(0, A - n2):
@@ -214,8 +213,8 @@ def log_hypergeometric_tail(n1: int, n2: int, a: int, A: int) -> Any:
 
 @compiled(plain="itself")
 def log_beyond(
-    n1: Arr, n2: Arr, A: Arr, place: int, power: int, halves: bool, many: int, scratch: Arr, lanes: Arr
-) -> Any:  # fmt: skip
+    n1: Array, n2: Array, A: Array, place: int, power: int, halves: bool, many: int, scratch: Array, lanes: Array
+) -> float:  # fmt: skip
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2, by the way that fits."""
     if n1.size == 1 and A[0] < n1[0] + n2[0]:
         return log_lumps(n1[0], n2[0], A[0], place, power, halves, many, scratch, lanes)
@@ -231,7 +230,7 @@ def log_beyond(
 
 
 @compiled(plain="itself")
-def log_tails(n1: Arr, n2: Arr, A: Arr, w: Arr, bound: bool, halves: bool, out: Arr) -> None:
+def log_tails(n1: Array, n2: Array, A: Array, w: Array, bound: bool, halves: bool, out: Array) -> None:
     """Write log P(W ≥ w), never too small, 0 where w is not above the mean; (items, strata) sizes and A, (items,) w.
 
     With ``bound`` also that of every smaller A; with ``halves`` that of values of which some are equal and their pairs

@@ -18,13 +18,12 @@ Everything is in units of W, which is a whole number.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
+from sparsemean._kernels.memory_layout import Array
 
-Arr = Any
 LANES = 16
 """Angles that are worked on side by side."""
 ROWS_OF_LANES = 22
@@ -51,13 +50,13 @@ FINE, TRIES = 1e-4, 8
 
 
 @compiled(plain="itself")
-def doubled_end(n1: int, n2: int, A: int, a: int) -> Any:
+def doubled_end(n1: int, n2: int, A: int, a: int) -> int:
     """Return 2E(a): what W is at most with a of the A values in the first group."""
     return 2 * a * n2 + (n1 - a) * (n2 - A + a)
 
 
 @compiled(plain="itself")
-def spread(n1: int, n2: int, A: int) -> Any:
+def spread(n1: int, n2: int, A: int) -> float:
     """Return the variance of W."""
     n = n1 + n2
     if n < 2:
@@ -67,13 +66,15 @@ def spread(n1: int, n2: int, A: int) -> Any:
 
 
 @compiled(plain="reference")
-def log_choose(n: int, k: int) -> Any:
+def log_choose(n: int, k: int) -> float:
     """Return the logarithm of a binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
 @compiled(plain="plain_tails")
-def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: Arr) -> Any:
+def weigh(
+    n1: int, n2: int, A: int, t: float, weights: Array, ahead: Array, behind: Array
+) -> tuple[float, float, float]:
     """Write the weight of each k after tilting by t, k the number of the A values in the smaller group.
 
     ``ahead[k]`` is ρ^(k+1) and ``behind[k]`` is ρ^(A−k), ρ = e^(−2t). Return log E exp(tW), and the mean and the
@@ -124,14 +125,14 @@ def weigh(n1: int, n2: int, A: int, t: float, weights: Arr, ahead: Arr, behind: 
 
 
 @compiled(plain="itself")
-def nearest(number: int, period: int) -> Any:
+def nearest(number: int, period: int) -> int:
     """Return what is left of a number by multiples of a period, at most half of it: small angles keep their digits."""
     left = number % period
     return left - period if 2 * left > period else left
 
 
-@compiled
-def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
+@compiled()
+def fan(times: int, j: int, period: int, re: Array, im: Array) -> None:
     """Write exp(2πi·times·j/period) for j, j + 1, …, a lane each."""
     unit = 2.0 * math.pi / period
     angle, step = unit * nearest(times * j, period), unit * nearest(times, period)
@@ -141,8 +142,10 @@ def fan(times: int, j: int, period: int, re: Arr, im: Arr) -> None:
         x, y = x * c - y * s, x * s + y * c
 
 
-@compiled
-def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr, behind: Arr, lanes: Arr) -> None:
+@compiled()
+def turn(
+    n1: int, n2: int, A: int, j: int, period: int, weights: Array, ahead: Array, behind: Array, lanes: Array
+) -> None:
     """Multiply into ``lanes`` the transform of the tilted W at 2πj/period, j, j+1, …, and at those places plus π.
 
     And its size there if the phases of all lumps were the same, which it never exceeds.
@@ -214,14 +217,14 @@ def turn(n1: int, n2: int, A: int, j: int, period: int, weights: Arr, ahead: Arr
 
 
 @compiled(plain="itself")
-def divided(x: float, y: float, re: float, im: float) -> Any:
+def divided(x: float, y: float, re: float, im: float) -> tuple[float, float]:
     """Return the parts of (x + iy)/(re + i·im)."""
     size = re * re + im * im
     return (x * re + y * im) / size, (y * re - x * im) / size
 
 
-@compiled
-def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
+@compiled()
+def over_power(x: float, y: float, re: float, im: float, power: int) -> float:
     """Return the real part of (x + iy)/(re + i·im)^power."""
     u, v = divided(x, y, re, im)
     if power == 2:
@@ -230,7 +233,7 @@ def over_power(x: float, y: float, re: float, im: float, power: int) -> Any:
 
 
 @compiled(plain="itself")
-def majorant(j: int, band: int, rate: float) -> Any:
+def majorant(j: int, band: int, rate: float) -> tuple[float, float]:
     """Return the transform, at j of ``band`` angles, of the least function above e^(−rate·x), x ≥ 0, and above 0 else.
 
     The two meet at whole numbers x. With q = e^(−rate − 2πij/band) it is (1 − j/band)/(1 − q) plus
@@ -245,9 +248,9 @@ def majorant(j: int, band: int, rate: float) -> Any:
 
 @compiled(plain="plain_tails")
 def summed(
-    n1: Arr, n2: Arr, A: Arr, start: int, power: int, t: float, period: int, band: int, settled: float, scratch: Arr,
-    lanes: Arr,
-) -> Any:  # fmt: skip
+    n1: Array, n2: Array, A: Array, start: int, power: int, t: float, period: int, band: int, settled: float,
+    scratch: Array, lanes: Array,
+) -> float:  # fmt: skip
     """Return the sum over angles that inverts the transform of W tilted by t, weighed by `weigh`.
 
     They are so many if ``band`` is positive, and those of the whole lattice if it is negative: then 0 is returned where
@@ -296,7 +299,7 @@ def summed(
 
 
 @compiled(plain="itself")
-def revived(n1: int, n2: int, A: int, weights: Arr) -> Any:
+def revived(n1: int, n2: int, A: int, weights: Array) -> tuple[float, float]:
     """Return the size of the transform at angle π, where it comes back most, and 2V's variance at the mean of a.
 
     [A, a] is a binomial coefficient at −1 too. Lumps are weighed by `weigh`: those of few values, which hardly count
@@ -311,7 +314,7 @@ def revived(n1: int, n2: int, A: int, weights: Arr) -> Any:
 
 
 @compiled(plain="itself")
-def weigh_all(n1: Arr, n2: Arr, A: Arr, t: float, scratch: Arr) -> Any:
+def weigh_all(n1: Array, n2: Array, A: Array, t: float, scratch: Array) -> tuple[float, float, float]:
     """Tilt all strata by t: return log E exp(tW), the mean and the variance of W."""
     cumulant = mean = width = 0.0
     for h in range(n1.size):
@@ -324,7 +327,7 @@ def weigh_all(n1: Arr, n2: Arr, A: Arr, t: float, scratch: Arr) -> Any:
 
 
 @compiled(plain="itself")
-def log_transformed(n1: Arr, n2: Arr, A: Arr, place: int, power: int, scratch: Arr, lanes: Arr) -> Any:
+def log_transformed(n1: Array, n2: Array, A: Array, place: int, power: int, scratch: Array, lanes: Array) -> float:
     """Return log P(W ≥ place) for power 1, log E(W − place)₊ for power 2; W is summed over strata."""
     mean = variance = 0.0
     values = 0

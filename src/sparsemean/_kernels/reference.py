@@ -10,18 +10,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._kernels import NotFiniteError, rank_tails, rounding
+from sparsemean._kernels.judging import LANES
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._kernels.signed_ranks import log_tail
-from sparsemean._kernels.simplex import LANES
 from sparsemean._util.records import CellCounts, Counts, FloatArray, IntArray, Partition
 
 Array = npt.NDArray[np.generic]
+BoolArray = npt.NDArray[np.bool_]
+Singles = npt.NDArray[np.float32]
 
 
 def _group_sums(rows: FloatArray, offsets: IntArray) -> FloatArray:
@@ -51,9 +54,7 @@ def bucket_means(
 ) -> FloatArray:
     """Return the (J, features) bucket means x̄ at ``level``, of all features or of ``columns``."""
     chosen = X if columns is None else X[:, columns]
-    *_, (sums, counts) = _levels(chosen, partition, level + 1, missing=missing)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts)
+    return level_means(chosen, partition, depth=level + 1, missing=missing)[level]
 
 
 def _levels(
@@ -249,7 +250,7 @@ def influence_sums(X: Array, centre: FloatArray, unit: FloatArray, kappa: float)
 
 
 def level_means(
-    values: FloatArray,
+    values: Array,
     partition: Partition,
     *,
     depth: int,
@@ -263,24 +264,22 @@ def level_means(
     what rounding may have made of zero is zero.
     """
     if null is not None:
-        away = values - null
+        away = np.asarray(values, dtype=np.float64) - null
         means, sizes = (level_means(x, partition, depth=depth, missing=missing) for x in (away, np.abs(away)))
         return settled_means(means, sizes, partition, null, precision)
-    rows = values[partition.order]
-    if not missing or not np.isnan(rows).any():
-        ones = np.ones((partition.n_rows, 1))
-        sums, counts = (_nested(part, partition, depth) for part in (rows, ones))
-        return [a / b for a, b in zip(sums, counts, strict=True)]
-    there = ~np.isnan(rows)
-    sums = _nested(np.where(there, rows, 0.0), partition, depth)
-    counts = _nested(there.astype(np.float64), partition, depth)
     with np.errstate(invalid="ignore"):
-        return [a / b for a, b in zip(sums, counts, strict=True)]
+        return [sums / counts for sums, counts in _levels(values, partition, depth, missing=missing)]
 
 
 def settled_means(
-    means: Sequence[Any], sizes: Sequence[Any], partition: Partition, null: Any, precision: float, *, xp: Any = np
-) -> list[Any]:
+    means: Sequence[FloatArray],
+    sizes: Sequence[FloatArray],
+    partition: Partition,
+    null: FloatArray,
+    precision: float,
+    *,
+    xp: ModuleType = np,
+) -> list[FloatArray]:
     """Return (J, columns) means of x − null of every level, given those of |x − null|, zero where they may be."""
     return [
         rounding.settle(
@@ -288,17 +287,6 @@ def settled_means(
         )
         for h, (of_level, size) in enumerate(zip(means, sizes, strict=True))
     ]
-
-
-def _nested(rows: FloatArray, partition: Partition, depth: int) -> list[FloatArray]:
-    """Return the sums over the buckets of each level, those of a level made of those below it."""
-    out = []
-    for offsets in partition.levels[:depth]:
-        if offsets.size - 1 < rows.shape[0]:
-            with np.errstate(over="ignore"):  # of sums that nobody has counted
-                rows = np.add.reduceat(rows, offsets[:-1], axis=0)
-        out.append(rows)
-    return out
 
 
 def split_differences(a: FloatArray, b: FloatArray, value: float) -> tuple[int, float, float]:
@@ -330,15 +318,16 @@ def _differences(a: FloatArray, b: FloatArray, at: IntArray) -> FloatArray:
 # Signed ranks and tails of U. NumPy has exponentials of its own, which differ from those of the C library in the last
 # bit: none are taken here.
 
-Arr = Any
-
 
 def score_sums(ranks: IntArray, cap: int) -> IntArray:
     """Return Σ min(i, C) over i up to each rank."""
     return np.asarray(np.where(ranks <= cap, ranks * (ranks + 1) // 2, cap * (cap + 1) // 2 + cap * (ranks - cap)))
 
 
-def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
+def add_scores(
+    signs: BoolArray, all_sizes: FloatArray, gone: IntArray, caps: IntArray, repeats: IntArray, low: IntArray,
+    doubled: IntArray,
+) -> None:  # fmt: skip
     """Do what `signed_ranks.add_scores` does, all runs of values of one size at once."""
     features, n = signs.shape
     if not signs.size:
@@ -360,7 +349,7 @@ def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, l
         mine = single[above[single] == 1 - sign]
         alone = np.bincount(feature[mine], np.minimum(rank[mine], caps[k]), features)
         signed = above[tied] if sign == 0 else number[tied] - above[tied]
-        least, twice = (np.bincount(feature[tied], x, features) for x in _tied_scores(*runs, signed, cap=caps[k]))
+        least, twice = (np.bincount(feature[tied], x, features) for x in _tied_scores(*runs, signed, cap=int(caps[k])))
         low[sign, k], doubled[sign, k] = alone + least, 2 * alone + twice
     repeats += np.bincount(feature, number - 1, features).astype(np.int64)  # sums are exact, far below 2⁵³
 
@@ -377,7 +366,7 @@ def _tied_scores(rank: IntArray, number: IntArray, signed: IntArray, *, cap: int
 _log_tail = lru_cache(maxsize=1 << 16)(log_tail)
 
 
-def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
+def saddlepoint(values: Array, cap: int, sums: Array, out: Array) -> None:
     """Do what `signed_ranks.saddlepoint` does; the same sums are asked for again and again."""
     out[:] = [_log_tail(number, cap, least) for number, least in zip(values.tolist(), sums.tolist(), strict=True)]
 
@@ -440,7 +429,7 @@ def log_saddle(a: int, b: int, place: int) -> float:
 # Centres, weights of rows, and far values that meet.
 
 
-def count_sums(y: FloatArray, value: float) -> tuple[int, Any, Any]:
+def count_sums(y: FloatArray, value: float) -> tuple[int, float, float]:
     """Do what `centres.count_sums` does."""
     count, through, above = split_differences(y, -y[::-1], value)
     return count, np.float64(through), np.float64(above)
@@ -455,7 +444,7 @@ def student_sums(z: FloatArray, n: int, centre: float, scale: float, dof: float)
 
 
 def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
-    """Do what `simplex.look` does."""
+    """Do what `judging.look` does."""
     x = v - theta
     free = (x > 0) & (x < cap)
     lanes = np.zeros((-(-v.size // LANES), LANES))
@@ -463,14 +452,14 @@ def look(v: FloatArray, theta: float, cap: float) -> tuple[float, int, int]:
     return sum(lanes.sum(axis=0).tolist()), int(np.count_nonzero(free)), int(np.count_nonzero(x >= cap))
 
 
-def follow(along: Arr, centres: Arr, rates: Arr, shifts: Arr, weights: Arr) -> None:
-    """Do what `simplex.follow` does, move by move."""
+def follow(along: Singles, centres: Singles, rates: Singles, shifts: Singles, weights: Singles) -> None:
+    """Do what `judging.follow` does, move by move."""
     for a, twice, rate, shift in zip(along, centres + centres, rates, shifts, strict=True):
         moved = weights - rate * (a * (a - twice)) - shift
         weights[:] = np.where(moved < 1, np.where(moved > 0, moved, 0), 1)
 
 
-def meet(value: Arr, column: IntArray, first: IntArray, kept: Arr, met: Arr) -> None:
+def meet(value: Array, column: IntArray, first: IntArray, kept: Array, met: Array) -> None:
     """Do what `judging.meet` does: products are listed row by row, and added in that order."""
     left = np.repeat(np.where(kept, first[1:], 0), np.diff(first)) - np.arange(1, value.size + 1)
     left = np.maximum(left, 0)  # entries that come after in a row, none of rows that are not kept

@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._kernels.compiling import compiled, plainly
-from sparsemean._util.records import FloatArray
+from sparsemean._util.records import FloatArray, IntArray
 
-Arr = Any
 DOUBLES = 2.0**-52
 """eps of what is added up."""
 ROUNDING = 8.0
@@ -35,8 +36,15 @@ ROUNDING = 8.0
 
 
 def settle(
-    sums: Arr, sizes: Arr, null: Arr, *, precision: float, there: Arr = 1.0, rows: Arr = 1.0, xp: Any = np
-) -> Any:
+    sums: FloatArray,
+    sizes: FloatArray | float,
+    null: FloatArray,
+    *,
+    precision: float,
+    there: FloatArray | IntArray | float = 1.0,
+    rows: FloatArray | IntArray | float = 1.0,
+    xp: ModuleType = np,
+) -> FloatArray:
     """Return sums of x − null, or means of it, with zero where rounding may have made what is there.
 
     ``sizes`` are sums of |x − null|; ``there`` and ``rows`` are how many values and rows they are of. Of means pass
@@ -45,7 +53,8 @@ def settle(
     reach = precision * (null != 0)
     with np.errstate(invalid="ignore", over="ignore"):
         most = ROUNDING * reach * (there * abs(null) + sizes) + xp.minimum(reach, DOUBLES) * (rows * sizes)
-        return xp.where(abs(sums) <= most, 0.0, sums)
+        settled: FloatArray = xp.where(abs(sums) <= most, 0.0, sums)
+    return settled
 
 
 def ranked(away: FloatArray, null: FloatArray, precision: float) -> FloatArray:
@@ -58,7 +67,7 @@ def ranked(away: FloatArray, null: FloatArray, precision: float) -> FloatArray:
     return np.where(null != 0, _rounded(away, size, _grid(max(1, digits))), away)
 
 
-def centred(values: Arr, null: Arr, precision: float, xp: Any = np) -> Any:
+def centred(values: FloatArray, null: FloatArray, precision: float, xp: ModuleType = np) -> FloatArray:
     """Return values less their null values, what may be equal to those as zero."""
     away = values - null
     return settle(away, abs(away), null, precision=precision, xp=xp)
@@ -79,7 +88,7 @@ class Grid(NamedTuple):
     above: FloatArray
 
     @classmethod
-    def of(cls, digits: int, low: int, high: int, kind: type[np.floating[Any]]) -> Grid:
+    def of(cls, digits: int, low: int, high: int, kind: type[np.float32 | np.float64]) -> Grid:
         """Return the grid of numbers of a kind from 10^low up to 10^high."""
         powers = np.array([float(f"1e{digits - 1 - e}") for e in range(low, high + 1)])
         firsts = 10.0 ** (digits - 1) / powers
@@ -101,12 +110,12 @@ EXPONENT = np.uint64(52)
 """Where it begins in a double."""
 
 
-def grid_of(dtype: np.dtype[Any], precision: float) -> Grid | None:
+def grid_of(dtype: np.dtype[np.generic], precision: float) -> Grid | None:
     """Return to which numbers values are rounded; None for whole ones and half precision: they stay as they are."""
     return {2.0**-52: DOUBLE, 2.0**-23: SINGLE}.get(precision) if dtype.kind == "f" else None
 
 
-def snapped(values: Arr, grid: Grid | None) -> FloatArray:
+def snapped(values: npt.ArrayLike, grid: Grid | None) -> FloatArray:
     """Return values, of whatever type, as doubles rounded to a grid: the specification of `snap`.
 
     Examples
@@ -129,7 +138,7 @@ def on_grid(block: Any, grid: Grid | None) -> Any:
     return type(block)((snapped(block.data, grid), block.indices, block.indptr), shape=block.shape)
 
 
-def difference(a: Arr, b: Arr, grid: Grid | None) -> Any:
+def difference(a: npt.ArrayLike, b: npt.ArrayLike, grid: Grid | None) -> FloatArray:
     """Return a − b of numbers on a grid, rounded as `of_size` has it.
 
     Examples
@@ -137,10 +146,10 @@ def difference(a: Arr, b: Arr, grid: Grid | None) -> Any:
     >>> float(difference(1e6 + 0.4, 1e6 + 0.1, DOUBLE)), 1e6 + 0.4 - (1e6 + 0.1)
     (0.3, 0.30000000004656613)
     """
-    a, b = (np.asarray(part, dtype=np.float64) for part in (a, b))
+    x, y = (np.asarray(part, dtype=np.float64) for part in (a, b))
     with np.errstate(over="ignore"):
-        away = a - b
-    return of_size(away, np.maximum(abs(a), abs(b)), grid)
+        away = x - y
+    return of_size(away, np.maximum(abs(x), abs(y)), grid)
 
 
 def of_size(away: FloatArray, size: FloatArray, grid: Grid | None) -> FloatArray:
@@ -160,15 +169,15 @@ def _rounded(x: FloatArray, size: FloatArray, grid: Grid) -> FloatArray:
     return np.where(touched, np.where(abs(whole) == grid.most, np.copysign(turn, whole), whole / power), x)
 
 
-@compiled
-def snap_all(x: Arr, single: bool) -> None:
+@compiled()
+def snap_all(x: FloatArray, single: bool) -> None:
     """Round every one of many values where it lies."""
     for k in range(x.size):
         x[k] = snap_single(x[k]) if single else snap(x[k])
 
 
-@compiled
-def snap(x: float) -> Any:
+@compiled()
+def snap(x: np.float64) -> np.float64:
     """Return what a double is rounded to."""
     size = abs(x)
     if not (_LEAST <= size < _BEYOND):
@@ -176,11 +185,11 @@ def snap(x: float) -> Any:
     exponent = np.float64(size).view(np.uint64) >> EXPONENT
     power = _ABOVE[exponent] if size >= _TURNS[exponent] else _BELOW[exponent]
     whole = np.rint(x * power)
-    return whole / power if abs(whole) != _MOST else np.copysign(_TURNS[exponent], x)
+    return np.float64(whole / power if abs(whole) != _MOST else np.copysign(_TURNS[exponent], x))
 
 
-@compiled
-def snap_single(value: float) -> Any:
+@compiled()
+def snap_single(value: np.float32) -> np.float64:
     """Return what a number of single precision is rounded to, as a double."""
     x = np.float64(value)
     size = abs(x)
@@ -189,4 +198,4 @@ def snap_single(value: float) -> Any:
     exponent = np.float64(size).view(np.uint64) >> EXPONENT
     power = _ABOVE_6[exponent] if size >= _TURNS_6[exponent] else _BELOW_6[exponent]
     whole = np.rint(x * power)
-    return whole / power if abs(whole) != _MOST_6 else np.copysign(_TURNS_6[exponent], x)
+    return np.float64(whole / power if abs(whole) != _MOST_6 else np.copysign(_TURNS_6[exponent], x))

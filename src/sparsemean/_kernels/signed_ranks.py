@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from sparsemean._kernels.compiling import compiled
-
-Arr = Any
+from sparsemean._kernels.memory_layout import Array
 
 
 @compiled(plain="itself")
@@ -21,7 +19,9 @@ def score_sum(rank: int, cap: int) -> int:
 
 
 @compiled(plain="reference")
-def add_scores(signs: Arr, all_sizes: Arr, gone: Arr, caps: Arr, repeats: Arr, low: Arr, doubled: Arr) -> None:
+def add_scores(
+    signs: Array, all_sizes: Array, gone: Array, caps: Array, repeats: Array, low: Array, doubled: Array
+) -> None:
     """Add up the scores of either sign, of features whose values are sorted by size and sign.
 
     A row is a feature: whether its values are positive, and their rising sizes. Its first ``gone``
@@ -129,7 +129,7 @@ def cumulants(s: float, capped: float, rest: float) -> tuple[float, float, float
 
 
 @compiled(plain="reference", weight=20)
-def saddlepoint(values: Arr, cap: int, sums: Arr, out: Arr) -> None:
+def saddlepoint(values: Array, cap: int, sums: Array, out: Array) -> None:
     """Write `log_tail` of each number of values and sum."""
     for i in range(values.size):
         out[i] = log_tail(values[i], cap, sums[i])
@@ -181,7 +181,7 @@ CLOSE = 1e-10
 
 
 @compiled(plain="itself")
-def log_normal_tail(y: float) -> Any:
+def log_normal_tail(y: float) -> float:
     """Return log P(Z ≥ y) for standard normal Z."""
     if y < 8.0:
         return math.log(0.5 * math.erfc(y * 0.7071067811865476))
@@ -191,7 +191,7 @@ def log_normal_tail(y: float) -> Any:
 
 
 @compiled(plain="itself")
-def log_normal_excess(y: float) -> Any:
+def log_normal_excess(y: float) -> float:
     """Return log E(Z − y)₊ for standard normal Z."""
     if y < 5.0:
         return math.log(math.exp(-0.5 * y * y) * 0.3989422804014327 - y * 0.5 * math.erfc(y * 0.7071067811865476))
@@ -201,14 +201,14 @@ def log_normal_excess(y: float) -> Any:
 
 
 @compiled(plain="reference")
-def sum_above(x: Arr, theta: float, cap: int) -> int:
+def sum_above(x: Array, theta: float, cap: int) -> int:
     """Return Σ min(rank of |x − θ|, C) over values above θ, of rising ``x``; of one size those above come first.
 
     Values are met in the order of their distance: from the first above θ upwards and from the last not above it
     downwards. Beyond the cap all scores are the same, and only their number counts.
     """
     n = x.size
-    above = np.searchsorted(x, theta, side="right")
+    above = int(np.searchsorted(x, theta, side="right"))
     up, down, total = above, above - 1, 0
     for rank in range(1, min(cap, n) + 1):
         if down < 0 or (up < n and x[up] - theta <= theta - x[down]):
@@ -220,7 +220,7 @@ def sum_above(x: Arr, theta: float, cap: int) -> int:
 
 
 @compiled(plain="reference")
-def next_mean(x: Arr, above: float) -> float:
+def next_mean(x: Array, above: float) -> float:
     """Return the smallest mean of two of the rising values, or of one with itself, that is larger than a number."""
     n, best = x.size, math.inf
     last = n
@@ -235,7 +235,7 @@ def next_mean(x: Arr, above: float) -> float:
 
 
 @compiled(plain="itself")
-def lower_ends(x: Arr, caps: Arr, needed: Arr, out: Arr) -> None:
+def lower_ends(x: Array, caps: Array, needed: Array, out: Array) -> None:
     """Write for each cap where null values end that lie so low that the sum above them is ``needed``.
 
     ``x`` rises. Order statistics are halved first, so that a far value costs a step and no digits, then what lies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from sparsemean._util.records import Counts, FloatArray, IntArray, Partition
 if TYPE_CHECKING:
     from scipy import sparse
 
-Arr = Any
 
-
-@compiled
-def sort_pairs(keys: Arr, values: Arr, n: int, run: int, more_keys: Arr, more_values: Arr) -> None:
+@compiled()
+def sort_pairs(keys: Array, values: Array, n: int, run: int, more_keys: Array, more_values: Array) -> None:
     """Sort the first n keys and move the values with them; equal keys stay in order.
 
     Runs are sorted by insertion, quick where little is out of place, and then merged two by two.
@@ -49,8 +47,8 @@ def sort_pairs(keys: Arr, values: Arr, n: int, run: int, more_keys: Arr, more_va
         run *= 2
 
 
-@compiled
-def gather(keys: Arr, sums: Arr, n: int, above: Arr, base: int) -> Any:
+@compiled()
+def gather(keys: Array, sums: Array, n: int, above: Array, base: int) -> tuple[int, int, int]:
     """Add up neighbours in one bucket, ``above[base + key]``; return how many buckets are left, N₊ and N₋ of them.
 
     Sums of exactly zero are dropped: further up they change nothing.
@@ -69,8 +67,8 @@ def gather(keys: Arr, sums: Arr, n: int, above: Arr, base: int) -> Any:
     return left, positive, negative
 
 
-@compiled
-def dealt_entries(data: Arr, indices: Arr, first: int, last: int, place: Arr, keys: Arr, values: Arr) -> int:
+@compiled()
+def dealt_entries(data: Array, indices: Array, first: int, last: int, place: Array, keys: Array, values: Array) -> int:
     """Write the entries first … last − 1 that are not zero, with the places of their rows; return how many."""
     n = 0
     for k in range(first, last):
@@ -81,10 +79,10 @@ def dealt_entries(data: Arr, indices: Arr, first: int, last: int, place: Arr, ke
     return n
 
 
-@compiled
+@compiled()
 def count_columns(
-    data: Arr, indices: Arr, indptr: Arr, place: Arr, above: Arr, bases: Arr, sizes: Arr, run: int,
-    keys: Arr, values: Arr, more_keys: Arr, more_values: Arr, positive: Arr, negative: Arr, nearest: Arr,
+    data: Array, indices: Array, indptr: Array, place: Array, above: Array, bases: Array, sizes: Array, run: int,
+    keys: Array, values: Array, more_keys: Array, more_values: Array, positive: Array, negative: Array, nearest: Array,
 ) -> bool:  # fmt: skip
     """Count signs of any nest of buckets in neighbouring columns; True if a sum is not finite.
 
@@ -104,8 +102,8 @@ def count_columns(
     return bad
 
 
-@compiled
-def find(indices: Arr, first: int, last: int, column: int) -> int:
+@compiled()
+def find(indices: Array, first: int, last: int, column: int) -> int:
     """Return where ``column`` or the first one after it lies between ``first`` and ``last`` in sorted indices."""
     while first < last:
         middle = (first + last) >> 1
@@ -116,8 +114,8 @@ def find(indices: Arr, first: int, last: int, column: int) -> int:
     return first
 
 
-@compiled
-def take_columns_loop(data: Arr, indices: Arr, indptr: Arr, start: int, slot: Arr, out: Arr) -> None:
+@compiled()
+def take_columns_loop(data: Array, indices: Array, indptr: Array, start: int, slot: Array, out: Array) -> None:
     """Write the entries of rows in columns from ``start`` on to ``out[row, slot[column − start]]``, none where −1."""
     stop = start + slot.size
     for row in range(indptr.size - 1):
@@ -130,8 +128,8 @@ def take_columns_loop(data: Arr, indices: Arr, indptr: Arr, start: int, slot: Ar
             k += 1
 
 
-@compiled
-def entries_of_columns(indices: Arr, indptr: Arr, start: int, ends: Arr) -> None:
+@compiled()
+def entries_of_columns(indices: Array, indptr: Array, start: int, ends: Array) -> None:
     """Write how many entries come before each column from ``start`` on, and before the end of the last one."""
     stop = start + ends.size - 1
     for row in range(indptr.size - 1):
@@ -144,8 +142,8 @@ def entries_of_columns(indices: Arr, indptr: Arr, start: int, ends: Arr) -> None
         ends[c] += ends[c - 1]
 
 
-@compiled
-def turn(data: Arr, indices: Arr, indptr: Arr, start: int, free: Arr, turned: Arr, rows: Arr) -> None:
+@compiled()
+def turn(data: Array, indices: Array, indptr: Array, start: int, free: Array, turned: Array, rows: Array) -> None:
     """Write the entries of columns from ``start`` on column by column, from ``free[column − start]`` on each."""
     stop = start + free.size
     for row in range(indptr.size - 1):

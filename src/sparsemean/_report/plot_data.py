@@ -18,8 +18,8 @@ from sparsemean._stats.intervals import error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.robustness import lost_at, planned_share, steps
-from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
+from sparsemean.plots.bad_rows import lost_at, planned_share, steps
+from sparsemean.plots.features import HIGHEST, heights, rejection_p
 
 if TYPE_CHECKING:
     from sparsemean.result import Estimate

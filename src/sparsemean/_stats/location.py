@@ -37,10 +37,10 @@ def pseudomedian(x: FloatArray) -> float:
     >>> pseudomedian(np.array([0.0, 1.0, 2.0, 3.0, 100.0]))
     2.0
     """
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels import centres
 
     up = np.sort(x)
-    return 0.5 * cpu.median_difference(up, -up[::-1])
+    return 0.5 * centres.median_difference(up, -up[::-1])
 
 
 def hodges_lehmann(x: FloatArray) -> Centre:
@@ -50,7 +50,7 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     fail. The error is half the distance of the averages whose ranks lie one standard deviation of Wilcoxon's
     statistic, √(n(n+1)(2n+1)/24), to either side of the median (Lehmann 1963, Ann. Math. Stat. 34).
     """
-    from sparsemean._kernels import cpu
+    from sparsemean._kernels import centres
 
     up = np.sort(x)
     down, n = -up[::-1], up.size
@@ -58,10 +58,10 @@ def hodges_lehmann(x: FloatArray) -> Centre:
     # Twice Wilcoxon's deviation for the same reason; rounded up, so that the error is not said to be too small.
     reach = math.ceil(2 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     low, high = (
-        0.5 * cpu.ordered_difference(up, down, min(max(rank, 1), total))
+        0.5 * centres.ordered_difference(up, down, min(max(rank, 1), total))
         for rank in ((total + 1) // 2 - reach, total // 2 + 1 + reach)
     )
-    return Centre(0.5 * cpu.median_difference(up, down), 0.5 * high - 0.5 * low, NAME)
+    return Centre(0.5 * centres.median_difference(up, down), 0.5 * high - 0.5 * low, NAME)
 
 
 # Location and scale by the score of Student's t: the farther out a value, the less it counts.

@@ -246,10 +246,10 @@ def log_tails(n1: IntArray, n2: IntArray, A: IntArray, w: IntArray, *, bound: bo
     from sparsemean._kernels.compiling import plainly
 
     out, at = np.empty(w.size), 0
-    asked = [np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w)]
+    n1, n2, A, w = (np.ascontiguousarray(x, dtype=np.int64) for x in (n1, n2, A, w))
     while at < w.size:  # few at a time until it is known that they take long
         part = slice(at, at + PLAINLY_AT_ONCE if plainly() else None)
-        rank_tails.log_tails(*(x[part] for x in asked), bound, halves, out[part])
+        rank_tails.log_tails(n1[part], n2[part], A[part], w[part], bound, halves, out[part])
         at = part.stop or w.size
     return out
 

@@ -310,12 +310,12 @@ def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
 
 def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntArray:
     """Return what `SlackEvidence.reaching` does, by one pass over the features."""
-    from sparsemean._kernels import slacks
+    from sparsemean._kernels import loops
 
     nulls: Any = evidence.nulls
-    ragged = np.zeros((len(nulls), evidence.n_hypotheses // slacks.TILE + 1), dtype=bool)
+    ragged = np.zeros((len(nulls), evidence.n_hypotheses // loops.TILE + 1), dtype=bool)
     for of_size, null in zip(ragged, nulls, strict=True):
-        of_size[null.fewer // slacks.TILE] = True
+        of_size[null.fewer // loops.TILE] = True
     some, looks = bool(ragged.any()), evidence.looks()
     nonzero = np.stack([null.nonzero for null in nulls]) if some else np.empty((len(nulls), 0), np.int32)
     most = max(null.most for null in nulls) if some else -1
@@ -327,7 +327,7 @@ def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntA
             if some:
                 of_era[place, nulls[place].numbers] = least
     found, lasts = np.empty(evidence.n_hypotheses, dtype=bool), np.array([last for last, _ in looks])
-    slacks.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
+    loops.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
     return np.flatnonzero(found)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InputError, visible
 
+F = TypeVar("F", bound=Callable[..., object])
 LONGEST = 1000
 """Bits of integers that are shown: Python writes no more than a few thousand digits."""
 
@@ -108,7 +109,7 @@ def unit_name(subjects: object | None) -> str:
     return "row" if subjects is None else "subject"
 
 
-def list_names(names: Sequence[Any] | npt.NDArray[Any], most: int = NAMED) -> str:
+def list_names(names: Sequence[object] | npt.NDArray[np.generic], most: int = NAMED) -> str:
     """Return the first few names in one line.
 
     Examples
@@ -139,14 +140,12 @@ def draw_seed(random_state: object) -> int:
 # Functions by name.
 
 
-def summaries(functions: Mapping[str, Callable[..., Any]]) -> dict[str, str]:
+def summaries(functions: Mapping[str, Callable[..., object]]) -> dict[str, str]:
     """Return the first line of the docstring of every function."""
     return {name: (function.__doc__ or "").strip().partition("\n")[0] for name, function in functions.items()}
 
 
-def find(
-    functions: Mapping[str, Callable[..., Any]], name: object, *, argument: str, otherwise: str = ""
-) -> Callable[..., Any]:
+def find(functions: Mapping[str, F], name: object, *, argument: str, otherwise: str = "") -> F:
     """Return the function called ``name``, or refuse ``argument`` with the list of choices."""
     if not isinstance(name, str) or name not in functions:
         others = f", or {otherwise}" if otherwise else ""
@@ -172,7 +171,7 @@ class Bunch(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"Bunch has no entry {name!r}; it has {', '.join(self)}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
 
     def __dir__(self) -> Iterable[str]:

@@ -14,11 +14,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from sparsemean import __version__
 from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+    from distributed import Client, Future, Worker
+
+T = TypeVar("T")
 
 # One way to compute dask's graphs, whatever they run on: threads, processes, a cluster.
 
@@ -29,13 +35,13 @@ STALLED = 30
 """Seconds without a worker that takes tasks after which all is given up: one that was killed is back by then."""
 PAUSE = 0.005
 """Seconds between looks at what has come."""
-Heard = Callable[[int, Any], None]
+Heard = Callable[[int, T], None]
 """Is told the number of something that was watched, and its value."""
-_checked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[Client, set[str]] = WeakKeyDictionary()
 """Workers of a client whose version is known to be the same."""
 
 
-def run(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:
+def run(watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) -> list[Any]:
     """Compute delayed values; tell ``heard`` each of ``watched`` as soon as it is known, and return the ``others``.
 
     What ``heard`` raises ends everything; what has not begun by then is cancelled.
@@ -44,14 +50,14 @@ def run(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any
     return _in_place(watched, others, heard) if client is None else _on_cluster(client, watched, others, heard)
 
 
-def ask(values: Sequence[Any]) -> list[Any]:
+def ask(values: Sequence[Delayed]) -> list[Any]:
     """Compute delayed values, in their order."""
     out: list[Any] = [None] * len(values)
     run(values, [], out.__setitem__)
     return out
 
 
-def hold(values: Sequence[Any]) -> list[Any]:
+def hold(values: Sequence[Delayed]) -> list[Delayed]:
     """Return the same delayed values, computed once and kept where they were as long as somebody refers to them.
 
     A worker that needs its memory for something else puts them on its disk; those of one that dies are computed again.
@@ -66,7 +72,7 @@ def hold(values: Sequence[Any]) -> list[Any]:
         return list(client.persist(list(values), retries=RETRIES))
 
 
-def _client_of(values: Sequence[Any]) -> Any:
+def _client_of(values: Sequence[Delayed]) -> Client | None:
     """Return the client whose workers compute delayed values; None where this process does."""
     import dask.base
 
@@ -74,14 +80,14 @@ def _client_of(values: Sequence[Any]) -> Any:
     return client if hasattr(client, "scheduler_info") else None
 
 
-def _in_place(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:
+def _in_place(watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) -> list[Any]:
     """Compute on threads or processes of this machine; those schedulers tell of every task that is done."""
     import dask
     from dask.callbacks import Callback
 
-    numbers = {value.key: number for number, value in enumerate(watched)}
+    numbers: dict[object, int] = {value.key: number for number, value in enumerate(watched)}
 
-    def done(key: Any, value: Any, *_: Any) -> None:
+    def done(key: object, value: T, *_: object) -> None:
         if key in numbers:
             heard(numbers.pop(key), value)
 
@@ -92,12 +98,12 @@ def _in_place(watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> li
     return list(values[len(watched) :])
 
 
-def _on_cluster(client: Any, watched: Sequence[Any], others: Sequence[Any], heard: Heard) -> list[Any]:
+def _on_cluster(client: Client, watched: Sequence[Delayed], others: Sequence[Delayed], heard: Heard[T]) -> list[Any]:
     """Compute on the workers of ``client``; what was heard is forgotten there."""
     from distributed import KilledWorker
 
     rest: dict[int, Any] = {}
-    waiting: dict[int, Any] = {}
+    waiting: dict[int, Future] = {}
     try:
         with _lost(), _seceded():
             _check_versions(client)
@@ -120,7 +126,7 @@ def _on_cluster(client: Any, watched: Sequence[Any], others: Sequence[Any], hear
             client.cancel(list(waiting.values()))
 
 
-def _as_they_come(client: Any, futures: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+def _as_they_come(client: Client, futures: Sequence[Future]) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of everything as soon as it is known; give up where no worker works any more."""
     from distributed import as_completed
 
@@ -144,7 +150,7 @@ def _as_they_come(client: Any, futures: Sequence[Any]) -> Iterator[tuple[int, An
                 raise InputError("workers", rule, f"none that did for {STALLED} s: all are paused or gone", advice)
 
 
-def _working(client: Any) -> bool:
+def _working(client: Client) -> bool:
     """Whether a worker takes tasks or is at one: who uses most of its memory takes none, and may do so for ever."""
     if client.scheduler is None:
         from distributed.comm import CommClosedError
@@ -157,7 +163,7 @@ def _working(client: Any) -> bool:
     )
 
 
-def _check_versions(client: Any) -> None:
+def _check_versions(client: Client) -> None:
     """Refuse a scheduler or workers of another version of this package, which would count or decide otherwise."""
     known = _checked.setdefault(client, set())
     new = set(client.sync(client.scheduler.identity)["workers"]) - known
@@ -232,7 +238,7 @@ TALKING = ("distributed", "tornado", "asyncio")
 
 
 @contextlib.contextmanager
-def cluster_client(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
+def cluster_client(where: str, *, workers: int | None = None, memory: str | None = None) -> Iterator[Client]:
     """Yield a client of ``where``: "local", or the address of a scheduler. Nothing started here outlives the block.
 
     Parameters
@@ -261,7 +267,7 @@ def cluster_client(where: str, *, workers: int | None = None, memory: str | None
 
 
 @contextlib.contextmanager
-def local(workers: int | None = None, memory: str | None = None) -> Iterator[Any]:
+def local(workers: int | None = None, memory: str | None = None) -> Iterator[Client]:
     """Yield a client of processes started for it, one thread each unless cores are left over.
 
     They talk TLS with a key that only they have: on a bare port any user of this machine could run code as this one.
@@ -332,7 +338,7 @@ def _ended_later() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _connected(address: str) -> Iterator[Client]:
     """Yield a client of a scheduler that runs already and has at least one worker."""
     from distributed import Client
 
@@ -383,7 +389,7 @@ def _bytes(memory: str | None) -> str | int:
     return size
 
 
-def _check_memory(client: Any, memory: str | None) -> None:
+def _check_memory(client: Client, memory: str | None) -> None:
     """Refuse workers that would pause, and stay so, with nothing but the counting itself in memory."""
     try:
         told = client.run(_idle).values()
@@ -394,7 +400,7 @@ def _check_memory(client: Any, memory: str | None) -> None:
             raise _too_little(1.1 * idle / pauses, memory or f"{limit / 1e6:.0f}MB, the share of each")
 
 
-def _idle(dask_worker: Any) -> tuple[int | None, float, int]:
+def _idle(dask_worker: Worker) -> tuple[int | None, float, int]:
     """Count a few rows; return the memory a worker may use, the share of it at which it pauses, and what it uses."""
     import dask
 

@@ -21,6 +21,7 @@ from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
 
 written: deque[Path] = deque(maxlen=100)
 """Files that were replaced, the latest last, for whoever has to say so."""
@@ -168,7 +169,7 @@ hints = cache(get_type_hints)
 """Types of the entries of a record, made out once: they are compared for each of very many files."""
 
 
-def check_types(record: Any, apart: Collection[str] = ()) -> None:
+def check_types(record: DataclassInstance, apart: Collection[str] = ()) -> None:
     """Refuse entries of another type than the record has; those ``apart`` are not looked at."""
     for item in fields(record):
         if item.name not in apart:
@@ -182,7 +183,7 @@ def check_type(kind: type, name: str, value: object) -> None:
         raise ValueError(f"{name} in its header is no {WORDS.get(annotation, annotation)}")
 
 
-def _fits(value: object, kind: Any) -> bool:
+def _fits(value: object, kind: object) -> bool:
     """Whether a value is of a type as annotations have it: a whole number may be a float, True is no number.
 
     Examples

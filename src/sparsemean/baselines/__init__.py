@@ -231,7 +231,7 @@ def names() -> list[str]:
 
 def get(name: str, *, argument: str = "name", otherwise: str = "") -> Baseline:
     """Return the method called ``name``, or refuse ``argument`` with the list of choices."""
-    return cast(Baseline, checks.find(_methods(), name, argument=argument, otherwise=otherwise))
+    return checks.find(_methods(), name, argument=argument, otherwise=otherwise)
 
 
 def available() -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 
@@ -68,7 +67,7 @@ def available() -> list[str]:
 def get(name: str) -> NamedNoise:
     """Return the noise called ``name``, a function of a generator, a size and a shape."""
     otherwise = "a function of a generator and a size"
-    return cast(NamedNoise, checks.find(_NOISES, name, argument="distribution", otherwise=otherwise))
+    return checks.find(_NOISES, name, argument="distribution", otherwise=otherwise)
 
 
 # Exponential noise, less its expectation.

@@ -5,16 +5,21 @@ Each module of this room is one, and answers the same four questions alike; addi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._data.source import Source
+from sparsemean._data.source import Source, find_non_finite
 from sparsemean._data.table import Table
+from sparsemean._kernels import NotFiniteError
 from sparsemean._kernels.influence import InfluenceSums
 from sparsemean._util.records import BucketSpec, CellCounts, Counts, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sparsemean._data.source import Block
 
 Work = Callable[[list[FloatArray], IntArray], FloatArray]
 """What is made of the (J, columns) bucket means of some levels, and of the columns they belong to."""
@@ -106,3 +111,18 @@ def engine_of(source: Source) -> Engine:
             from sparsemean._counts.engines import host
 
             return host
+
+
+@contextmanager
+def refusing(
+    table: Table, block: Block | None = None, at: tuple[int, int] = (0, 0), *, skip_missing: bool
+) -> Iterator[None]:
+    """Name the value that is not finite where a kernel refuses a block of a table, or all of it."""
+    try:
+        yield
+    except NotFiniteError:
+        if block is None:
+            place = table.source.find_non_finite(skip_missing=skip_missing)
+        else:
+            place = find_non_finite(block, at=at, skip_missing=skip_missing)
+        raise table.non_finite_error(place, skip_missing=skip_missing) from None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, Floa
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+    from dask.delayed import Delayed
+
     from sparsemean._data.source import Block
 
 __all__ = ["count", "influence_sums", "map_means", "rank_counts"]
@@ -37,6 +40,9 @@ MOST_BETWEEN = 0.1
 """Share of the rows in blocks that lie in no chunk, at most: they are put together for each chunk of columns."""
 FAN_IN = 8
 """Sketches that are added up in one task."""
+T = TypeVar("T")
+Bad = NonFiniteValue | InputError
+"""What is wrong with a chunk: returned, as it is bad input, and no reason to try again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,19 +56,19 @@ class BlocksOfChunks:
     between: IntArray
 
     def partition(self, i: int, sizes: tuple[int, ...]) -> Partition | None:
-        """Return how the rows of a chunk are dealt; None where no block lies in it."""
-        return _dealt(self.inside[self.offsets[i] : self.offsets[i + 1]].astype(np.intp), sizes)
+        """Return how the rows of a chunk are partitioned; None where no block lies in it."""
+        return _partition_of(self.inside[self.offsets[i] : self.offsets[i + 1]].astype(np.intp), sizes)
 
     def partition_between(self, sizes: tuple[int, ...]) -> Partition | None:
-        """Return how the rows of blocks between chunks are dealt, numbered among themselves."""
-        return _dealt(np.searchsorted(np.sort(self.between), self.between), sizes)
+        """Return how the rows of blocks between chunks are partitioned, numbered among themselves."""
+        return _partition_of(np.searchsorted(np.sort(self.between), self.between), sizes)
 
     def rows_between(self, first: int, last: int) -> IntArray:
         """Return those of a chunk, from its first row."""
         return np.sort(self.between[(self.between >= first) & (self.between < last)]) - first
 
 
-def _dealt(rows: IntArray, sizes: tuple[int, ...]) -> Partition | None:
+def _partition_of(rows: IntArray, sizes: tuple[int, ...]) -> Partition | None:
     return assign_places(np.arange(rows.size), sizes).of_rows(rows) if rows.size else None
 
 
@@ -89,15 +95,102 @@ def blocks_of_chunks(partition: Partition, rows: list[int]) -> BlocksOfChunks | 
     return BlocksOfChunks(np.concatenate(inside), np.array(offsets), across)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """What every task is told once: where chunks begin, and how their rows are dealt.
+# One pass over chunks: each is computed once, where it lies, and what is made of it goes to whoever asked.
 
-    Rows are dealt by ``seed`` and their number among those not ``left_out``; by ``partition`` where there is one.
-    """
+
+class ChunkGrid(NamedTuple):
+    """Where chunks begin and the last one ends, by rows and by columns."""
 
     rows: list[int]
     columns: list[int]
+
+    def at(self, i: int, j: int) -> tuple[slice, slice]:
+        """Return the rows and the columns of a chunk."""
+        return slice(*self.rows[i : i + 2]), slice(*self.columns[j : j + 2])
+
+
+Work = Callable[[Table, slice, slice], T]
+"""Makes something of a chunk and the rows and columns that it has among all."""
+
+
+def _grid_of(array: DaskArray) -> ChunkGrid:
+    return ChunkGrid(ends(array.chunks[0]), ends(array.chunks[1]))
+
+
+def _source(table: Table) -> Dask:
+    assert isinstance(table.source, Dask)
+    return table.source
+
+
+def _per_chunk(array: DaskArray, work: Work[T], *, skip_missing: bool) -> list[list[Delayed]]:
+    """Return what is made of every chunk, a delayed value each; how is sent to workers once."""
+    import dask
+
+    job = dask.delayed((work, _grid_of(array), skip_missing), traverse=False, pure=False)
+    ones = tuple((1,) * number for number in array.numblocks)
+    made = array.map_blocks(_worked, job=job, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=ones)
+    return made.to_delayed().tolist()  # type: ignore[no-any-return]
+
+
+def _worked(block: Block | InputError, job: tuple[Work[T], ChunkGrid, bool], block_id: tuple[int, int]) -> T | Bad:
+    """Make something of one chunk, or return what is wrong with it."""
+    work, grid, skip_missing = job
+    if isinstance(block, InputError):
+        return block
+    rows, columns = grid.at(*block_id)
+    promised = rows.stop - rows.start, columns.stop - columns.start
+    if block.shape != promised:
+        received = f"{block.shape} in place of {promised} in the chunk at row {rows.start}, column {columns.start}"
+        return InputError("X", "have chunks of the size they say", received)
+    try:
+        return work(as_table(block), rows, columns)
+    except InputError as error:
+        return _place(block, error, at=(rows.start, columns.start), skip_missing=skip_missing)
+
+
+def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
+    """Return the value of a chunk that is not finite by its place among all, or what else is wrong with the chunk."""
+    try:
+        return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
+    except InputError:
+        return error
+
+
+def _good(table: Table, found: T | Bad, *, skip_missing: bool) -> T:
+    """Refuse what is bad in the words of every other pass."""
+    if isinstance(found, InputError):
+        raise found
+    if isinstance(found, NonFiniteValue):
+        raise table.non_finite_error(found, skip_missing=skip_missing)
+    return found
+
+
+def _listening(
+    table: Table, number: int, take: Callable[[int, T], None], *, skip_missing: bool, progress: Progress | None
+) -> Callable[[int, T | Bad], None]:
+    """Return what is told of each of a number of chunks: it refuses what is bad, and says how much is done."""
+    done = 0
+
+    def on_result(chunk: int, found: T | Bad) -> None:
+        nonlocal done
+        take(chunk, _good(table, found, skip_missing=skip_missing))
+        done += 1
+        if progress is not None:
+            progress(done / number)
+
+    return on_result
+
+
+# Counts of signs, which add up in a tree.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """How the rows of chunks are partitioned, and which columns are kept.
+
+    Rows are partitioned by ``seed`` and their number among those not ``left_out``; by ``partition`` where there is one.
+    """
+
     keep: IntArray
     null: FloatArray | None
     skip_missing: bool
@@ -105,20 +198,16 @@ class Job:
     seed: int
     left_out: IntArray
     partition: Partition | None
-    blocks: BlocksOfChunks | None = None
-    """How blocks of rows that were dealt anew lie in chunks."""
-
-
-Bad = NonFiniteValue | InputError
+    blocks: BlocksOfChunks | None
+    """How blocks of rows that were partitioned anew lie in chunks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkResult:
-    """What was counted in a chunk, or several: a sketch or counts, kept columns; or what is wrong with it."""
+    """What was counted in a chunk, or several: a sketch or counts; and kept columns."""
 
     counted: Sketch | Counts | None
     kept: FloatArray | None = None
-    bad: Bad | None = None
     between: Array | None = None
     """Rows of blocks that do not lie in one chunk."""
 
@@ -144,16 +233,24 @@ def count(
     blocks = None if partition.seed is not None else blocks_of_chunks(partition, ends(array.chunks[0]))
     if partition.seed is None and blocks is None:
         array = source.whole_columns()
-    job = _job(array, spec, keep, blocks)
-    sent_once = dask.delayed(job, traverse=False, pure=False)
-    chunks = array.map_blocks(
-        _count, job=sent_once, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
-    ).to_delayed()
+    job, grid = _job(array.shape[0], spec, keep, blocks), _grid_of(array)
+    sent_once = dask.delayed((job, grid), traverse=False, pure=False)
+    chunks = _per_chunk(array, partial(_count, job=job, grid=grid), skip_missing=spec.skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
-    on_result = _on_result(table, job, kept, blocks=chunks.shape, progress=progress)
-    watched = [dask.delayed(_travels, pure=False)(chunk) for chunk in chunks.ravel()]
-    totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(chunks.T)], on_result)
-    return _side_by_side(table, partition, job, totals=totals), kept
+
+    def take(chunk: int, values: FloatArray | None) -> None:
+        if kept is not None and values is not None:
+            rows, columns = grid.at(*divmod(chunk, len(chunks[0])))
+            low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
+            kept[rows, low:high] = values
+
+    watched = [dask.delayed(_kept_columns, pure=False)(chunk) for row in chunks for chunk in row]
+    heard = _listening(table, len(watched), take, skip_missing=spec.skip_missing, progress=progress)
+    totals = run(watched, [_tree(column, sent_once, j) for j, column in enumerate(zip(*chunks, strict=True))], heard)
+    total = cpu.no_counts(partition, table.shape[1], missing=spec.skip_missing)
+    for j, counts in enumerate(totals):
+        total.add_columns(grid.at(0, j)[1], _good(table, counts, skip_missing=spec.skip_missing))
+    return total.settled(), kept
 
 
 def rehearse() -> None:
@@ -161,23 +258,11 @@ def rehearse() -> None:
     sketch_rows(as_table(np.ones((BLOCK, 2))), seed=0, bucket_sizes=(1, 2, 4), n_jobs=1)
 
 
-def _source(table: Table) -> Dask:
-    assert isinstance(table.source, Dask)
-    return table.source
-
-
-def _ones(array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return (1,) * array.numblocks[0], (1,) * array.numblocks[1]
-
-
-def _job(array: Any, spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
-    n, partition = array.shape[0], spec.partition
-    left_out = np.empty(0, dtype=np.intp)
+def _job(n: int, spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfChunks | None) -> Job:
+    partition, left_out = spec.partition, np.empty(0, dtype=np.intp)
     if partition.n_rows < n and blocks is None:
         left_out = np.setdiff1d(np.arange(n), partition.order)
     return Job(
-        rows=ends(array.chunks[0]),
-        columns=ends(array.chunks[1]),
         keep=np.empty(0, dtype=np.intp) if keep is None else keep,
         null=spec.null,
         skip_missing=spec.skip_missing,
@@ -189,44 +274,40 @@ def _job(array: Any, spec: BucketSpec, keep: IntArray | None, blocks: BlocksOfCh
     )
 
 
-def _count(block: Block | InputError, job: Job, block_id: tuple[int, int]) -> ChunkResult:
-    """Count one chunk; what is wrong with it is returned: it is bad input, and no reason to try again."""
-    if isinstance(block, InputError):
-        return ChunkResult(None, bad=block)
-    first_row, last_row = job.rows[block_id[0] : block_id[0] + 2]
-    first_column, last_column = job.columns[block_id[1] : block_id[1] + 2]
-    promised = (last_row - first_row, last_column - first_column)
-    if block.shape != promised:
-        received = f"{block.shape} in place of {promised} in the chunk at row {first_row}, column {first_column}"
-        return ChunkResult(None, bad=InputError("X", "have chunks of the size they say", received))
-    try:
-        table = as_table(block)
-        low, high = np.searchsorted(job.keep, (first_column, last_column))
-        kept = table.source.take(job.keep[low:high] - first_column) if high > low else None
-        null = None if job.null is None else job.null[first_column:last_column]
-        if job.blocks is not None:
-            return _count_blocks(table, job, block_id[0], null=null)
-        if job.partition is not None:
-            spec = BucketSpec(job.partition, null, job.skip_missing)
-            counts, _ = engine_of(table.source).count(table, spec, n_jobs=1)
-            return ChunkResult(counts, kept)
-        return ChunkResult(_sketch(block, table, first_row, null=null, job=job), kept)
-    except InputError as error:
-        return ChunkResult(None, bad=_place(block, error, at=(first_row, first_column), skip_missing=job.skip_missing))
+def _count(table: Table, rows: slice, columns: slice, *, job: Job, grid: ChunkGrid) -> ChunkResult:
+    """Count one chunk."""
+    low, high = np.searchsorted(job.keep, (columns.start, columns.stop))
+    kept = table.source.take(job.keep[low:high] - columns.start) if high > low else None
+    null = None if job.null is None else job.null[columns]
+    if job.blocks is not None:
+        return _count_blocks(
+            table, job.blocks, rows, int(np.searchsorted(grid.rows, rows.start, side="right")) - 1, null=null, job=job
+        )
+    if job.partition is not None:
+        return ChunkResult(_counts(table, job.partition, null, job), kept)
+    return ChunkResult(_sketch(table, rows.start, null=null, job=job), kept)
 
 
-def _count_blocks(table: Table, job: Job, i: int, *, null: FloatArray | None) -> ChunkResult:
+def _counts(table: Table, partition: Partition, null: FloatArray | None, job: Job) -> Counts:
+    counts, _ = engine_of(table.source).count(table, BucketSpec(partition, null, job.skip_missing), n_jobs=1)
+    return counts
+
+
+def _count_blocks(
+    table: Table, blocks: BlocksOfChunks, rows: slice, i: int, *, null: FloatArray | None, job: Job
+) -> ChunkResult:
     """Count the blocks that lie in a chunk, and hand on its rows of others."""
-    assert job.blocks is not None
-    partition, counts = job.blocks.partition(i, job.sizes), None
-    if partition is not None:
-        counts, _ = engine_of(table.source).count(table, BucketSpec(partition, null, job.skip_missing), n_jobs=1)
-    rows = job.blocks.rows_between(*job.rows[i : i + 2])
-    block = table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1]))
-    return ChunkResult(counts, between=as_dense(block[rows]))
+    partition = blocks.partition(i, job.sizes)
+    counts = None if partition is None else _counts(table, partition, null, job)
+    between = blocks.rows_between(rows.start, rows.stop)
+    return ChunkResult(counts, between=as_dense(_everything(table)[between]))
 
 
-def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
+def _everything(table: Table) -> Block:
+    return table.source.block(slice(0, table.shape[0]), slice(0, table.shape[1]))
+
+
+def _sketch(table: Table, first_row: int, *, null: FloatArray | None, job: Job) -> Sketch | None:
     """Sketch the rows of a chunk that are not left out, numbered among all that are not; None where none is left."""
     before, behind = np.searchsorted(job.left_out, (first_row, first_row + table.shape[0]))
     if behind > before:
@@ -234,56 +315,19 @@ def _sketch(block: Block, table: Table, first_row: int, *, null: FloatArray | No
         inside[job.left_out[before:behind] - first_row] = False
         if not inside.any():
             return None
-        table = as_table(block[np.flatnonzero(inside)])
+        table = as_table(_everything(table)[np.flatnonzero(inside)])
     return sketch_rows(
         table, first_row - int(before), seed=job.seed, bucket_sizes=job.sizes, null=0.0 if null is None else null,
         missing="omit" if job.skip_missing else "raise", n_jobs=1,
     )  # fmt: skip
 
 
-def _place(block: Block, error: InputError, *, at: tuple[int, int], skip_missing: bool) -> Bad:
-    """Return the value of a chunk that is not finite by its place among all, or what else is wrong with the chunk."""
-    try:
-        return as_table(block).source.find_non_finite(at=at, skip_missing=skip_missing) or error
-    except InputError:
-        return error
-
-
-def _travels(chunk: ChunkResult) -> tuple[FloatArray | None, Bad | None]:
+def _kept_columns(chunk: ChunkResult | Bad) -> FloatArray | Bad | None:
     """Return what goes from every chunk straight to whoever asked."""
-    return chunk.kept, chunk.bad
+    return chunk.kept if isinstance(chunk, ChunkResult) else chunk
 
 
-def _on_result(
-    table: Table, job: Job, kept: FloatArray | None, *, blocks: tuple[int, int], progress: Progress | None
-) -> Callable[[int, Any], None]:
-    """Return what is told of every chunk: it refuses what is bad, keeps columns and says how much is done."""
-    done = 0
-
-    def on_result(number: int, sent: tuple[FloatArray | None, Bad | None]) -> None:
-        nonlocal done
-        i, j = divmod(number, blocks[1])
-        values, bad = sent
-        if bad is not None:
-            raise _refusal(table, bad, job.skip_missing)
-        if kept is not None and values is not None:
-            low, high = np.searchsorted(job.keep, (job.columns[j], job.columns[j + 1]))
-            kept[job.rows[i] : job.rows[i + 1], low:high] = values
-        done += 1
-        if progress is not None:
-            progress(done / (blocks[0] * blocks[1]))
-
-    return on_result
-
-
-def _refusal(table: Table, bad: Bad, missing: bool) -> InputError:
-    """Say what is bad in the words of every other pass."""
-    if isinstance(bad, InputError):
-        return bad
-    return table.non_finite_error(bad, skip_missing=missing)
-
-
-def _tree(chunks: Sequence[Any], job: Any, j: int) -> Any:
+def _tree(chunks: Sequence[Delayed], job: Delayed, j: int) -> Delayed:
     """Add up chunks that stand above each other, a few neighbours at a time."""
     import dask
 
@@ -293,58 +337,49 @@ def _tree(chunks: Sequence[Any], job: Any, j: int) -> Any:
     return dask.delayed(_ended, pure=False)(level, job, j)
 
 
-def _merged(parts: list[ChunkResult]) -> ChunkResult:
-    """Return the counts of several chunks."""
-    for part in parts:
-        if part.bad is not None:
-            return part
-    blocks = [part.between for part in parts if part.between is not None]
+def _merged(parts: list[ChunkResult | Bad]) -> ChunkResult | Bad:
+    """Return the counts of several chunks, or what is wrong with one."""
+    good = [part for part in parts if isinstance(part, ChunkResult)]
+    if len(good) < len(parts):
+        return next(part for part in parts if not isinstance(part, ChunkResult))
+    blocks = [part.between for part in good if part.between is not None]
     if blocks:
-        counted = [part.counted for part in parts if isinstance(part.counted, Counts)]
+        counted = [part.counted for part in good if isinstance(part.counted, Counts)]
         return ChunkResult(reduce(Counts.plus, counted) if counted else None, between=np.concatenate(blocks))
-    sketches = [part.counted for part in parts if isinstance(part.counted, Sketch)]
+    sketches = [part.counted for part in good if isinstance(part.counted, Sketch)]
     return ChunkResult(merging.add_sketches(sketches) if sketches else None)
 
 
-def _ended(parts: list[ChunkResult], job: Job, j: int) -> Counts | Bad:
+def _ended(parts: list[ChunkResult | Bad], told: tuple[Job, ChunkGrid], j: int) -> Counts | Bad:
     """Return the counts of some columns: nothing more comes."""
-    if job.partition is not None and parts[0].bad is None:
-        assert isinstance(parts[0].counted, Counts)
-        return parts[0].counted
-    total = _merged(parts)
-    if total.bad is not None:
-        return total.bad
+    job, grid = told
+    total = parts[0] if job.partition is not None else _merged(parts)
+    if not isinstance(total, ChunkResult):
+        return total
     if job.blocks is not None:
-        return _with_between(total, job, slice(job.columns[j], job.columns[j + 1]))
-    assert isinstance(total.counted, Sketch)
-    return merging.close_blocks(total.counted).counts
+        return _with_between(total, job, job.blocks, grid.at(0, j)[1])
+    if isinstance(total.counted, Sketch):
+        return merging.close_blocks(total.counted).counts
+    assert total.counted is not None
+    return total.counted
 
 
-def _with_between(total: ChunkResult, job: Job, columns: slice) -> Counts | Bad:
+def _with_between(total: ChunkResult, job: Job, blocks: BlocksOfChunks, columns: slice) -> Counts | Bad:
     """Return the counts of some columns with those of the blocks that lie in no chunk."""
-    assert job.blocks is not None
     assert not isinstance(total.counted, Sketch)
-    partition = job.blocks.partition_between(job.sizes)
+    partition = blocks.partition_between(job.sizes)
     if partition is None:
         assert total.counted is not None
         return total.counted
     try:
-        table = as_table(total.between)
-        spec = BucketSpec(partition, None if job.null is None else job.null[columns], job.skip_missing)
-        counts, _ = engine_of(table.source).count(table, spec, n_jobs=1)
+        null = None if job.null is None else job.null[columns]
+        counts = _counts(as_table(total.between), partition, null, job)
     except InputError as error:
         return error
     return counts if total.counted is None else total.counted.plus(counts)
 
 
-def _side_by_side(table: Table, partition: Partition, job: Job, *, totals: list[Counts | Bad]) -> Counts:
-    """Put the counts of all columns together."""
-    total = cpu.no_counts(partition, table.shape[1], missing=job.skip_missing)
-    for j, counts in enumerate(totals):
-        if not isinstance(counts, Counts):
-            raise _refusal(table, counts, job.skip_missing)
-        total.add_columns(slice(job.columns[j], job.columns[j + 1]), counts)
-    return total.settled()
+# Groups, on whole columns put together by whoever computes them; and sums of bounded influences.
 
 
 def rank_counts(
@@ -357,63 +392,27 @@ def rank_counts(
     n_jobs: int | None = None,  # noqa: ARG001
     progress: Progress | None = None,
 ) -> CellCounts:
-    """Compare cells of rows on whole columns, put together by whoever computes them."""
-    import dask
-
+    """Compare cells of rows on whole columns."""
     array, d = _source(table).whole_columns(), table.shape[1]
-    columns = ends(array.chunks[1])
-    sent_once = dask.delayed((cells, strata, against), traverse=False, pure=False)
-    chunks = array.map_blocks(
-        _ranked, design=sent_once, columns=columns, missing=skip_missing, dtype=object,
-        meta=np.empty((0, 0), dtype=object), chunks=_ones(array),
-    )  # fmt: skip
+    work = partial(_ranked, design=(cells, strata, against), skip_missing=skip_missing)
+    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing)[0], _grid_of(array)
     total = CellCounts(
         np.empty((3, strata.size, d), dtype=np.int64), np.empty((against.shape[0], 6, strata.size, d), dtype=np.int64)
     )
-    done = 0
 
-    def on_result(number: int, counts: CellCounts | Bad) -> None:
-        nonlocal done
-        if not isinstance(counts, CellCounts):
-            raise _refusal(table, counts, skip_missing)
-        part = total.of(slice(columns[number], columns[number + 1]))
+    def take(chunk: int, counts: CellCounts) -> None:
+        part = total.of(grid.at(0, chunk)[1])
         part.own[:], part.pairs[:] = counts
-        done += counts.own.shape[2]
-        if progress is not None:
-            progress(done / d)
 
-    run(chunks.to_delayed()[0], [], on_result)
+    run(chunks, [], _listening(table, len(chunks), take, skip_missing=skip_missing, progress=progress))
     return total
 
 
 def _ranked(
-    block: Block | InputError,
-    design: tuple[IntArray, IntArray, IntArray],
-    columns: list[int],
-    missing: bool,
-    block_id: tuple[int, int],
-) -> CellCounts | Bad:
-    """Compare the cells in some columns, or return what is wrong with them."""
-    if isinstance(block, InputError):
-        return block
-    try:
-        table = as_table(block)
-        return engine_of(table.source).rank_counts(table, *design, skip_missing=missing, n_jobs=1)
-    except InputError as error:
-        return _place(block, error, at=(0, columns[block_id[1]]), skip_missing=missing)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Influence:
-    """What every task of a pass over sums is told once."""
-
-    rows: list[int]
-    columns: list[int]
-    centres: FloatArray
-    unit: FloatArray
-    kappa: float
-    used: Mask | None
-    skip_missing: bool
+    table: Table, _rows: slice, _columns: slice, *, design: tuple[IntArray, IntArray, IntArray], skip_missing: bool
+) -> CellCounts:
+    """Compare the cells in some columns."""
+    return engine_of(table.source).rank_counts(table, *design, skip_missing=skip_missing, n_jobs=1)
 
 
 def influence_sums(
@@ -428,41 +427,32 @@ def influence_sums(
     progress: Progress | None = None,
 ) -> InfluenceSums:
     """Add up every chunk where it lies; sums of chunks add up."""
-    import dask
-
     array = _source(table).pieces()
-    job = Influence(ends(array.chunks[0]), ends(array.chunks[1]), centres, unit, kappa, rows, skip_missing)
-    sent_once = dask.delayed(job, traverse=False, pure=False)
-    chunks = array.map_blocks(
-        _influence, job=sent_once, dtype=object, meta=np.empty((0, 0), dtype=object), chunks=_ones(array)
-    ).to_delayed()
-    total, done = InfluenceSums.blank(*centres.shape), 0
+    work = partial(_influence, centres=centres, unit=unit, kappa=kappa, used=rows, skip_missing=skip_missing)
+    chunks, grid = _per_chunk(array, work, skip_missing=skip_missing), _grid_of(array)
+    total, across = InfluenceSums.blank(*centres.shape), len(chunks[0])
 
-    def on_result(number: int, found: InfluenceSums | Bad) -> None:
-        nonlocal done
-        if not isinstance(found, InfluenceSums):
-            raise _refusal(table, found, skip_missing)
-        j = number % chunks.shape[1]
-        total.add(slice(job.columns[j], job.columns[j + 1]), found)
-        done += 1
-        if progress is not None:
-            progress(done / chunks.size)
+    def take(chunk: int, found: InfluenceSums) -> None:
+        total.add(grid.at(0, chunk % across)[1], found)
 
-    run(list(chunks.ravel()), [], on_result)
+    every = [chunk for row in chunks for chunk in row]
+    run(every, [], _listening(table, len(every), take, skip_missing=skip_missing, progress=progress))
     return total
 
 
-def _influence(block: Block | InputError, job: Influence, block_id: tuple[int, int]) -> InfluenceSums | Bad:
-    """Add up one chunk, or return what is wrong with it."""
-    if isinstance(block, InputError):
-        return block
-    across = slice(*job.rows[block_id[0] : block_id[0] + 2])
-    columns = slice(*job.columns[block_id[1] : block_id[1] + 2])
-    try:
-        table = as_table(block)
-        return engine_of(table.source).influence_sums(
-            table, job.centres[:, columns], job.unit[columns], job.kappa,
-            rows=None if job.used is None else job.used[across], skip_missing=job.skip_missing, n_jobs=1,
-        )  # fmt: skip
-    except InputError as error:
-        return _place(block, error, at=(across.start, columns.start), skip_missing=job.skip_missing)
+def _influence(
+    table: Table,
+    rows: slice,
+    columns: slice,
+    *,
+    centres: FloatArray,
+    unit: FloatArray,
+    kappa: float,
+    used: Mask | None,
+    skip_missing: bool,
+) -> InfluenceSums:
+    """Add up one chunk."""
+    return engine_of(table.source).influence_sums(
+        table, centres[:, columns], unit[columns], kappa, rows=None if used is None else used[rows],
+        skip_missing=skip_missing, n_jobs=1,
+    )  # fmt: skip

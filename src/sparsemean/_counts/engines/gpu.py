@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean._counts.engines import Mask, Progress, Work
+from sparsemean._counts.engines import Mask, Progress, Work, refusing
 from sparsemean._counts.engines.host import Piece, any_pieces, dense_parts, keep_columns, pieces_of
 from sparsemean._counts.engines.host import rank_counts as rank_counts_on_host
 from sparsemean._data.gpu import DeviceArray, device_errors
@@ -28,6 +28,9 @@ from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, Floa
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    from cupy import ndarray
+    from cupy.cuda import PinnedMemoryPointer, Stream
+
     from sparsemean._data.source import Block
 
 __all__ = ["count", "influence_sums", "map_means", "rank_counts"]
@@ -53,15 +56,11 @@ def count(
 ) -> tuple[Counts, FloatArray | None]:
     """Count on the device, where the counts stay; the columns ``keep`` come to the host."""
     source = table.source
-    with device_errors():
-        try:
-            if isinstance(source, DeviceArray):
-                return _count_resident(source, spec), None if keep is None else source.take(keep)
-            n_threads = count_threads(n_jobs) if n_jobs is not None else min(count_threads(None), MOST_THREADS)
-            return _count_sent(source, spec, keep, n_threads=n_threads, progress=progress)
-        except NotFiniteError:
-            place = source.find_non_finite(skip_missing=spec.skip_missing)
-            raise table.non_finite_error(place, skip_missing=spec.skip_missing) from None
+    with device_errors(), refusing(table, skip_missing=spec.skip_missing):
+        if isinstance(source, DeviceArray):
+            return _count_resident(source, spec), None if keep is None else source.take(keep)
+        n_threads = count_threads(n_jobs) if n_jobs is not None else min(count_threads(None), MOST_THREADS)
+        return _count_sent(source, spec, keep, n_threads=n_threads, progress=progress)
 
 
 def map_means(
@@ -100,7 +99,7 @@ def influence_sums(
     xp, source, (k, d) = gpu.cupy(), table.source, centres.shape
     total = influence.InfluenceSums(xp.zeros((k, d), dtype=np.int64), xp.zeros(d, dtype=np.int32))
     there, divisor, bad = xp.asarray(centres), xp.asarray(unit), xp.zeros(1, dtype=bool)
-    with device_errors():
+    with device_errors(), refusing(table, skip_missing=skip_missing):
         for across, at, block in _on_device(source):
             x = block if rows is None or rows[across].all() else block[xp.asarray(np.flatnonzero(rows[across]))]
             gaps = xp.isnan(x)
@@ -110,8 +109,7 @@ def influence_sums(
             if progress is not None:
                 progress(across.stop * at.stop / (source.shape[0] * d))
         if bool(bad[0]):
-            place = source.find_non_finite(skip_missing=skip_missing)
-            raise table.non_finite_error(place, skip_missing=skip_missing)
+            raise NotFiniteError
     return total
 
 
@@ -140,7 +138,7 @@ def rank_counts(
     asked = [(sweep, *place) for sweep, row in enumerate(against) for place in enumerate(row) if place[1] != UNWANTED]
     alone = set(range(strata.size)) - {cell for _, *both in asked for cell in both}
     asked += [(0, cell, cell) for cell in sorted(alone)]
-    with device_errors(), source.there():
+    with device_errors(), source.there(), refusing(table, skip_missing=skip_missing):
         xp = gpu.cupy()
         own = xp.empty((3, strata.size, d), dtype=np.int32)  # enough for all pairs of so few rows
         pairs = xp.zeros((against.shape[0], 6, strata.size, d), dtype=np.int32)
@@ -148,11 +146,7 @@ def rank_counts(
             for sweep, cell, other in asked:
                 second = strata[cells] == strata[cell] if other == REST else cells == other
                 groups = np.where(cells == cell, 0, np.where(second & (cells >= 0), 1, 2))
-                try:
-                    found = gpu_blocks.compare_groups(block, groups, missing=skip_missing, grid=source.grid)
-                except NotFiniteError:
-                    place = source.find_non_finite(skip_missing=skip_missing)
-                    raise table.non_finite_error(place, skip_missing=skip_missing) from None
+                found = gpu_blocks.compare_groups(block, groups, missing=skip_missing, grid=source.grid)
                 own[:, cell, at] = found[0:6:2]
                 if other == cell:
                     continue
@@ -165,7 +159,7 @@ def rank_counts(
     return CellCounts(own, pairs)
 
 
-def _floats(source: DeviceArray, kind: np.dtype[Any]) -> Iterator[tuple[slice, Any]]:
+def _floats(source: DeviceArray, kind: np.dtype[np.generic]) -> Iterator[tuple[slice, ndarray]]:
     """Yield columns and their values, rows of floats of a ``kind``: all as they lie, or a few at a time converted."""
     values, (n, d) = source.values, source.shape
     if values.dtype == kind and (values.strides[1] == kind.itemsize or d == 1):
@@ -175,7 +169,7 @@ def _floats(source: DeviceArray, kind: np.dtype[Any]) -> Iterator[tuple[slice, A
         yield columns, gpu.cupy().ascontiguousarray(source.plain(values[:, columns]), dtype=kind)
 
 
-def _on_device(source: Source) -> Iterator[tuple[slice, slice, Any]]:
+def _on_device(source: Source) -> Iterator[tuple[slice, slice, ndarray]]:
     """Yield rows, columns and values of a source as doubles on the device, a few columns at a time."""
     xp, (n, d) = gpu.cupy(), source.shape
     here = source if isinstance(source, DeviceArray) else None
@@ -211,7 +205,7 @@ class Adding:
         self.null = None if spec.null is None else xp.asarray(spec.null)
         self.bad = xp.zeros(1, dtype=np.int32)
 
-    def add(self, X: Any, first_column: int, partition: Partition | None = None) -> None:
+    def add(self, X: ndarray, first_column: int, partition: Partition | None = None) -> None:
         """Queue the counting of a piece, with the buckets of ``partition`` if that is not the one of all rows."""
         buckets = self.buckets if partition in (None, self.partition) else gpu.DeviceBuckets(partition)
         null = None if self.null is None else self.null[first_column : first_column + X.shape[1]]
@@ -279,18 +273,18 @@ def _room(source: Source, n_threads: int) -> tuple[int, int]:
     return room, max(SLOTS, min(n_threads + WAITING, pieces, int(0.8 * free) // (2 * room)))
 
 
-def _kind_of(values: Block) -> np.dtype[Any]:
+def _kind_of(values: Block) -> np.dtype[np.generic]:
     """Return the type in which values are sent."""
-    native: np.dtype[Any] = values.dtype.newbyteorder("=")
+    native: np.dtype[np.generic] = values.dtype.newbyteorder("=")
     return native if native.name in gpu.KINDS else np.dtype(np.float64)
 
 
 class Slot(NamedTuple):
     """A place in memory that the device reads by itself, one on the device, and a queue."""
 
-    pinned: Any
-    landed: Any
-    queue: Any
+    pinned: PinnedMemoryPointer
+    landed: ndarray
+    queue: Stream
 
 
 class Sending:
@@ -325,7 +319,7 @@ class Sending:
                 for part in self.sent:
                     part.result()
 
-    def send(self, values: Array, use: Callable[[Any], None]) -> None:
+    def send(self, values: Array, use: Callable[[ndarray], None]) -> None:
         """Copy a block to the device and queue what is to be done with it there, by rows."""
         slot = self.free.get()
         if any(part.done() and part.exception() for part in self.sent[-len(self.slots) :]):
@@ -333,7 +327,7 @@ class Sending:
             return  # it is raised at the end
         self.sent.append(self.pool.submit(self._send, slot, values, use))
 
-    def _send(self, slot: Slot, values: Array, use: Callable[[Any], None]) -> None:
+    def _send(self, slot: Slot, values: Array, use: Callable[[ndarray], None]) -> None:
         try:
             kind = _kind_of(values)
             by_columns = values.flags.f_contiguous and not values.flags.c_contiguous

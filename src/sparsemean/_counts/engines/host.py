@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sparsemean._counts.engines import Mask, Progress, Work
-from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut, find_non_finite
+from sparsemean._counts.engines import Mask, Progress, Work, refusing
+from sparsemean._data.source import AT_ONCE, Array, Dense, Source, as_dense, cut
 from sparsemean._data.table import Table
-from sparsemean._kernels import NotFiniteError, influence
+from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._stats.buckets import block_spans, stretch
 from sparsemean._util.records import BLOCK, BucketSpec, CellCounts, Counts, FloatArray, IntArray, Partition
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Some rows of some columns, how those rows are dealt, and the share of all reading done with it."""
+    """Some rows of some columns, how those rows are partitioned, and the share of all reading done with it."""
 
     first_row: int
     first_column: int
@@ -165,11 +166,8 @@ def count(
     source, skip_missing = table.source, spec.skip_missing
     precision = spec.precision or source.precision
     if isinstance(source, Dense):
-        try:
+        with refusing(table, skip_missing=skip_missing):
             counts = _count_block(source.values, spec, precision, n_jobs, progress)
-        except NotFiniteError:
-            place = find_non_finite(source.values, skip_missing=skip_missing)
-            raise table.non_finite_error(place, skip_missing=skip_missing) from None
         return counts, None if keep is None else source.take(keep)
     total = cpu.no_counts(spec.partition, source.shape[1], missing=skip_missing)
     kept = None if keep is None else np.empty((source.shape[0], keep.size), order="F")
@@ -177,11 +175,8 @@ def count(
         keep_columns(kept, keep, piece)
         for columns, values in _parts(piece.values, spec):
             at = slice(piece.first_column + columns.start, piece.first_column + columns.stop)
-            try:
+            with refusing(table, values, (piece.first_row, at.start), skip_missing=skip_missing):
                 counts = _count_block(values, spec.part(at, piece.partition), precision, n_jobs)
-            except NotFiniteError:
-                place = find_non_finite(values, at=(piece.first_row, at.start), skip_missing=skip_missing)
-                raise table.non_finite_error(place, skip_missing=skip_missing) from None
             total.add_columns(at, counts)
         if progress is not None:
             progress(piece.done)
@@ -216,44 +211,31 @@ def _count_block(
 def map_means(
     source: Source, spec: BucketSpec, columns: IntArray, *, work: Work, depth: int = 1, n_jobs: int | None = None
 ) -> FloatArray:
-    """Work on memory where it lies, or on a good many columns of a source at a time."""
-    precision = spec.precision or source.precision
-    options: dict[str, Any] = {"work": work, "depth": depth, "precision": precision, "n_jobs": n_jobs}
-    if isinstance(source, Dense):
-        return _map_means(source.values, spec, columns, columns=columns, **options)
-    parts = [
-        _map_means(values, spec.part(piece), np.arange(piece.size), columns=piece, **options)
-        for piece, values in source.takes_of(columns)
-    ]
-    return np.concatenate(parts, axis=-1)
-
-
-def _map_means(
-    values: Array,
-    spec: BucketSpec,
-    at: IntArray,
-    *,
-    columns: IntArray,
-    work: Work,
-    depth: int,
-    precision: float,
-    n_jobs: int | None,
-) -> FloatArray:
-    """Work on ``columns``, which stand at the places ``at`` of ``values``, a few on each thread."""
+    """Work on memory where it lies, or on a good many columns of a source at a time; on a few on each thread."""
     from sparsemean._kernels import cpu
 
     n_threads, partition = count_threads(n_jobs), spec.partition
-    width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-columns.size // n_threads)))
+    precision = spec.precision or source.precision
 
-    def read_and_work(part: slice) -> FloatArray:
-        levels = cpu.level_means(
-            values, partition, at[part], depth=depth, null=spec.null, precision=precision, missing=spec.skip_missing
-        )
-        return work(levels, columns[part])
+    def mapped(values: Array, at: IntArray, piece: IntArray, spec: BucketSpec) -> Iterator[FloatArray]:
+        """Work on columns of the source that stand at some places of ``values``."""
 
-    small = columns.size * partition.n_rows < cpu.SMALL
-    parts = each(read_and_work, cut(columns.size, width, 1), 1 if small else n_threads)
-    return np.concatenate(list(parts), axis=-1)
+        def read_and_work(part: slice) -> FloatArray:
+            levels = cpu.level_means(
+                values, partition, at[part], depth=depth, null=spec.null, precision=precision,
+                missing=spec.skip_missing,
+            )  # fmt: skip
+            return work(levels, piece[part])
+
+        width = max(1, min(MEANS_AT_ONCE // partition.n_buckets(0), -(-piece.size // n_threads)))
+        small = piece.size * partition.n_rows < cpu.SMALL
+        yield from each(read_and_work, cut(piece.size, width, 1), 1 if small else n_threads)
+
+    if isinstance(source, Dense):
+        return np.concatenate(list(mapped(source.values, columns, columns, spec)), axis=-1)
+    taken = source.takes_of(columns)
+    parts = (mapped(values, np.arange(piece.size), piece, spec.part(piece)) for piece, values in taken)
+    return np.concatenate(list(chain.from_iterable(parts)), axis=-1)
 
 
 # Groups of rows: whole columns, some after the other.
@@ -277,15 +259,12 @@ def rank_counts(
     counts = comparisons.blank(d)
     for columns, block in column_blocks(table.source):
         out = counts.of(columns)
-        try:
+        with refusing(table, block, (0, columns.start), skip_missing=skip_missing):
             for done in groups.count_pairs(
                 block, comparisons, out, grid=table.source.grid, skip_missing=skip_missing, n_jobs=n_jobs
             ):
                 if progress is not None:
                     progress((columns.start + done) / d)
-        except NotFiniteError:
-            place = find_non_finite(block, at=(0, columns.start), skip_missing=skip_missing)
-            raise table.non_finite_error(place, skip_missing=skip_missing) from None
     return counts
 
 
@@ -308,7 +287,7 @@ def influence_sums(
     for across, columns, block in any_pieces(table.source):
         chosen = None if rows is None else np.flatnonzero(rows[across])
         asked = (centres[:, columns], unit[columns], kappa)
-        try:
+        with refusing(table, block, (across.start, columns.start), skip_missing=skip_missing):
             if isinstance(block, np.ndarray):
                 told = progress if isinstance(table.source, Dense) else None
                 found = influence.dense_sums(
@@ -316,9 +295,6 @@ def influence_sums(
                 )
             else:
                 found = influence.sparse_sums(block, *asked, rows=chosen, missing=skip_missing, n_jobs=n_jobs)
-        except NotFiniteError:
-            place = find_non_finite(block, at=(across.start, columns.start), skip_missing=skip_missing)
-            raise table.non_finite_error(place, skip_missing=skip_missing) from None
         total.add(columns, found)
         if progress is not None:  # pieces are whole rows or whole columns
             progress(across.stop * columns.stop / (table.shape[0] * table.shape[1]))
