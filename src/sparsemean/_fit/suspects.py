@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._evidence.groups import GroupTest
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit.screening import most_listed, sample_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.families import GroupTest
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 

@@ -12,18 +12,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
-from sparsemean._stats import means
+from sparsemean._stats import nulls
 from sparsemean._stats.decision import rule_of
-from sparsemean._stats.nulls import Era, two_sided
+from sparsemean._stats.nulls import Stages, stages_of, stages_up_to, two_sided
 from sparsemean._stats.planning import first_error
 from sparsemean._stats.power import Power, halved
-from sparsemean._stats.sign_evidence import eras_of
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
     critical_sum,
     filter_of,
-    rank_eras,
+    rank_stages,
     score_sums,
     shares_of,
     slack_of,
@@ -75,12 +74,6 @@ def critical(n_buckets: int, error: float) -> int:
     return bisect_left(range(n_buckets + 1), True, key=selects)
 
 
-def _looks(eras: tuple[Era, ...], bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the numbers of bad rows at which p must be small, and what is looked at there: p̃ is their largest."""
-    firsts = (0, *(era.last + 1 for era in eras[:-1]))
-    return [(min(bad_rows, era.last), era.places) for first, era in zip(firsts, eras, strict=True) if bad_rows >= first]
-
-
 # Signs of bucket means.
 
 
@@ -93,14 +86,14 @@ class SignPower(OneSamplePower):
         return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
-        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_eras` has it.
+    def stages(self) -> Stages:
+        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_stages` has it.
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
         error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.plan.question.side.number)
         counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
-        return eras_of([J - critical(J, error) for J in counts])
+        return stages_of([J - critical(J, error) for J in counts])
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
         return critical(self.buckets(size), 2 * error / (self.plan.question.side.number * n_sizes))
@@ -110,13 +103,13 @@ class SignPower(OneSamplePower):
         sizes = self.plan.walk.bucket_sizes
         return all(
             any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], self.error, len(places)) for k in places)
-            for bad, places in _looks(self.eras, bad_rows)
+            for bad, places in stages_up_to(self.stages, bad_rows)
         )
 
     def majority(self, size: int) -> int:
         """Return the majority of one sign that selects a feature by one size alone, slack included."""
         place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
-        looks = _looks(self.eras, bad_rows)
+        looks = stages_up_to(self.stages, bad_rows)
         if place not in looks[-1][1]:
             return max(self.buckets(size) + 1, self._critical(size, self.error, 1) + bad_rows)
         return max(bad + self._critical(size, self.error, len(places)) for bad, places in looks)
@@ -175,9 +168,9 @@ class RankPower(OneSamplePower):
         return SignPower(self.plan)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
+    def stages(self) -> Stages:
         """Which caps are looked at for how many bad rows."""
-        return rank_eras(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
+        return rank_stages(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
 
     def _looks(self, bad_rows: int) -> list[dict[int, int]]:
         """Return the sum, slack included, that each cap asks for, wherever p must be small."""
@@ -186,7 +179,7 @@ class RankPower(OneSamplePower):
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
         one_way = bool(self.plan.question.min_effect) and sides == 2
-        for bad, places in _looks(self.eras, bad_rows):
+        for bad, places in stages_up_to(self.stages, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
             logs = np.log(self.error / sides / ties * shares[list(places)] / shares[list(places)].sum())
             out.append({
@@ -376,12 +369,12 @@ class SumPower(OneSamplePower):
     @cached_property
     def test(self) -> MeanTest:
         """The test of a column of scale one."""
-        return means.mean_test(self.plan, np.ones(1))
+        return nulls.mean_test(self.plan, np.ones(1))
 
     def possible(self, bad_rows: int) -> bool:
         """Whether sums can reach the bound at so many bad rows."""
-        test = means.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
-        return self.plan.n_units * means.most(test.kappa) >= means.bound(test, self.error, bad_rows)
+        test = nulls.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
+        return self.plan.n_units * nulls.psi_max(test.kappa) >= nulls.bound(test, self.error, bad_rows)
 
     def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:  # noqa: ARG002
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
@@ -393,8 +386,8 @@ class SumPower(OneSamplePower):
         mean = float(weights @ psi)
         variance = float(weights @ (psi - mean) ** 2)
         voting = self.plan.n_units - (m if opposed else 0)
-        sum_ = voting * mean - (m * means.most(test.kappa) if opposed else 0.0)
-        beyond = sum_ - means.bound(test, self.error, m)
+        sum_ = voting * mean - (m * nulls.psi_max(test.kappa) if opposed else 0.0)
+        beyond = sum_ - nulls.bound(test, self.error, m)
         return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
 
     def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:

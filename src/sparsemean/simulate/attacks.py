@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from sparsemean._evidence.signs import SlackEvidence, of_signs
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.decision import Holm, decide
-from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
 from sparsemean._util import checks
 from sparsemean._util.checks import integer
 from sparsemean._util.plans import BadRows
