@@ -484,9 +484,9 @@ class Estimate(LeftThere):
         **names
             ``title``, ``row_names`` (one for each row) and ``group_names`` (of the two groups): what is shown.
         """
-        from sparsemean._report.page import write
+        from sparsemean._report.page import write_report
 
-        write(self, path, **names)
+        write_report(self, path, **names)
 
     def save(self, path: str | Path) -> None:
         """Write the estimate to one .npz file, without the data; `sparsemean.load` reads it.
@@ -547,8 +547,8 @@ def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
 
 
 def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
-    """Return ``features`` with the selected ones first, by p-value and then by |β|."""
-    keys = (-np.abs(estimate.beta[features]), estimate.p_values[features], ~np.isin(features, estimate.support))
+    """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
+    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
     return features[np.lexsort(keys)]
 
 

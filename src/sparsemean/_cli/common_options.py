@@ -98,7 +98,7 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
     """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are."""
     from rich.console import Console
 
-    from sparsemean._report import comparison, summary
+    from sparsemean._report import summary
     from sparsemean._report.guarantees import seed_decides
     from sparsemean._report.verdict import verdict
     from sparsemean.comparison import Comparison
@@ -113,7 +113,7 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
         console.print()
         if isinstance(estimate, Comparison):
             _print_tests(estimate, console)
-            notes = comparison.shared_notes(estimates)
+            notes = summary.shared_notes(estimates)
         else:
             _print_features(estimate, console)
             notes = list(estimate.status.messages)
@@ -128,10 +128,10 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean._report.suspects import unit_of
+    from sparsemean._report.wording import wording_of
 
     one = _first(estimate)
-    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
+    units = f"{wording_of(one).unit}s" if one.class_names is not None else "rows"
     return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
 
 
@@ -154,6 +154,7 @@ def _grid(left: Collection[str], headings: Sequence[str]) -> Grid:
 def _print_tests(comparison: Comparison, console: Console) -> None:
     """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
     from sparsemean._report.strongest import nearest, overview
+    from sparsemean._report.wording import wordings_of
 
     grid = _grid(("test", "strongest first"), ("test", "rows", "features", "strongest first"))
     tests = overview(comparison)
@@ -163,7 +164,7 @@ def _print_tests(comparison: Comparison, console: Console) -> None:
     console.print(grid)
     if not any(row["features"] for row in tests):
         estimates = list(comparison.results.values())
-        at = nearest(estimates)
+        at = nearest(wordings_of(comparison))
         console.print(f"\nClosest is {visible(tests[at]['test'])}:")
         _print_features(estimates[at], console)
 
@@ -171,32 +172,33 @@ def _print_tests(comparison: Comparison, console: Console) -> None:
 def _print_features(estimate: Estimate, console: Console) -> None:
     """Print the selected features; where there is none the strongest, and what it would take."""
     from sparsemean._report import strongest
+    from sparsemean._report.wording import wording_of
 
-    k = int(estimate.support.size)
-    if not k and estimate.plan.question.selection == "paper":
+    wording = wording_of(estimate)
+    k = wording.k
+    if not k and wording.paper:
         return
-    lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
+    lines = strongest.selected(wording, SHOWN) if k else strongest.closest(wording)
     grid = _grid(("feature",), lines.headings)
     for feature, *cells in lines.rows:
         grid.add_row(visible(feature), *cells)
     console.print(grid)
-    if not k and (takes := strongest.needed(estimate)):
+    if not k and (takes := strongest.needed(wording)):
         console.print(takes)
     if k > SHOWN:
         console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
-    if (estimate.skewed[estimate.support] == 1).any():
+    if strongest.has_centres(estimate):
         console.print("* centre, not mean; --target mean is about means")
 
 
 def print_details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
     """Print what was done and is promised, how the file was read and with what the result was made."""
-    from sparsemean._report.verdict import verdict
+    from sparsemean._report.summary import below_verdict
 
     one = _first(estimate)
     source, status = table.source, one.status
-    summary = estimate.summary().splitlines()[len(verdict(estimate)) :]
     lines = [
-        *(line for line in summary if not line.startswith("Note: ")),
+        *(line for line in below_verdict(estimate) if not line.startswith("Note: ")),
         f"Read along {source.along}, {'sparse' if source.sparse else 'dense'}, {source.dtype}; {opened:.2f} s to open.",
         f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}. "
         f"Features walked step by step: {status.walked}.",
@@ -384,7 +386,7 @@ def _check_writable(option: str, target: Path) -> None:
     if option == "--scorecard" and target.suffix.lower() != ".csv":
         raise InputError(option, "end in .csv", repr(str(target)))
     if option == "--report":
-        page.check_target(target, option)
+        page.check_report(target, option)
     elif option == "--scorecard" or target.suffix.lower() == SKETCH:
         check_writable(target, option)
     else:

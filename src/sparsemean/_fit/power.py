@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from sparsemean._fit.theorems import numbers
+from sparsemean._fit.theorems import theorem_rows
 from sparsemean._stats.one_sample_power import OneSamplePower, power_of
 from sparsemean._stats.planning import (
     MOST_RANKED,
@@ -227,7 +227,7 @@ def plan(
     text = _found(asked, found, power, survivable)
     if effect is not None and rows is not None:
         text = f"{text} {_needed(made, effect, rows, needed)}"
-    theorems = numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect)
+    theorems = theorem_rows(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect)
     outlook = PowerAnalysis(found[0], survivable / n, rows, effect, power, asked.table(power), theorems, text)
     return replace(made, outlook=outlook)
 

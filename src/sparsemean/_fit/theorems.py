@@ -50,7 +50,7 @@ def window(alpha: float, eta: float) -> tuple[float, float]:
     return 2 * unit, 6 * unit
 
 
-def numbers(
+def theorem_rows(
     n: int, d: int, *, contamination: float, k: int, sigma: float, delta: float, effect: float | None = None
 ) -> tuple[tuple[str, str, float], ...]:
     """Return rows (theorem, quantity, value); a condition ends in "(holds)" or "(does not hold)".

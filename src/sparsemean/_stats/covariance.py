@@ -202,7 +202,7 @@ class RoughEigenpair:
 
     def __init__(self, X: Matrix) -> None:
         n, d = X.shape
-        self.basis = leading(X) if d > LEADING else np.eye(d, dtype=np.float32)
+        self.basis = leading_subspace(X) if d > LEADING else np.eye(d, dtype=np.float32)
         # A row of ones, so that the means come with the second moments.
         self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
         self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
@@ -248,7 +248,7 @@ def top_eigenpairs(matrix: Values, most: int) -> tuple[Values, Values]:
     return values[: -most - 1 : -1], vectors[:, : -most - 1 : -1]
 
 
-def leading(X: Matrix) -> Matrix:
+def leading_subspace(X: Matrix) -> Matrix:
     """Return `LEADING` orthogonal directions in which rows vary most, about."""
     centred = X - X.mean(axis=0)
     moments = centred.T @ centred

@@ -46,7 +46,7 @@ def some_neighbours(rows: IntArray) -> IntArray:
     return np.asarray(rows[(first[:, np.newaxis] + np.arange(STRETCH)).ravel()])
 
 
-def neighbours_alike(x: FloatArray, *, known: bool) -> float:
+def z_of_neighbours(x: FloatArray, *, known: bool) -> float:
     """Return z of neighbouring rows about the medians of the columns, or about 0 where that is less.
 
     The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in

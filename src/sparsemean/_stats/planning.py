@@ -92,7 +92,7 @@ SELECTIONS = {
     "fdr_by": "Benjamini–Yekutieli",
     "paper": "the paper’s rule",
 }
-"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.guarantees`."""
+"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.wording`."""
 MISSING = ("raise", "omit")
 TESTS = ("auto", "ranks", "buckets")
 TARGETS = ("centre", "mean")

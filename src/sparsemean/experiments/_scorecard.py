@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.comparison import shared_notes
-from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
-from sparsemean._report.summary import as_html
+from sparsemean._report.strongest import WIDTH, TextTable, aligned, wrap
+from sparsemean._report.summary import as_html, shared_notes
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
@@ -335,7 +334,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         if room >= 12:
             break
     named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
-    return [line.rstrip() for line in aligned(Lines(("metric", *of[0]), named), longest=max(room, 8))]
+    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named), longest=max(room, 8))]
 
 
 def _percent(value: float) -> str:

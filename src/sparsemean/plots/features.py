@@ -264,9 +264,6 @@ def _label(ax: Axes, ends: dict[str, tuple[float, str]], last: int) -> None:
 
 # The volcano plot: how far each feature leans to one side, and how small its p-value is.
 
-HIGHEST = 300.0
-"""Smaller p-values than 1e-300, zero among them, are drawn there, as triangles."""
-
 
 def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12) -> Axes:
     """Draw −log10 p of every feature over its β (Cliff's delta for two groups), the selected ones coloured.
@@ -284,7 +281,7 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
         How many of the strongest selected features to name, where there is room.
     """
     ax = axes_for(ax)
-    height = heights(estimate.p_values)
+    height = heights(estimate.log10_p)
     selected = strongest_first(estimate, estimate.support)
     rest = np.ones(height.size, dtype=bool)
     rest[selected] = False
@@ -295,13 +292,11 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     ax.set(xlim=(-wide, wide), ylim=(-0.02 * top, top))
     others = pluralize(int(rest.sum()), "other feature")
     _style.draw_mass(ax, estimate.beta[rest], height[rest], (-wide, wide, -0.02 * top, top), others)
-    for beyond, marker, label in ((False, "o", "selected"), (True, "^", "selected, p below 1e-300")):
-        at = selected[(height[selected] >= HIGHEST) == beyond]
-        if at.size:
-            ax.plot(
-                estimate.beta[at], height[at], linestyle="", marker=marker, markersize=6, color=CHOSEN,
-                markeredgecolor="white", markeredgewidth=_style.rim(at.size), zorder=3, label=label,
-            )  # fmt: skip
+    if selected.size:
+        ax.plot(
+            estimate.beta[selected], height[selected], linestyle="", marker="o", markersize=6, color=CHOSEN,
+            markeredgecolor="white", markeredgewidth=_style.rim(selected.size), zorder=3, label="selected",
+        )  # fmt: skip
     left_out = estimate.decision.skipped
     if left_out.size:
         label = f"left out, one value only: {left_out.size:,}"
@@ -315,15 +310,15 @@ def plot_volcano(estimate: Estimate, ax: Axes | None = None, *, labels: int = 12
     return ax
 
 
-def heights(p_values: FloatArray) -> FloatArray:
-    """Return −log10 p, 0 for p = 1 and at most `HIGHEST`.
+def heights(log10_p: FloatArray) -> FloatArray:
+    """Return −log10 p, also where p is below what a number can hold.
 
     Examples
     --------
-    >>> heights(np.array([1.0, 0.01, 0.0])).tolist()
-    [0.0, 2.0, 300.0]
+    >>> heights(np.array([0.0, -2.0, -400.0])).tolist()
+    [0.0, 2.0, 400.0]
     """
-    return np.asarray(np.abs(np.log10(np.maximum(p_values, 10.0**-HIGHEST))))
+    return np.abs(log10_p)
 
 
 def rejection_p(estimate: Estimate) -> float | None:

@@ -1,4 +1,4 @@
-"""Columns in units of their own, by which rows are judged: in blocks of rows, each where it lies.
+"""Standardized rows, which are judged: columns in units of their own, in blocks of rows, each where it lies.
 
 What judges rows holds a few numbers a row, not the columns: it asks for places along directions, for sums over rows and
 for single rows. Each is done block by block, so that a block may as well lie on a device or with a worker.
@@ -33,11 +33,11 @@ HUGE = 1e18
 """In median sizes of a column: squares of more would not be finite in single precision."""
 BLOCK_VALUES = 1_000_000
 """Values of a block, about: 4 MB, so that what is made of one stays near."""
-FOR_OWN = 128
+FOR_SCALE_OF_ROWS = 128
 """Columns that tell the size of a row, about."""
 INNER = 3.0
 """In median sizes of a column: what lies beyond is in its tail."""
-TAIL, WIDE = 4.0, 12.0
+TAIL, WINSORIZED = 4.0, 12.0
 """The same over the size of a row: what is beyond the first is its tail; the second is where rows are then clipped."""
 HELD = 16_000_000
 """Values from which on rows are not held in three forms at once."""
@@ -56,7 +56,7 @@ class Units(NamedTuple):
     """Places among those used."""
 
 
-def units_of(values: FloatArray) -> Units:
+def column_units(values: FloatArray) -> Units:
     """Return the units that some rows tell: the median absolute value of each column.
 
     Where most values are zero, or missing, it is that of the others, and rows are judged by far values only.
@@ -297,7 +297,7 @@ class Entries(NamedTuple):
     value: Single
 
 
-class Judged:
+class StandardizedRows:
     """Rows in units of their columns: as they are, and clipped about the mean of each column.
 
     Parameters
@@ -312,12 +312,12 @@ class Judged:
 
     def __init__(self, values: Table, clip: float = CLIP, n_jobs: int | None = None) -> None:
         n, d = values.shape
-        self.units = units_of(values[some_rows(n, d)])
+        self.units = column_units(values[some_rows(n, d)])
         self.columns, self.judging = self.units.used, self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        room = room_for(values, n, self.columns.size)
-        parts = each(lambda at: ratios_of(values[at], self.units, room[at]), blocks, threads_for((n, d), n_jobs))
+        out = empty_for(values, n, self.columns.size)
+        parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, threads_for((n, d), n_jobs))
         self.ratios = Rows(list(parts), n_jobs)
         self.scaled = Rows(self._clipped(clip), n_jobs)
         self.clip, self.mean = clip, self._centre()
@@ -327,13 +327,13 @@ class Judged:
     def _clipped(self, clip: float) -> list[Part]:
         """Return the columns that directions are judged by, clipped."""
         judging = self.judging
-        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
+        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
 
         def rule(x: Single, has: Flags | None, out: Single) -> Part:
             x, has = in_columns(x, has, judging)
             return namespace(x).clip(x, -clip, clip, out=out), has
 
-        return self.ratios.each(rule, room)
+        return self.ratios.each(rule, out)
 
     def _centre(self) -> Single:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
@@ -360,7 +360,7 @@ class Judged:
         return not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
 
     @cached_property
-    def far(self) -> Entries:
+    def tail_entries(self) -> Entries:
         """The values beyond `INNER`, row by row."""
         found, ends = self.ratios.each(lambda x, _: beyond(x, INNER)), self.ratios.ends
         number = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
@@ -369,24 +369,26 @@ class Judged:
         return Entries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
 
     @cached_property
-    def own(self) -> Single:
+    def row_scale(self) -> Single:
         """The median size of each row, at least one."""
         units = self.units
-        return np.concatenate(self.ratios.each(lambda x, _: own_sizes(x, units)))
+        return np.concatenate(self.ratios.each(lambda x, _: row_scales(x, units)))
 
-    def wide(self) -> Rows:
-        """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
-        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
-        return Rows(self.ratios.each(partial(over_own, judging=self.judging), self.own, room), self.ratios.n_jobs)
+    def winsorized(self) -> Rows:
+        """Return rows over their own scale, clipped far out: what directions of few columns are judged by."""
+        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
+        return Rows(
+            self.ratios.each(partial(winsorized_block, judging=self.judging), self.row_scale, out), self.ratios.n_jobs
+        )
 
-    def tails(self) -> Entries:
-        """Return the values of `wide` that are beyond `TAIL`."""
+    def winsorized_tails(self) -> Entries:
+        """Return the values of `winsorized` that are beyond `TAIL`."""
         place = np.full(self.columns.size, -1, dtype=np.int32)
         place[self.judging] = np.arange(self.judging.size)
-        row, column, value = self.far
-        value = value / self.own[row]
+        row, column, value = self.tail_entries
+        value = value / self.row_scale[row]
         at = np.flatnonzero((np.abs(value) > TAIL) & (place[column] >= 0))
-        return Entries(row[at], place[column[at]], np.clip(value[at], -WIDE, WIDE))
+        return Entries(row[at], place[column[at]], np.clip(value[at], -WINSORIZED, WINSORIZED))
 
     def features(self, best: IntArray, most: int) -> tuple[int, ...]:
         """Return which columns of the data the best of those used are."""
@@ -412,12 +414,14 @@ def clipped_about(x: Single, has: Flags | None, *, judging: IntArray, clip: floa
     return x, has
 
 
-def over_own(x: Single, has: Flags | None, own: Single, out: Single | None = None, *, judging: IntArray) -> Part:
-    """Return these columns over the sizes of their rows, clipped far out."""
+def winsorized_block(
+    x: Single, has: Flags | None, row_scale: Single, out: Single | None = None, *, judging: IntArray
+) -> Part:
+    """Return these columns over the scales of their rows, clipped far out."""
     x, has = in_columns(x, has, judging)
     xp = namespace(x)
-    x = xp.divide(x, near(x, own)[:, np.newaxis], out=out)
-    return xp.clip(x, -WIDE, WIDE, out=x), has
+    x = xp.divide(x, near(x, row_scale)[:, np.newaxis], out=out)
+    return xp.clip(x, -WINSORIZED, WINSORIZED, out=x), has
 
 
 def beyond(x: Single, limit: float) -> Entries:
@@ -433,9 +437,9 @@ def beyond(x: Single, limit: float) -> Entries:
     return Entries(row.astype(np.int32), column.astype(np.int32), on_host(x.ravel()[near(x, at)]))
 
 
-def own_sizes(x: Single, units: Units) -> Single:
-    """Return the median size of each row of ratios, at least one: of about `FOR_OWN` of the columns."""
-    some = units.judging[:: -(-units.judging.size // FOR_OWN)]
+def row_scales(x: Single, units: Units) -> Single:
+    """Return the median size of each row of ratios, at least one: of about `FOR_SCALE_OF_ROWS` of the columns."""
+    some = units.judging[:: -(-units.judging.size // FOR_SCALE_OF_ROWS)]
     if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
         out = np.empty(x.shape[0], dtype=np.float32)
         judging.row_medians(x.view(np.int32), some, out.view(np.int32))
@@ -445,10 +449,10 @@ def own_sizes(x: Single, units: Units) -> Single:
     return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
 
-def room_for(values: object, n: int, p: int) -> Single:
-    """Return room for so many rows where some values lie: in one piece, which goes back when it is let go."""
-    room: Single = namespace(values).empty((n, p), dtype=np.float32)
-    return room
+def empty_for(values: object, n: int, p: int) -> Single:
+    """Return memory for so many rows where some values lie: in one piece, which goes back when it is let go."""
+    empty: Single = namespace(values).empty((n, p), dtype=np.float32)
+    return empty
 
 
 def ratios_of(values: npt.NDArray[np.floating], units: Units, out: Single | None = None) -> Part:
