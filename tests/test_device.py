@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._stats import arrays, nulls, path, sign_evidence
+from sparsemean._evidence import signs
+from sparsemean._evidence.signs import SlackEvidence, of_signs
+from sparsemean._stats import arrays, nulls, path
 from sparsemean._stats.decision import Holm, decide, rule_of
-from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
+from sparsemean._stats.nulls import InfluenceNull
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts
 
@@ -69,7 +70,7 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
 def test_decisions_are_the_same_bits(
     few: int, kind: str, zeros: float, rule: str, bad_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sign_evidence, "FEW", few)
+    monkeypatch.setattr(signs, "FEW", few)
     monkeypatch.setattr(nulls, "FEW_VALUES", few)
     here = counts_of(1, zeros)
     there = moved(here)

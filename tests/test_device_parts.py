@@ -13,13 +13,14 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._data import as_table
+from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels import gpu, reference
 from sparsemean._kernels.gpu_blocks import Columns
-from sparsemean._stats import symmetry
+from sparsemean._stats import location
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._stats.decision import Holm, decide
-from sparsemean._stats.sign_evidence import of_signs, sign_test_eras
+from sparsemean._stats.nulls import sign_test_stages
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts, Partition
 from sparsemean.simulate import make_contaminated
@@ -46,9 +47,9 @@ def counts_of(seed: int, zeros: float, buckets: tuple[int, ...], d: int = 80) ->
 @pytest.mark.parametrize("buckets", [(128, 64, 32), (128, 64, 32, 16, 8), (97,)])
 def test_decisions_where_sizes_drop_out(buckets: tuple[int, ...], zeros: float, bad_rows: int) -> None:
     here = counts_of(3, zeros, buckets)
-    eras = sign_test_eras(buckets, error=0.05 / 80, sides=2)
+    stages = sign_test_stages(buckets, error=0.05 / 80, sides=2)
     plain, there = (
-        decide(replace(of_signs(counts, buckets[0]), eras=eras), Holm(0.05), (BadRows(0, bad_rows),))
+        decide(replace(of_signs(counts, buckets[0]), stages=stages), Holm(0.05), (BadRows(0, bad_rows),))
         for counts in (here, moved(here))
     )
     assert any_on_device(there.radius)
@@ -135,9 +136,9 @@ def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_skewness_of_groups_of_rows(order: str, kind: str) -> None:
     values, there = laid_out(131, kind, order)
-    rows, size = symmetry.dealt_rows(131)
+    rows, size = location.dealt_rows(131)
     columns = np.arange(8)
-    expected = symmetry._skewness(values[rows].reshape(-1, size, 8))
+    expected = location._skewness(values[rows].reshape(-1, size, 8))
     np.testing.assert_array_equal(on_host(Columns(there, kind, columns).skewness(rows, size)), expected)
 
 

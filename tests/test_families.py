@@ -13,12 +13,12 @@ from compared import fit
 from scipy import stats
 
 from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast, RankTest
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean.comparison import Comparison
 
@@ -333,7 +333,7 @@ def test_what_survives_is_the_same_whether_it_is_searched_again_or_not() -> None
     codes = rng.integers(0, 3, 150)
     counts = rng.poisson(0.7, (150, 40)) + 1.0 * (codes[:, np.newaxis] == np.arange(40) % 5)
     contrasts = [Contrast(reference=REST, label=label, sizes=tuple(np.bincount(codes).tolist())) for label in range(3)]
-    evidence = RankEvidence(tuple(ranks.count(as_table(counts), codes, contrasts)))
+    evidence = RankEvidence(tuple(groups.count(as_table(counts), codes, contrasts)))
     for name in ("fwer", "fdr"):
         rule = rule_of(name, evidence.level, evidence.n_hypotheses)
         before = decide(evidence, rule, evidence.at_share(Shares(0.0, 0.0)))

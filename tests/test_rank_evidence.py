@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups
+from sparsemean._evidence.ranks import Contrast, most_moved
 from sparsemean._stats.nulls import log_tails
-from sparsemean._stats.rank_evidence import Contrast, most_moved
 from sparsemean._util.plans import BadRows
 
 LOG_2 = np.log(2.0)
@@ -125,7 +125,7 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     else:
         order = first[:, np.newaxis] + rng.standard_normal(X.shape) * np.linspace(0.2, 4.0, 24)  # ever less with labels
         X = np.take_along_axis(np.sort(X, axis=0), order.argsort(axis=0).argsort(axis=0), axis=0)
-    (test,) = ranks.count(as_table(X), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(n2, n1))])
+    (test,) = groups.count(as_table(X), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(n2, n1))])
     found = test.log_p(BadRows(label=m[0], reference=m[1]))
     expected = np.array([plain_log_p(x, first, m) for x in X.T])
     assert (expected < 0).any() or (kind == "nearly all" and sum(m) > 0)
@@ -158,7 +158,7 @@ def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
     x = np.abs(rng.standard_normal(400)) + 0.8 * first
     for rows, shift in ((rng.choice(200, 49, replace=False), 3.0), (200 + rng.choice(200, 48, replace=False), 0.0)):
         x[rows] = -np.abs(rng.standard_normal(rows.size)) - shift
-    (test,) = ranks.count(
+    (test,) = groups.count(
         as_table(x[:, np.newaxis]), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(200, 200))]
     )
     raw = with_ties(x, first, (3, 3), zeros=False)

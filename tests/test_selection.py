@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups, signs
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
-from sparsemean._stats import arrays, decision, families, sign_evidence
+from sparsemean._stats import arrays, decision
 from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.nulls import Era
-from sparsemean._stats.rank_evidence import REST, Contrast
-from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
+from sparsemean._stats.nulls import InfluenceNull, Stage, sign_test_stages
 from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean._util.records import NO_END, Counts
 
@@ -48,7 +47,7 @@ def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts
 def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") -> SlackEvidence:
     """Signs, with those sizes left out that cannot reject at ``error``."""
     evidence = of_signs(counts, counts.n_buckets[0], side=Side(alternative))
-    return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
+    return replace(evidence, stages=sign_test_stages(counts.n_buckets, error=error, sides=evidence.sides))
 
 
 def sign_p(majority: np.ndarray, signs: np.ndarray, alternative: str) -> np.ndarray:
@@ -254,9 +253,11 @@ def test_brackets_say_what_trying_every_slack_does(
         np.testing.assert_array_equal(chosen.p_values, evidence.combined(bad))
         features, best = evidence.best_size(rows(bad))
         np.testing.assert_array_equal(features, np.flatnonzero(chosen.p_values < 1))
-        places = np.array(next(places for last, places in evidence.looks() if bad <= last))
+        places = np.array(next(places for last, places in evidence.stages if bad <= last))
         np.testing.assert_array_equal(best, places[evidence.p_at(bad)[places][:, features].argmin(axis=0)])
-        stay = replace(evidence, eras=(Era(NO_END, tuple(places.tolist())),), sharing=len(evidence.looks()[0].places))
+        stay = replace(
+            evidence, stages=(Stage(NO_END, tuple(places.tolist())),), alpha_shares=len(evidence.stages[0].indices)
+        )
         sure = np.maximum(1, tried(stay, rule, range(bad, n // 2 + 1)) - bad + 1)
         np.testing.assert_array_equal(chosen.radius, np.where(chosen.last >= bad, sure, 1))
         for other in (0, bad + 1):
@@ -406,7 +407,7 @@ def ranks_of(seed: int) -> RankEvidence:
     X[labels == 1, :6] += rng.uniform(0, 4, 6)
     X[labels == 2, 12:18] += rng.poisson(rng.uniform(0, 4, 6), (40, 6))
     contrasts = [Contrast(reference=REST, label=label, sizes=(11, 25, 40)) for label in range(3)]
-    return RankEvidence(tuple(ranks.count(as_table(X), labels, contrasts)))
+    return RankEvidence(tuple(groups.count(as_table(X), labels, contrasts)))
 
 
 @cache
@@ -467,7 +468,7 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     X[labels == 1, ::7] += 3
     if missing:
         X[rng.random(X.shape) < 0.02] = np.nan
-    tests = ranks.count(
+    tests = groups.count(
         as_table(X), labels, [Contrast(reference=0, label=1, sizes=(18, 18))], strata=strata, missing=missing
     )
     return RankEvidence(tuple(tests), missing=missing)
@@ -486,7 +487,7 @@ def test_features_that_no_look_tells_apart_are_looked_at_once(
 ) -> None:
     evidence = replace(many_ranks(1, n_strata, missing=missing), side=side)
     every, (test,) = np.arange(evidence.n_hypotheses), evidence.tests
-    monkeypatch.setattr(families, "A_TASK", 1)
+    monkeypatch.setattr(groups, "A_TASK", 1)
     for bads in (evidence.at_share(Shares(*shares)), (BadRows(0, 0),)):
         assert missing or test.by_class(bads[0].total)[0].n_features < every.size
         np.testing.assert_array_equal(evidence.log_p(bads), evidence.log_p(bads, every))
@@ -517,9 +518,9 @@ def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 300, 2048, 7001])
 @pytest.mark.parametrize("zeros", ["", "some", "many", "none at all"])
-@pytest.mark.parametrize("eras", [False, True])
+@pytest.mark.parametrize("stages", [False, True])
 def test_a_compiled_pass_finds_what_plain_arrays_do(
-    d: int, zeros: str, eras: bool, monkeypatch: pytest.MonkeyPatch
+    d: int, zeros: str, stages: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, buckets = np.random.default_rng(0), (200, 100, 50)
     share = np.where(np.arange(d) % 20 == 0, rng.uniform(0.5, 1.0, d), 0.5)
@@ -532,11 +533,11 @@ def test_a_compiled_pass_finds_what_plain_arrays_do(
     elif zeros == "none at all":
         positive[:, 1::7], negative[:, 1::7] = 0, 0
     counts = Counts(positive, negative, np.ones(d), buckets)
-    evidence = evidence_of(counts, 0.05 / d) if eras else of_signs(counts, 200)
+    evidence = evidence_of(counts, 0.05 / d) if stages else of_signs(counts, 200)
     found = []
     for ended in (False, True):
         monkeypatch.setattr(compiling.Plainness, "ended", ended)
-        monkeypatch.setattr(sign_evidence, "PLAIN", 0)
+        monkeypatch.setattr(signs, "PLAIN", 0)
         reached = [
             evidence.reaching(error, slack) for error in (1e-9, 0.05 / d, 0.01, BELOW_ONE) for slack in (0, 5, 30)
         ]

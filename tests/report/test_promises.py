@@ -13,7 +13,7 @@ from sparsemean._report import page
 from sparsemean._report.columns import cell_text
 from sparsemean._report.guarantees import MISSING, NULLS, SHOPPED, guarantees_of, of_null
 from sparsemean._report.wording import RULES, percent, wording_of
-from sparsemean._stats.means import KURTOSIS, SCALE_SHARE
+from sparsemean._stats.nulls import KURTOSIS, SCALE_SHARE
 from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch
 

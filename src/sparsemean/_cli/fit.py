@@ -201,8 +201,8 @@ def _estimate(
 
     reference, vs, covariate = (options.pop(name) for name in ("reference", "vs", "covariate"))
     if wanted.group is None:
-        subjects = table.columns.get("subject")
-        return one_sample.fit(table, groups=subjects, progress=progress, **_one_sample(options))
+        _ask_of_one_sample(options)
+        return one_sample.fit(table, groups=table.columns.get("subject"), progress=progress, **options)
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
@@ -242,17 +242,16 @@ def _label(written: str | None, labels: Array | None) -> object:
     return written
 
 
-def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the command line as those of a fit."""
+def _ask_of_one_sample(options: dict[str, Any]) -> None:
+    """Make options of the command line those of a fit."""
     from sparsemean._stats.planning import PRESET
 
     common_options.keep_given(options)
-    paper = options.pop("paper")
     with contextlib.suppress(TypeError, ValueError):
         options["n_buckets"] = int(options["n_buckets"])
-    if not paper:
-        return options
-    return {**PRESET, **{name: value for name, value in options.items() if name != "selection" and value is not None}}
+    if options.pop("paper"):
+        options.update({name: value for name, value in PRESET.items() if options.get(name) is None})
+        options["selection"] = PRESET["selection"]
 
 
 def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:

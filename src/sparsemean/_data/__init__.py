@@ -7,9 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparsemean._data import gpu
 from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
-from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of, unreadable
+from sparsemean._data.table import (
+    NOTHING,
+    FileContext,
+    ReadOptions,
+    Table,
+    fingerprint_of,
+    from_array,
+    unreadable,
+)
 from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
@@ -45,37 +54,44 @@ KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "Du
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
 OBJECTS = (
-    ("anndata.matches_anndata", "anndata.read_anndata"),
-    ("hdf5.matches_hdf5", "hdf5.read_hdf5_dataset"),
-    ("chunked.matches_zarr", "chunked.read_zarr_array"),
-    ("dask.matches_dask", "dask.read_dask"),
-    ("gpu.matches_device", "gpu.read_device"),
-    ("frames.matches_pandas", "frames.read_pandas"),
-    ("frames.matches_polars", "frames.read_polars"),
-    ("frames.matches_arrow", "frames.read_arrow"),
-    ("record_batches.matches_relation", "record_batches.refuse_relation"),
-    ("matrices.matches_sparse", "matrices.read_sparse"),
+    ("anndata", ("var_names",), "anndata.read_anndata"),
+    ("h5py", ("chunks",), "hdf5.read_hdf5_dataset"),
+    ("zarr", ("chunks",), "chunked.read_zarr_array"),
+    ("dask", ("rechunk",), "dask.read_dask"),
+    ("dask", ("to_dask_array",), "dask.read_dask"),
+    ("polars", ("collect_schema",), "frames.read_polars"),
+    ("pyarrow", ("to_pydict", "schema"), "frames.read_arrow"),
+    ("", ("to_arrow_table",), "record_batches.refuse_relation"),
+    ("scipy.sparse", ("tocsr", "tocsc"), "matrices.read_sparse"),
+    ("", ("iloc", "columns"), "frames.read_pandas"),
 )
-"""Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
+"""Package in which a class was made, any if empty, what the class has, and what takes its objects,
+``read(X, feature_names)``."""
+
+
+def _reader_of(X: object) -> str | None:
+    """Return the function that takes an object, None for what NumPy is to make an array of."""
+    made_in = [kind.__module__ for kind in type(X).__mro__]
+    if made_in[0].startswith("numpy"):
+        return None
+    for package, attributes, read in OBJECTS:
+        ours = not package or any(f"{module}.".startswith(f"{package}.") for module in made_in)
+        if ours and all(hasattr(type(X), name) for name in attributes):
+            return read
+    return "gpu.read_device" if gpu.matches_device(X) else None
 
 
 def as_table(X: object, feature_names: object = None, *, layer: str | None = None) -> Table:
     """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
     if isinstance(X, Table):
         return X
-    if layer is not None:
-        from sparsemean._data import anndata
-
-        if not anndata.matches_anndata(X):
-            raise InputError("layer", "be left out for all but AnnData", repr(layer))
-        return anndata.read_anndata(X, feature_names, layer=layer)
-    for matches, read in OBJECTS if not type(X).__module__.startswith("numpy") else ():
-        if _function(matches)(X):
-            table: Table = _function(read)(X, feature_names)
-            return table
-    from sparsemean._data import table as _table
-
-    return _table.from_array(X, feature_names)
+    read = _reader_of(X)
+    if layer is not None and read != "anndata.read_anndata":
+        raise InputError("layer", "be left out for all but AnnData", repr(layer))
+    if read is None:
+        return from_array(X, feature_names)
+    table: Table = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
+    return table
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:

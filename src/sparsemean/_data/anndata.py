@@ -235,13 +235,6 @@ def _column(obs: Frame, name: str, argument: str) -> Array:
 
 # AnnData objects: X as it lies in memory or in the file behind it, with the names of genes and cells.
 
-KINDS = ((hdf5.matches_hdf5, hdf5.hdf5_source), (chunked.matches_zarr, chunked.zarr_source))
-
-
-def matches_anndata(X: object) -> bool:
-    """Whether ``X`` is an AnnData object or a view of one."""
-    return type(X).__module__.startswith("anndata.") and hasattr(type(X), "var_names")
-
 
 def read_anndata(
     adata: anndata.AnnData,
@@ -269,12 +262,14 @@ def read_anndata(
     if X is None:
         raise InputError("X", "have an X", "an AnnData without one", "name a layer with layer=")
     element = getattr(X, "group", X)  # AnnData's own wrapper of a compressed matrix in a file
-    for matches, make_source in KINDS:
-        if matches(element) or is_group(element):
-            with opened.reading():
-                source = source_of(element, opened, make_source)
-            found = Table(source, check_names(given, source.shape[1]))
-            break
+    library = type(element).__module__.partition(".")[0]
+    if (library in ("h5py", "zarr") and hasattr(element, "chunks")) or is_group(element):
+        make_source = chunked.zarr_source if library == "zarr" else hdf5.hdf5_source
+        with opened.reading():
+            source = source_of(element, opened, make_source)
+        found = Table(source, check_names(given, source.shape[1]))
+    elif hasattr(X, "indptr"):
+        found = read_sparse(X, given)
     else:
-        found = read_sparse(X, given) if hasattr(X, "indptr") else table.from_array(np.asarray(X), given)
+        found = table.from_array(np.asarray(X), given)
     return replace(found, row_names=as_names(adata.obs_names), repeated=_subjects(adata.obs, known))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
 from sparsemean._data.table import FileContext, ReadOptions, Table, as_text, check_matrix, check_names
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
@@ -83,11 +82,7 @@ def pick(root: StoredGroup, name: str | None, opened: FileContext) -> Any:
         kinds = sorted({_described(element) for element in arrays.values()})
         received = f"{opened.name} with {', '.join(kinds[:3]) or 'no arrays'}"
         raise InputError(opened.argument, "hold a matrix of numbers", received)
-    if name is None and len(found) == 1:
-        return next(iter(found.values()))
-    rule = "name one of several arrays" if name is None else "name a matrix of numbers in the file"
-    has = f"{opened.name} has {list_names(sorted(found))}"
-    raise InputError("--dataset", rule, "none" if name is None else repr(name), has)
+    return found[opened.choose(sorted(found), name, "arrays", "name a matrix of numbers in the file")]
 
 
 def _described(array: object) -> str:
@@ -391,11 +386,6 @@ def _children(group: Any) -> Iterator[tuple[str, Any]]:
         element = group.get(name)
         if element is not None:
             yield name, element
-
-
-def matches_zarr(X: object) -> bool:
-    """Whether ``X`` is a zarr array."""
-    return type(X).__module__.startswith("zarr.") and hasattr(type(X), "chunks")
 
 
 def read_zarr_array(array: zarr.Array[Any], feature_names: object = None) -> Table:

@@ -120,11 +120,6 @@ def check_held(n: int, k: int) -> None:
         raise InputError("X", rule, f"{k:,} columns of {n:,} rows, {8e-9 * n * k:,.0f} GB", advice)
 
 
-def matches_dask(X: object) -> bool:
-    """Whether ``X`` is a dask array or data frame."""
-    return type(X).__module__.startswith("dask.") and (hasattr(X, "to_dask_array") or hasattr(X, "rechunk"))
-
-
 def read_dask(X: da.Array | DataFrame, feature_names: object = None) -> Table:
     """Take an array, or a data frame with numeric columns, whose lengths are then looked up."""
     if hasattr(X, "to_dask_array"):

@@ -78,11 +78,6 @@ def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], np.dtype[np.ge
     return SINGLE if len(single) and all(single) else DOUBLE, SINGLE if any(single) else DOUBLE
 
 
-def matches_arrow(X: object) -> bool:
-    """Whether ``X`` is a table or a record batch of pyarrow's."""
-    return type(X).__module__.startswith("pyarrow") and hasattr(X, "schema") and hasattr(X, "to_pydict")
-
-
 def read_arrow(X: Batch, feature_names: object = None) -> Table:
     """Take a table whose columns are all numeric; an index that pandas left in it names the rows."""
     found = fields_of(X.schema, NOTHING, "X")
@@ -401,11 +396,6 @@ def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
 # pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.
 
 
-def matches_pandas(X: object) -> bool:
-    """Whether ``X`` is a pandas data frame."""
-    return hasattr(X, "iloc") and hasattr(X, "columns")
-
-
 def read_pandas(frame: pd.DataFrame, feature_names: object = None) -> Table:
     """Take a frame whose columns are all numeric; decimals, which pandas keeps as objects, are numbers."""
     frame = _with_decimals(frame)
@@ -443,11 +433,6 @@ def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # Data frames of polars': numeric columns with their names, each where it lies.
-
-
-def matches_polars(X: object) -> bool:
-    """Whether ``X`` is a data frame of polars', computed or not."""
-    return type(X).__module__.startswith("polars") and hasattr(X, "collect_schema")
 
 
 def read_polars(X: pl.DataFrame, feature_names: object = None) -> Table:

@@ -247,11 +247,6 @@ class H5(Chunked):
             self.along, self.grain = "rows", 1
 
 
-def matches_hdf5(X: object) -> bool:
-    """Whether ``X`` is an h5py dataset."""
-    return type(X).__module__.startswith("h5py") and hasattr(type(X), "chunks")
-
-
 def read_hdf5_dataset(dataset: h5py.Dataset, feature_names: object = None) -> Table:
     """Take a dataset of an open file."""
     opened = FileContext(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")

@@ -27,7 +27,6 @@ from sparsemean._data.table import (
     unreadable,
 )
 from sparsemean._kernels.memory_layout import is_native
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import Unpacked, refuse_endless
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -109,22 +108,12 @@ def read_npz(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
         if wanted.dataset is None and set(members) >= SPARSE:
             check_members(archive, opened)
             return _sparse_table(path, archive, opened)
-        info = members[_name([*members], wanted.dataset, opened)]
+        names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+        if not names:
+            raise opened.broken("no arrays")
+        info = members[f"{opened.choose(names, wanted.dataset, 'arrays', 'name an array of the file')}.npy"]
         _check_size(info, opened)
         return Table(_source(path, file, archive, info, opened))
-
-
-def _name(members: list[str], name: str | None, opened: FileContext) -> str:
-    """Return the member that is meant."""
-    arrays = [member for member in members if member.endswith(".npy")]
-    has = f"{opened.name} has {list_names([member.removesuffix('.npy') for member in arrays])}"
-    if not arrays:
-        raise opened.broken("no arrays")
-    if name is None and len(arrays) > 1:
-        raise InputError("--dataset", "name one of several arrays", "none", has)
-    if name is not None and f"{name}.npy" not in arrays:
-        raise InputError("--dataset", "name an array of the file", repr(name), has)
-    return arrays[0] if name is None else f"{name}.npy"
 
 
 def _source(
@@ -210,11 +199,6 @@ def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: FileContext) -> 
 
 WEIGHT = 8
 """Times its own size that a piece counts for: it is held beside the next one, and small ones are turned in cache."""
-
-
-def matches_sparse(X: object) -> bool:
-    """Whether ``X`` is a sparse matrix or array of SciPy's."""
-    return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr") and hasattr(X, "tocsc")
 
 
 def read_sparse(X: Any, feature_names: object = None) -> Table:

@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING
 from sparsemean._data import DATABASE
 from sparsemean._data.frames import Batches, fields_of, table_of
 from sparsemean._data.table import FileContext, ReadOptions, Table
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError, require
 
@@ -98,17 +97,12 @@ def _table(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileCo
     found = database.sql(TABLES).fetchall()
     rows = [row[:2] for row in found]
     tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
-    name = next(iter(tables)) if name is None and len(rows) == 1 else name
+    name = opened.choose(sorted(tables), name, "tables", "name a table of the database, no view")
     if any(_called(*row) == name and COMPUTED in sql for *row, sql in found):
         advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
         raise InputError("--dataset", "name a table without computed columns", repr(name), advice)
-    has = f"{opened.name} has {list_names(sorted(tables)) or 'none'}"
-    if name is None:
-        raise InputError("--dataset", "name one of several tables", "none", has)
     if sum(_called(*row) == name for row in rows) > 1:
         raise InputError("--dataset", "name one table", f"{name!r}, which several schemas have", "rename one of them")
-    if name not in tables:
-        raise InputError("--dataset", "name a table of the database, no view", repr(name), has)
     return tables[name]
 
 
@@ -122,11 +116,6 @@ def _quoted(name: str) -> str:
 
 
 # Relations, which are not data yet.
-
-
-def matches_relation(X: object) -> bool:
-    """Whether ``X`` is a relation of DuckDB's, a statement that was not executed yet."""
-    return hasattr(X, "to_arrow_table")
 
 
 def refuse_relation(*_: object) -> Table:

@@ -82,6 +82,15 @@ class FileContext:
         """Say that the file is not what its ending promises."""
         return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", advice)
 
+    def choose(self, names: Sequence[str], wanted: str | None, kind: str, rule: str) -> str:
+        """Return which of several parts of a ``kind`` is meant by --dataset, the only one if it is not given."""
+        if wanted is None and len(names) == 1:
+            return names[0]
+        if wanted is None or wanted not in names:
+            rule, got = ("name one of several " + kind, "none") if wanted is None else (rule, repr(wanted))
+            raise InputError("--dataset", rule, got, f"{self.name} has {list_names(names) or 'none'}")
+        return wanted
+
     def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
         """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory.
 

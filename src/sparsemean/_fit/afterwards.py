@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsemean._counts import ranks
 from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
+from sparsemean._evidence import groups, signed_ranks, signs
+from sparsemean._evidence.groups import RankEvidence
 from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
 from sparsemean._fit.inference import best_beta, best_sizes
 from sparsemean._kernels import rounding
-from sparsemean._stats import intervals, path
+from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Allowed, Decision
 from sparsemean._stats.effects import GroupEffects, effect_columns
-from sparsemean._stats.families import RankEvidence
 from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
@@ -219,20 +219,22 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
         options: dict[str, Any] = {
             "error": error, "bad": plan.bad, "side": plan.question.side, "grid": table.source.grid,
         }  # fmt: skip
-        strata = ranks.strata_of(estimate.labels, estimate.strata)
+        strata = groups.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
-        found = [ranks.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces]
+        found = [
+            groups.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces
+        ]
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        levels = intervals.sort_levels(levels, plan)
-        ends = intervals.of_levels(levels, plan, error=error)
+        levels = signs.sort_levels(levels, plan)
+        ends = signed_ranks.of_levels(levels, plan, error=error)
         if plan.walk.dealing == "blocks":
-            other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)
+            other, _ = signed_ranks.given_nonzero(levels, plan, ends.copy(), error=error)
             ends = np.where(np.isin(which, support), other, ends)
         return ends
 
-    ends = data.means(columns, work, intervals.levels_used(plan)[-1] + 1).T
+    ends = data.means(columns, work, signs.levels_used(plan)[-1] + 1).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
         ends = rounding.settle(ends, 0.0, null, precision=data.precision)
@@ -249,7 +251,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
     if estimate.labels is not None:
-        return ranks.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
+        return groups.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)

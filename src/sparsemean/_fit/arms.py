@@ -8,13 +8,13 @@ import numpy as np
 
 from sparsemean._data.source import Source
 from sparsemean._data.table import Table
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean_difference, one_sample, two_sample
 from sparsemean._fit.afterwards import FITTED, rows_of
 from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels.influence import ERROR
 from sparsemean._stats.effects import Arms
 from sparsemean._stats.planning import ask
-from sparsemean._stats.rank_evidence import Contrast
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from sparsemean._data.dask import Dask
 from sparsemean._data.source import Array, Source, cut
 from sparsemean._kernels.rounding import centred
-from sparsemean._stats import judged
+from sparsemean._stats import standardized
 from sparsemean._stats.arrays import some_rows
-from sparsemean._stats.judged import CLIP, Flags, Judged, Part, Rows, Single, Units
+from sparsemean._stats.standardized import CLIP, Flags, Part, Rows, Single, StandardizedRows, Units
 from sparsemean._util.cluster import ask, hold
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -156,7 +156,9 @@ class Columns:
 
     def gaps(self) -> int:
         """Return how many values are missing."""
-        return sum(self.each(lambda x: int(np.isnan(x).sum()), max(1, judged.BLOCK_VALUES // max(1, self.shape[1]))))
+        return sum(
+            self.each(lambda x: int(np.isnan(x).sum()), max(1, standardized.BLOCK_VALUES // max(1, self.shape[1])))
+        )
 
     def __getitem__(self, rows: IntArray | slice) -> FloatArray:
         return self.take(rows)
@@ -341,7 +343,7 @@ class Coded(NamedTuple):
 
 def code(block: Read, kept: Flags | None, form: Form, units: Units, clip: float) -> Coded:
     """Return a block in units of its columns as steps."""
-    height = max(1, judged.BLOCK_VALUES // max(1, sound(block).shape[1]))
+    height = max(1, standardized.BLOCK_VALUES // max(1, sound(block).shape[1]))
     parts = of_blocks(block, kept, form, lambda x: _steps(x, units, clip), height)
     sizes = np.cumsum([0, *(part.steps.size for part in parts)])
     places = np.int32 if sizes[-1] < np.iinfo(np.int32).max else np.intp
@@ -359,8 +361,8 @@ def code(block: Read, kept: Flags | None, form: Form, units: Units, clip: float)
 
 def _steps(values: FloatArray, units: Units, clip: float) -> Coded:
     """Return values as steps: to the nearest one, but zero is nothing else than zero."""
-    x, has = judged.ratios_of(values, units)
-    tail = min(clip, judged.INNER)
+    x, has = standardized.ratios_of(values, units)
+    tail = min(clip, standardized.INNER)
     at = np.flatnonzero((x > tail) | (x < -tail))
     near = np.clip(x, -clip, clip)
     size = np.abs(near) * np.float32(STEPS / clip)
@@ -368,7 +370,7 @@ def _steps(values: FloatArray, units: Units, clip: float) -> Coded:
     if has is not None:
         steps[~has] = MISSING
     sums, products = near.sum(axis=0, dtype=np.float64), (near.T @ near).astype(np.float64)
-    own = judged.own_sizes(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
+    own = standardized.row_scales(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
     return Coded(steps, at, x.ravel()[at], clip, sums, products, own, has is None)
 
 
@@ -417,7 +419,7 @@ class CodedRows(Rows):
     def __init__(self, steps: Steps, look: Callable[..., Part], numbers: Sequence[Array] = (), *, p: int) -> None:
         self.steps, self.look, self.numbers = steps, look, numbers
         self.whole, self.n_jobs, self.lengths = steps.whole, 1, None
-        self.height = max(1, judged.BLOCK_VALUES // max(1, steps.width))
+        self.height = max(1, standardized.BLOCK_VALUES // max(1, steps.width))
         self.first = np.cumsum([0, *steps.heights])
         parts = [part.stop - part.start for height in steps.heights for part in cut(height, self.height, 1)]
         self.ends = np.cumsum([0, *parts])
@@ -467,21 +469,21 @@ class CodedRows(Rows):
         return out
 
 
-class CodedColumns(Judged):
-    """What `Judged` is, of columns that workers hold."""
+class CodedColumns(StandardizedRows):
+    """What `StandardizedRows` is, of columns that workers hold."""
 
     def __init__(self, values: Columns, clip: float = CLIP) -> None:
         n = values.shape[0]
-        self.units = judged.units_of(values[some_rows(*values.shape)])
+        self.units = standardized.column_units(values[some_rows(*values.shape)])
         self.columns, self.judging = self.units.used, self.units.judging
         blocks, p = values.coded(self.units, clip), self.judging.size
         told = task(lambda block: (block.whole, block.sums, block.products, block.own))
         of_whole, of_sums, of_products, of_own = zip(*ask(list(map(told, blocks))), strict=True)
         whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
-        products, self.own = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
+        products, self.row_scale = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
         steps = Steps(blocks, values.heights, self.columns.size, whole)
         self.ratios: CodedRows = CodedRows(steps, lambda *part: part, p=self.columns.size)
-        look = partial(judged.clipped_about, judging=self.judging, clip=clip)
+        look = partial(standardized.clipped_about, judging=self.judging, clip=clip)
         if whole:
             mean, gram = sums / n, (products - np.outer(sums, sums) / n).astype(np.float32)
         else:
@@ -493,6 +495,8 @@ class CodedColumns(Judged):
     def release(self) -> None:
         """Do nothing: clipped rows are not held."""
 
-    def wide(self) -> Rows:
+    def winsorized(self) -> Rows:
         """Return rows over their own size, clipped far out."""
-        return self.ratios.seen(partial(judged.over_own, judging=self.judging), self.own, p=self.judging.size)
+        return self.ratios.seen(
+            partial(standardized.winsorized_block, judging=self.judging), self.row_scale, p=self.judging.size
+        )

@@ -11,12 +11,13 @@ import numpy as np
 from sparsemean._counts.engines import Progress, Work, engine_of
 from sparsemean._data.source import TAKEN_AT_ONCE, ColumnCache, Source, cut
 from sparsemean._data.table import Table
+from sparsemean._evidence.signed_ranks import RankSums, rank_sums
 from sparsemean._kernels import rounding
 from sparsemean._kernels.compiling import plainly
 from sparsemean._kernels.memory_layout import Array, count_threads, each
 from sparsemean._stats import path
 from sparsemean._stats.buckets import Left, assign_buckets, assign_places, deal_left
-from sparsemean._stats.signed_ranks import RankSums, caps_of, rank_sums
+from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BucketSpec, Counts, FloatArray, IntArray, Partition
 

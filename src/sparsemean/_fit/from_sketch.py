@@ -14,6 +14,7 @@ from sparsemean._counts.sketch import Sketch, check_names, no_means
 from sparsemean._data import as_table
 from sparsemean._data.source import ColumnCache, Source, as_dense
 from sparsemean._data.table import Names, Table
+from sparsemean._evidence.signs import of_signs
 from sparsemean._fit import messages, one_sample, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.inference import best_beta, best_sizes, by_signs, infer
@@ -22,7 +23,6 @@ from sparsemean._fit.refinement import Refinement
 from sparsemean._stats.buckets import assign_buckets
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.planning import of_question
-from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import BLOCK, BucketSpec, Counts, FloatArray, IntArray, Leaning, Ranges
 from sparsemean.errors import InputError

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
+from sparsemean._evidence import signed_ranks, signs
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
+from sparsemean._evidence.signs import SlackEvidence, beside, of_signs
 from sparsemean._fit.data import FitData
 from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
-from sparsemean._stats import intervals, path
+from sparsemean._stats import decision, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
 from sparsemean._stats.decision import Decision, decide, rule_of
-from sparsemean._stats.nulls import SignTestNull
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
-from sparsemean._stats.signed_ranks import DOWN, UP, SignedRankEvidence, filter_of
+from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import Counts, FloatArray, IntArray
 
@@ -74,9 +75,9 @@ def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
 
 def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
     """Return what the signs of bucket means decide."""
-    numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
-    signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,)))
+    return Inference(
+        decide(signs.staged(first_error(plan)), rule_of(plan.selection, plan.level, plan.n_features), (plan.bad,))
+    )
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
@@ -190,15 +191,15 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
         return Values(mean, ends, support, support, support)
-    error = intervals.error_after_selection(plan, support.size)
+    error = decision.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        levels = intervals.sort_levels(levels, plan)
-        used = [levels[level] for level in intervals.levels_used(plan)]
+        levels = signs.sort_levels(levels, plan)
+        used = [levels[level] for level in signs.levels_used(plan)]
         value = _value(used, take(best_of_all, columns), plan)
-        (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
+        (low, high), other = signed_ranks.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
         if plan.walk.dealing == "blocks":
-            (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
+            (low, high), other = signed_ranks.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, low, high, other))
 
@@ -214,7 +215,7 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
             rounding.settle(x, 0.0, data.null[support], precision=data.precision) for x in (value, low, high)
         )
     mean[support] = value + offset[support]
-    at_null = support[intervals.end_at_null(low, high)]
+    at_null = support[signed_ranks.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
     return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])

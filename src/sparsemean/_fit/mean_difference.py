@@ -12,12 +12,13 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
+from sparsemean._evidence import means
+from sparsemean._evidence.groups import GroupTest
+from sparsemean._evidence.means import GroupSums, MeanContrast
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean
 from sparsemean._kernels import influence
-from sparsemean._stats import mean_differences, means
-from sparsemean._stats.families import GroupTest
-from sparsemean._stats.mean_differences import GroupSums, MeanContrast
-from sparsemean._stats.rank_evidence import Contrast
+from sparsemean._stats import nulls
 from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
@@ -44,14 +45,14 @@ def difference_evidence(
     tests, notes, scale_rows = _tests(design, contrasts, request, plans, seed)
     table, d = design.table, design.table.shape[1]
     rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
-    looks: list[list[mean_differences.Look]] = [[] for _ in tests]
+    looks: list[list[means.Look]] = [[] for _ in tests]
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
     for columns, values in mean.checked(table, np.arange(d), request.missing == "omit"):
         for at, test in enumerate(tests):
             parts = _parts(values, rows[at])
             gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
             looks[at].append(
-                mean_differences.look(
+                means.look(
                     parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
                     side=request.side, min_effect=request.min_effect,
                 )
@@ -60,7 +61,7 @@ def difference_evidence(
             progress((columns[-1] + 1) / d)
     found = [
         MeanContrast(contrast, test, missing=gap, **{
-            name: np.concatenate([getattr(look, name) for look in blocks]) for name in mean_differences.Look._fields
+            name: np.concatenate([getattr(look, name) for look in blocks]) for name in means.Look._fields
         })
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
@@ -82,7 +83,7 @@ def values_of(
     for piece, values in table.source.takes_of(columns):
         parts = _parts(values, rows)
         found.append(
-            mean_differences.invert_difference(
+            means.invert_difference(
                 parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
                 bad=plan.bad, side=plan.question.side,
             )
@@ -117,10 +118,10 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
-    slack = mean_differences.slack_of(test, plan.bad)
-    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - mean_differences.LOG_JOINT
+    slack = means.slack_of(test, plan.bad)
+    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
-    if means.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
+    if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
         return []
     n1, n2 = test.sizes
     return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
@@ -174,7 +175,7 @@ def _tests(
     if scale is None:
         mean.refuse_without_scale(any(request.at_first))
         for_scale, tested = _halves(design.codes, seed)
-        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(for_scale.size)
+        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(for_scale.size)
         for contrast, pair in groups:
             for labels, rows in zip(((contrast.label,), contrast.labels), pair, strict=True):
                 if labels not in bounds:
@@ -187,7 +188,7 @@ def _tests(
         notes.insert(0, f"{half}, half of each group, drawn by the seed, gave the scale; the others were tested")
     elif np.ndim(scale) == 2 or hasattr(scale, "columns"):
         given, notes = mean.scale_from_earlier(as_table(scale), planned, request.missing == "omit")
-        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(as_table(scale).shape[0])
+        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(as_table(scale).shape[0])
     else:
         given = mean.given_scale(scale, d)
     tests = []
@@ -195,7 +196,7 @@ def _tests(
         sizes = _tested(pair[0], tested).size, _tested(pair[1], tested).size
         each = [bounds[labels] if scale is None else given for labels in ((contrast.label,), contrast.labels)]
         tests.append(
-            mean_differences.difference_test(
+            means.difference_test(
                 np.stack(each), sizes=sizes, bad=contrast.bad(request.at_first), sides=request.side.number,
                 error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
             )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._evidence.groups import GroupTest
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit.screening import most_listed, sample_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.families import GroupTest
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
@@ -46,7 +46,7 @@ def rows_off(design: Design) -> RowScores:
     most = most_listed(design.codes.size)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)
-    judged = row_scores.screen(away, most=most)
+    judged = row_scores.score_rows(away, most=most)
     return replace(judged, reasons=tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons))
 
 
@@ -108,7 +108,7 @@ def _labels_judged(
     classes = design.codes if test.contrast.reference == REST else None
     side = np.where(labels == ELSEWHERE, -1, labels)
     values = design.table.source.take(clean)
-    return label_scores.judge(values, side, classes=classes, strata=design.strata), clean
+    return label_scores.judge_labels(values, side, classes=classes, strata=design.strata), clean
 
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:

@@ -10,22 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._counts import ranks
 from sparsemean._counts.engines import Progress
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.source import Checksum
 from sparsemean._data.table import Table, as_names
+from sparsemean._evidence import groups
+from sparsemean._evidence.groups import GroupTest, RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import covariates, designs, mean_difference, messages, one_sample
 from sparsemean._fit.pipeline import build_estimate, estimates, parts_of
-from sparsemean._fit.power_groups import groups_possible
+from sparsemean._fit.power import groups_possible
 from sparsemean._fit.suspects import labels_of, looking_bad, rows_off, suspects_of
 from sparsemean._stats import planning
 from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision, decide, rule_of
+from sparsemean._stats.decision import Decision, decide, error_after_selection, rule_of
 from sparsemean._stats.effects import GroupEffects, group_effects, joined, log_scale
-from sparsemean._stats.families import GroupTest, RankEvidence
-from sparsemean._stats.intervals import error_after_selection
-from sparsemean._stats.rank_evidence import REST, Contrast
 from sparsemean._util.checks import AUTO, draw_seed, list_names, unit_name
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, Leaning, RowScores, Sample
@@ -319,7 +318,7 @@ def decide_all(
         )
         plans = tuple(replace(plan, scale_rows=scale_rows) for plan in plans)
     else:
-        tests = ranks.count(
+        tests = groups.count(
             design.table, design.codes, contrasts, strata=design.strata, min_effect=request.min_effect,
             missing=request.missing == "omit", n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
@@ -388,13 +387,13 @@ def _values(
     **options: Any,
 ) -> tuple[FloatArray, FloatArray, GroupEffects]:
     """Return shifts, intervals and effects of the selected features, some columns at a time."""
-    strata, omit = ranks.strata_of(labels, design.strata), plan.question.missing == "omit"
+    strata, omit = groups.strata_of(labels, design.strata), plan.question.missing == "omit"
     first, second = (np.flatnonzero(labels == g) for g in (1, 0))
     found, blocks, done = [], [], 0
     for columns, values in design.table.source.takes_of(support):
         blocks.append(_effects_of(design, columns, values, (first, second), scale))
         found.append(
-            ranks.shifts(
+            groups.shifts(
                 values, strata, grid=design.table.source.grid, bad=plan.bad, side=plan.question.side, missing=omit,
                 **options,
             )

@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean._fit.messages import AT_NULL
 from sparsemean._report.wording import SIDES, Wording, percent
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.means import KURTOSIS
+from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
 from sparsemean.result import Estimate
 

@@ -15,8 +15,7 @@ from sparsemean._report.columns import logarithms, plain, rounded
 from sparsemean._report.verdict import features_against
 from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray

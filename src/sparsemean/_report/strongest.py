@@ -10,13 +10,13 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from sparsemean._fit.power import at_rows, smallest_effect
-from sparsemean._fit.power_groups import fewest, plan_groups
+from sparsemean._fit.power import at_rows, plan_groups, smallest_effect
 from sparsemean._report.columns import LEAST_P
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._report.wording import Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
+from sparsemean._stats.power import fewest
 from sparsemean._util.checks import list_names
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._util.plans import BadRows
+from sparsemean._util.plans import BadRows, Plan
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
@@ -164,6 +164,16 @@ def adjust(p: FloatArray, total: int, scale: float = 1.0) -> tuple[FloatArray, F
     adjusted = np.minimum(1.0, np.maximum.accumulate((total + count - last) * value))
     q = np.minimum(1.0, np.minimum.accumulate((scale * total / last * value)[::-1])[::-1])
     return xp.asarray(adjusted)[back], xp.asarray(q)[back]
+
+
+def error_after_selection(plan: Plan, n_selected: int) -> float:
+    """Return the error rate of each interval of R selected features: level·R/d.
+
+    Marginal intervals cover too little once features have been selected by the same data; with this rate the expected
+    share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005) for independent
+    features and no one who chooses by bad rows which are selected; else at most level·(1 + 1/2 + … + 1/d).
+    """
+    return plan.question.level * n_selected / plan.n_hypotheses
 
 
 def probabilities(log_p: FloatArray) -> FloatArray:

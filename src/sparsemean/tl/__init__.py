@@ -13,10 +13,10 @@ import numpy.typing as npt
 from sparsemean._data.anndata import read_anndata
 from sparsemean._data.source import Array
 from sparsemean._data.table import Table, as_names
+from sparsemean._evidence.ranks import REST
 from sparsemean._fit import designs, two_sample
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.effects import log2_fold_change
-from sparsemean._stats.rank_evidence import REST
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from sparsemean._data.source import Dense, as_dense
 from sparsemean._data.table import Names, Table, as_names
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import suspects, two_sample
 from sparsemean._fit.designs import Labels, alone_in, classes_of, in_order, in_place_of, labels_of, pieces
-from sparsemean._fit.power_groups import smallest_p
 from sparsemean._kernels.rounding import on_grid
 from sparsemean._stats.planning import MIN_ROWS
-from sparsemean._stats.rank_evidence import REST, Contrast
+from sparsemean._stats.power import smallest_p
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError

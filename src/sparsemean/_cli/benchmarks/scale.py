@@ -27,9 +27,9 @@ from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
+from sparsemean._evidence.signs import of_signs
 from sparsemean._fit import inference
 from sparsemean._fit.one_sample import fit, plan_of
-from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.cluster import cluster_client
 from sparsemean._util.records import Counts
 from sparsemean.result import Estimate

@@ -322,16 +322,16 @@ def draw_counts(shape: Shape, labels: IntArray) -> Matrix:
 
 def compare_groups(X: Matrix, labels: IntArray) -> Decision:
     """Compare each group with the rest: counts, p-values, selection and the contamination that each survives."""
-    from sparsemean._counts import ranks
     from sparsemean._data import as_table
+    from sparsemean._evidence import groups
+    from sparsemean._evidence.groups import RankEvidence
+    from sparsemean._evidence.ranks import REST, Contrast
     from sparsemean._stats.decision import Holm, decide
-    from sparsemean._stats.families import RankEvidence
-    from sparsemean._stats.rank_evidence import REST, Contrast
     from sparsemean._util.plans import Shares
 
     sizes = tuple(np.bincount(labels).tolist())
     contrasts = [Contrast(reference=REST, label=label, sizes=sizes) for label in range(len(sizes))]
-    tests = ranks.count(as_table(X), labels, contrasts, n_jobs=1)
+    tests = groups.count(as_table(X), labels, contrasts, n_jobs=1)
     evidence = RankEvidence(tuple(tests), n_jobs=1)
     return decide(evidence, Holm(evidence.level), evidence.at_share(Shares(0.0, 0.0)))
 
