@@ -146,9 +146,7 @@ def prepare(
     # draws again should be better off.
     seed = 0 if random_state is None and plan.question.test in ("ranks", "sums") else draw_seed(random_state)
     buckets = BucketSpec(assign_buckets(plan, seed, units), plan.question.null, plan.question.missing == "omit")
-    return FitData(
-        table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs, on_device=table.source.engine == "gpu"
-    ), method
+    return FitData(table, buckets, plan, seed=seed, units=units, n_jobs=n_jobs), method
 
 
 @dataclass(frozen=True, slots=True, eq=False)
