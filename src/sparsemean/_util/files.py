@@ -21,6 +21,7 @@ from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
 
 written: deque[Path] = deque(maxlen=100)
 """Files that were replaced, the latest last, for whoever has to say so."""
