@@ -43,15 +43,16 @@ def long_version(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a stand-in that runs kernels on the processor in the place of CuPy."""
+    from sparsemean._evidence import signs
     from sparsemean._kernels import gpu, gpu_blocks
-    from sparsemean._stats import nulls, sign_evidence
+    from sparsemean._stats import nulls
 
     from emulated import Emulated
 
     fake = Emulated()
     monkeypatch.setitem(sys.modules, "cupy", fake)
     yield fake
-    tables = sign_evidence._asked_there, sign_evidence._frame_there
+    tables = signs._asked_there, signs._frame_there
     for kept in (*tables, nulls._table_on, gpu.kernel, gpu._module, gpu._numbers_there, gpu_blocks._grid_there):
         kept.cache_clear()
 

@@ -315,7 +315,7 @@ def recorded(result: Any) -> dict[str, Any]:
         "last": here(result.max_contamination),
         "radius": here(result.radius)[support],
         "suspects": np.empty(0, dtype=int) if rows is None else here(rows.suspects),
-        "bad_rows": np.array([result.plan.bad_rows, *result.plan.bad_by_group]),
+        "bad_rows": np.array([result.plan.bad_rows, *(result.plan.bad_by_group or ())]),
         "log_p": np.maximum(log_p, -300.0),
         "p_adjusted": here(result.p_adjusted),
         "q_values": here(result.q_values),

@@ -96,7 +96,7 @@ def test_signals_wait_until_workers_are_there_to_be_ended() -> None:
             steps.append("started")
         steps.append("not ended")
 
-    with _cli.in_order() as came, pytest.raises(KeyboardInterrupt):
+    with _cli.ended_by_signals() as came, pytest.raises(KeyboardInterrupt):
         start_and_close()
     assert (steps, came) == (["started"], [signal.SIGTERM])
 

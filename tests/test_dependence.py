@@ -16,10 +16,10 @@ from sparsemean._stats.dependence import (
     STRETCH,
     SortKeys,
     neighbour_z,
-    neighbours_alike,
     some_neighbours,
     sort_keys,
     z_given,
+    z_of_neighbours,
 )
 
 from command import expect as run
@@ -64,7 +64,7 @@ INDEPENDENT: dict[str, Draw] = {
 def test_independent_rows_raise_no_alarm(kind: str, shape: tuple[int, int], long_version: bool) -> None:
     for seed in range(100 if long_version else 16):
         rows = INDEPENDENT[kind](np.random.default_rng(seed), *shape)
-        assert neighbours_alike(rows, known=True) <= ALARM
+        assert z_of_neighbours(rows, known=True) <= ALARM
 
 
 @pytest.mark.parametrize("kind", ["Gaussian", "elliptical", "correlated features", "row scales", "80 % zeros"])
@@ -86,7 +86,7 @@ def test_fits_of_independent_rows_raise_no_alarm(kind: str, long_version: bool, 
 @pytest.mark.parametrize("known", [True, False])
 def test_dependent_rows_always_raise_it(draw: Draw, shape: tuple[int, int], known: bool) -> None:
     for seed in range(20):
-        assert neighbours_alike(draw(np.random.default_rng(seed), *shape), known=known) > ALARM
+        assert z_of_neighbours(draw(np.random.default_rng(seed), *shape), known=known) > ALARM
 
 
 def test_the_statistic_by_its_definition() -> None:
@@ -254,7 +254,7 @@ def keys_of(rows: np.ndarray) -> SortKeys:
 
 def z_of_sorted(rows: np.ndarray) -> float:
     """Return z of a file: as it is, or given what it is sorted by if that would be an alarm."""
-    if (z := neighbours_alike(rows, known=False)) <= ALARM or not (keys := keys_of(rows)).columns.size:
+    if (z := z_of_neighbours(rows, known=False)) <= ALARM or not (keys := keys_of(rows)).columns.size:
         return z
     return z_given(keys, np.delete(rows, keys.columns, axis=1))
 
@@ -266,7 +266,7 @@ def test_sorted_independent_rows_raise_no_alarm(kind: str, how: str, long_versio
     for shape in ((100, 4), (300, 60), (1000, 10)):
         for seed in range(100 if long_version else 6):
             rows = in_order(SORTED[kind](np.random.default_rng(seed), *shape), how)
-            before += neighbours_alike(rows, known=True) > ALARM
+            before += z_of_neighbours(rows, known=True) > ALARM
             assert z_of_sorted(rows) <= ALARM
     assert before  # it would have been raised
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._stats import arrays, nulls, path, sign_evidence
+from sparsemean._evidence import signs
+from sparsemean._evidence.signs import SlackEvidence, of_signs
+from sparsemean._stats import arrays, nulls, path
 from sparsemean._stats.decision import Holm, decide, rule_of
-from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.sign_evidence import SlackEvidence, of_signs
+from sparsemean._stats.nulls import InfluenceNull
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts
 
 import fakecupy
@@ -68,7 +70,7 @@ def test_arrays_and_records_come_back_as_they_went() -> None:
 def test_decisions_are_the_same_bits(
     few: int, kind: str, zeros: float, rule: str, bad_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sign_evidence, "FEW", few)
+    monkeypatch.setattr(signs, "FEW", few)
     monkeypatch.setattr(nulls, "FEW_VALUES", few)
     here = counts_of(1, zeros)
     there = moved(here)
@@ -78,7 +80,7 @@ def test_decisions_are_the_same_bits(
         if kind == "sums":
             statistic = (counts.positive[:1] - counts.negative[:1]) / 8.0
             evidence = SlackEvidence(abs(statistic), (InfluenceNull(4.0, 2.0),), (0.5,), 128)
-        found.append(decide(evidence, rule_of(rule, 0.05, 50), bad_rows))
+        found.append(decide(evidence, rule_of(rule, 0.05, 50), (BadRows(0, bad_rows),)))
     chosen, chosen_there = found
     names = ("support", "p_values", "log_p", "p_adjusted", "q_values", "last", "max_contamination", "radius")
     for name in names:
@@ -95,7 +97,7 @@ def test_the_host_waits_for_the_device_a_few_times_only(zeros: float) -> None:
     positive = rng.binomial(nonzero, share).astype(np.int32)
     counts = moved(Counts(positive, nonzero - positive, np.full(d, np.inf), buckets))
     fakecupy.CALLS.clear()
-    assert decide(of_signs(counts, 2000), Holm(0.05), 100).radius.size == d
+    assert decide(of_signs(counts, 2000), Holm(0.05), (BadRows(0, 100),)).radius.size == d
     assert fakecupy.CALLS["to host"] <= 30
     assert fakecupy.CALLS.total() <= 90
 

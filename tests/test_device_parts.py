@@ -13,13 +13,15 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._data import as_table
+from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels import gpu, reference
 from sparsemean._kernels.gpu_blocks import Columns
-from sparsemean._stats import symmetry
+from sparsemean._stats import location
 from sparsemean._stats.arrays import any_on_device, on_host
 from sparsemean._stats.buckets import assign_block_buckets, assign_paper_buckets
 from sparsemean._stats.decision import Holm, decide
-from sparsemean._stats.sign_evidence import of_signs, sign_test_eras
+from sparsemean._stats.nulls import sign_test_stages
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import Counts, Partition
 from sparsemean.simulate import make_contaminated
 
@@ -45,9 +47,10 @@ def counts_of(seed: int, zeros: float, buckets: tuple[int, ...], d: int = 80) ->
 @pytest.mark.parametrize("buckets", [(128, 64, 32), (128, 64, 32, 16, 8), (97,)])
 def test_decisions_where_sizes_drop_out(buckets: tuple[int, ...], zeros: float, bad_rows: int) -> None:
     here = counts_of(3, zeros, buckets)
-    eras = sign_test_eras(buckets, error=0.05 / 80, sides=2)
+    stages = sign_test_stages(buckets, error=0.05 / 80, sides=2)
     plain, there = (
-        decide(replace(of_signs(counts, buckets[0]), eras=eras), Holm(0.05), bad_rows) for counts in (here, moved(here))
+        decide(replace(of_signs(counts, buckets[0]), stages=stages), Holm(0.05), (BadRows(0, bad_rows),))
+        for counts in (here, moved(here))
     )
     assert any_on_device(there.radius)
     for copied in (there, on_host(there)):
@@ -59,12 +62,16 @@ def test_decisions_where_sizes_drop_out(buckets: tuple[int, ...], zeros: float, 
 
 def test_more_features_than_come_in_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     here = counts_of(4, 0.1, (128, 64, 32))
-    plain = decide(of_signs(here, 128), Holm(0.05), 3)
+    plain = decide(of_signs(here, 128), Holm(0.05), (BadRows(0, 3),))
     monkeypatch.setattr(gpu, "ROWS_TO_HOST", 2)
-    there = decide(of_signs(moved(here), 128), Holm(0.05), 3)
+    there = decide(of_signs(moved(here), 128), Holm(0.05), (BadRows(0, 3),))
     for name in DECIDED:
         np.testing.assert_array_equal(on_host(getattr(there, name)), getattr(plain, name), err_msg=name)
-    for one, other in zip(of_signs(here, 128).best_size(3), of_signs(moved(here), 128).best_size(3), strict=True):
+    for one, other in zip(
+        of_signs(here, 128).best_size((BadRows(0, 3),)),
+        of_signs(moved(here), 128).best_size((BadRows(0, 3),)),
+        strict=True,
+    ):
         np.testing.assert_array_equal(one, on_host(other))
 
 
@@ -129,9 +136,9 @@ def test_bucket_means_of_a_few_columns(partition: Partition, null: bool, order: 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_skewness_of_groups_of_rows(order: str, kind: str) -> None:
     values, there = laid_out(131, kind, order)
-    rows, size = symmetry.dealt_rows(131)
+    rows, size = location.dealt_rows(131)
     columns = np.arange(8)
-    expected = symmetry._skewness(values[rows].reshape(-1, size, 8))
+    expected = location._skewness(values[rows].reshape(-1, size, 8))
     np.testing.assert_array_equal(on_host(Columns(there, kind, columns).skewness(rows, size)), expected)
 
 

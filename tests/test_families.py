@@ -13,13 +13,13 @@ from compared import fit
 from scipy import stats
 
 from sparsemean import InputError, SparseMeanDifference, load, sparse_mean
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast, RankTest
 from sparsemean._fit.two_sample import compare
 from sparsemean._stats.decision import decide, rule_of
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.rank_evidence import REST, Contrast, RankTest
-from sparsemean._util.plans import Side
+from sparsemean._util.plans import BadRows, Shares, Side
 from sparsemean.comparison import Comparison
 
 LABELS = np.array(["a"] * 20 + ["b"] * 35)
@@ -332,12 +332,13 @@ def test_what_survives_is_the_same_whether_it_is_searched_again_or_not() -> None
     rng = np.random.default_rng(5)
     codes = rng.integers(0, 3, 150)
     counts = rng.poisson(0.7, (150, 40)) + 1.0 * (codes[:, np.newaxis] == np.arange(40) % 5)
-    contrasts = [Contrast(label, REST, tuple(np.bincount(codes).tolist())) for label in range(3)]
-    evidence = RankEvidence(tuple(ranks.count(as_table(counts), codes, contrasts)))
+    contrasts = [Contrast(reference=REST, label=label, sizes=tuple(np.bincount(codes).tolist())) for label in range(3)]
+    evidence = RankEvidence(tuple(groups.count(as_table(counts), codes, contrasts)))
     for name in ("fwer", "fdr"):
         rule = rule_of(name, evidence.level, evidence.n_hypotheses)
-        before = decide(evidence, rule, evidence.at_share((0.0, 0.0)))
-        for allowed in (((2, 3), (1, 4), (5, 9)), evidence.at_share((0.031, 0.08)), evidence.at_share((0.08, 0.08))):
+        before = decide(evidence, rule, evidence.at_share(Shares(0.0, 0.0)))
+        shares = [evidence.at_share(Shares(reference, 0.08)) for reference in (0.031, 0.08)]
+        for allowed in ((BadRows(3, 2), BadRows(4, 1), BadRows(9, 5)), *shares):
             again, kept = decide(evidence, rule, allowed), before.at(allowed)
             assert np.unique(again.last[again.last >= 0]).size > 3
             for item in ("last", "max_contamination", "support", "p_adjusted"):
@@ -357,6 +358,6 @@ def test_p_within_strata_does_not_fall_where_bad_rows_are_allowed_for() -> None:
     assert p[0] == pytest.approx(2 * (141 / 201) ** 12, rel=1e-4)
     assert p == sorted(p)
     (test,) = cast(RankEvidence, found[1].decision.evidence).tests
-    options: dict[str, Any] = {"bad": (1, 0), "more": 0, "side": Side.UP, "missing": False, "goal": -np.inf}
+    options: dict[str, Any] = {"bad": BadRows(0, 1), "more": 0, "side": Side.UP, "missing": False, "goal": -np.inf}
     looked = cast(RankTest, test)._look(test, features=None, n_threads=1, **options)
     assert looked[0] < np.log(p[0]) - 0.6  # what is kept from falling here

@@ -273,7 +273,7 @@ def test_a_loaded_result_gives_the_same_scorecard(kind: str, tmp_path: Path) -> 
 
 
 def test_large_results_keep_no_arms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sparsemean._fit.afterwards.KEPT", USERS.size - 1)
+    monkeypatch.setattr("sparsemean._fit.arms.KEPT", USERS.size - 1)
     result = SparseMeanDifference().fit(USERS, ARM == "new").result_
     result.save(tmp_path / "large.npz")
     with pytest.raises(InputError, match="got one saved without them, as it is of more than"):
@@ -353,7 +353,7 @@ def test_pickling_computes_no_scorecard(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("sparsemean._fit.afterwards._moments", broken)
+    monkeypatch.setattr("sparsemean._fit.arms._moments", broken)
     with pytest.raises(ZeroDivisionError):  # a fault of this program is no reason to leave them out
         arms().save(tmp_path / "x.npz")
 

@@ -14,11 +14,12 @@ from scipy import sparse, stats
 
 import sparsemean as sm
 from sparsemean import SparseMeanDifference, certify
+from sparsemean._evidence import means
+from sparsemean._evidence.means import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._kernels import influence, reference
-from sparsemean._stats import mean_differences, means
-from sparsemean._stats.mean_differences import LOG_ALONE, LOG_JOINT, MeanContrast, slack_of
-from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._util.plans import Side
+from sparsemean._stats import nulls
+from sparsemean._util.plans import BadRows, Side
 from sparsemean._util.records import FloatArray, MeanDifferenceTest
 from sparsemean.errors import InputError
 
@@ -26,6 +27,11 @@ from command import expect
 
 SIDES = ("two-sided", "greater", "less")
 LEVELS = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}
+
+
+def rows(bad: tuple[int, int]) -> BadRows:
+    """Bad rows of the label and of the reference."""
+    return BadRows(label=bad[0], reference=bad[1])
 
 
 def contrast_of(
@@ -40,20 +46,20 @@ def contrast_of(
 ) -> MeanContrast:
     """Test the columns of two groups, each as if it were the only one."""
     sizes, d = (first.shape[0], second.shape[0]), first.shape[1]
-    test = mean_differences.difference_test(
-        np.full((2, d), scale), sizes=sizes, bad=bad, sides=LEVELS[alternative], error=error
+    test = means.difference_test(
+        np.full((2, d), scale), sizes=sizes, bad=rows(bad), sides=LEVELS[alternative], error=error
     )
     parts = first, second
 
-    def sums_of(group: int) -> mean_differences.GroupSums:
+    def sums_of(group: int) -> means.GroupSums:
         return lambda some, centres: influence.array_sums(
             parts[group][:, some], centres, test.unit[group, some], test.kappa
         )
 
-    found = mean_differences.look(
+    found = means.look(
         parts, np.arange(d), (sums_of(0), sums_of(1)), test=test, side=Side(alternative), min_effect=min_effect
     )
-    contrast = Contrast(1, 0, (sizes[1], sizes[0]))
+    contrast = Contrast(reference=0, label=1, sizes=(sizes[1], sizes[0]))
     return MeanContrast(contrast, test, missing=np.zeros(d, dtype=np.int32), **found._asdict())
 
 
@@ -69,7 +75,7 @@ def largest_p(
     """Return p of one column from its definition, the largest on a fine grid of centres."""
     (u1, u2), (b1, b2), (w1, w2) = test.unit[:, 0], test.bias[:, 0], test.weights
     low, high = min(first.min(), second.min()), max(first.max(), second.max())
-    slack, out = slack_of(test, bad), []
+    slack, out = slack_of(test, rows(bad)), []
     for sign in (1, -1):
         least = np.inf
         for centre in np.linspace(low - 1, high + 1, 4001):
@@ -95,7 +101,7 @@ def test_p_values_are_valid_to_the_last_atom_of_two_point_laws(q: float, n: tupl
     first = np.where(np.arange(n[0])[:, np.newaxis] < hits[0], 1 - q, -q)
     second = np.where(np.arange(n[1])[:, np.newaxis] < hits[1], q - 1, q)
     found = contrast_of(first, second, scale=math.sqrt(q * (1 - q)), alternative=alternative)
-    p = np.exp(found.log_p((0, 0)))
+    p = np.exp(found.log_p(rows((0, 0))))
     chance = stats.binom.pmf(hits[0], n[0], q) * stats.binom.pmf(hits[1], n[1], q)
     assert p.min() < 0.5
     for t in np.unique(p):
@@ -111,10 +117,10 @@ def test_p_is_the_largest_of_all_centres(alternative: str, bad: tuple[int, int],
         first, second = rng.exponential(size=(90, 1)) + shift, 1 + rng.standard_normal((140, 1))
         options: dict[str, Any] = {"alternative": alternative, "min_effect": min_effect}
         found = contrast_of(first, second, scale=1.0, bad=bad, **options)
-        expected = largest_p(first, second, found.test, bad=bad, **options)
-        log_p = float(found.log_p(bad)[0])
-        if expected > mean_differences.FILTER:
-            assert log_p > math.log(mean_differences.FILTER)
+        expected = largest_p(first, second, found.mean_test, bad=bad, **options)
+        log_p = float(found.log_p(rows(bad))[0])
+        if expected > means.FILTER:
+            assert log_p > math.log(means.FILTER)
             continue
         seen += 1
         assert math.log(expected) - 1e-6 <= log_p <= math.log(expected) + 0.02 * abs(math.log(expected))
@@ -131,8 +137,8 @@ def said_at(test: MeanDifferenceTest, first: FloatArray, second: FloatArray) -> 
 @pytest.mark.parametrize("cells", [1, 2, 3, 5])
 def test_what_sums_say_between_centres_is_never_overstated(cells: int) -> None:
     """However wide cells are: where most of the label lies below and a few rows far above, D sags between centres."""
-    sizes, none = (70, 70), mean_differences.Slack(0.0, (0.0, 0.0))
-    test = mean_differences.difference_test(np.ones((2, 1)), sizes=sizes, bad=(0, 0), sides=2.0, error=0.05)
+    sizes, none = (70, 70), means.Slack(0.0, (0.0, 0.0))
+    test = means.difference_test(np.ones((2, 1)), sizes=sizes, bad=rows((0, 0)), sides=2.0, error=0.05)
     sags = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -148,7 +154,7 @@ def test_what_sums_say_between_centres_is_never_overstated(cells: int) -> None:
         ends, fine = np.linspace(-2, 2, cells + 1), np.linspace(-2, 2, 2001)
         first, second = (each[np.newaxis] for each in sums(ends))
         step = test.unit[0] * 4 / cells  # both groups have one unit
-        found = float(mean_differences.least_evidence(first, second, step, test=test, slack=none)[0])
+        found = float(means.least_evidence(first, second, step, test=test, slack=none)[0])
         least = float(said_at(test, *sums(fine)).min())
         assert found <= least + 1e-9
         sags += bool(least < said_at(test, *sums(ends)).min() - 0.1)
@@ -166,7 +172,7 @@ def test_what_a_sum_is_between_centres_is_never_overstated() -> None:
                 float(reference.influence(x - centre * step, kappa).sum()) for centre in (0.0, 1.0, share)
             )
             given = (np.array([value]) for value in (near, far, share, bend * step**2))
-            found = float(mean_differences.least_between(*given)[0])
+            found = float(means.least_between(*given)[0])
             assert found <= between + 1e-9
             assert found >= far
 
@@ -178,11 +184,11 @@ def test_groups_are_tuned_for_the_smallest_p_that_is_asked_for(bad: tuple[int, i
     X, labels = np.random.default_rng(0).standard_normal((1300, d)), np.repeat([1, 0], sizes)
     shares = tuple(m / n for m, n in zip(reversed(bad), reversed(sizes), strict=True))
     found = SparseMeanDifference(shares, target="mean", scale=1.0, level=level).fit(X, labels)
-    test = found.result_.decision.evidence.tests[0].test  # type: ignore[union-attr]
+    test = found.result_.decision.evidence.tests[0].mean_test  # type: ignore[union-attr]
 
     def half_width(kappa: float, weights: tuple[float, float], slope: float) -> float:
         """(κs²V + L + 2M·Σλm)/s, V = Σσ²/(λn)."""
-        moved = 2 * means.most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+        moved = 2 * nulls.psi_max(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
         V = sum(1 / (w * n) for w, n in zip(weights, sizes, strict=True))
         return (kappa * slope**2 * V + math.log(2 * d / level) - LOG_JOINT + moved) / slope
 
@@ -205,14 +211,14 @@ def test_the_difference_finds_less_than_two_intervals_would() -> None:
         ((100, 5000), (0, 0)),
     ):
         error = 0.05 / 1000
-        test = mean_differences.difference_test(np.ones((2, 1)), sizes=sizes, bad=bad, sides=2.0, error=error)
+        test = means.difference_test(np.ones((2, 1)), sizes=sizes, bad=rows(bad), sides=2.0, error=error)
         slope = test.weights[0] * sizes[0] / test.unit[0, 0]
         bias = np.array(test.weights) @ test.bias[:, 0]
-        half = (bias + slack_of(test, bad).joint - LOG_JOINT + math.log(2 / error)) / slope
+        half = (bias + slack_of(test, rows(bad)).joint - LOG_JOINT + math.log(2 / error)) / slope
         log_odds, alone = math.log(4 / error), 0.0
         for n, m in zip(sizes, bad, strict=True):
-            kappa = means.kappa_of(log_odds, m)
-            alone += 2 * math.sqrt(kappa * (log_odds + 2 * m * means.most(kappa)) / n)
+            kappa = nulls.kappa_of(log_odds, m)
+            alone += 2 * math.sqrt(kappa * (log_odds + 2 * m * nulls.psi_max(kappa)) / n)
         assert half < 1.02 * alone  # two intervals have a κ each, which groups of other sizes can use
         if sizes == (1000, 1000) and not any(bad):
             assert half == pytest.approx(alone / math.sqrt(2), rel=0.03)
@@ -222,9 +228,9 @@ def test_p_rises_with_bad_rows() -> None:
     rng = np.random.default_rng(5)
     found = contrast_of(rng.exponential(size=(200, 6)) + 2, rng.exponential(size=(300, 6)), scale=1.0)
     for steps in ([(m, 0) for m in range(40)], [(0, m) for m in range(40)]):
-        assert (np.diff([found.log_p(bad) for bad in steps], axis=0) >= 0).all()
-    assert (np.diff([found.log_p((1, 1), more=r) for r in range(40)], axis=0) >= 0).all()
-    assert (found.log_p((2, 1)) <= found.log_p((1, 1), more=1)).all()
+        assert (np.diff([found.log_p(rows(bad)) for bad in steps], axis=0) >= 0).all()
+    assert (np.diff([found.log_p(rows((1, 1)), more=r) for r in range(40)], axis=0) >= 0).all()
+    assert (found.log_p(rows((2, 1))) <= found.log_p(rows((1, 1)), more=1)).all()
 
 
 # Skew, bad rows and power, from end to end.

@@ -17,8 +17,9 @@ import house
 from house import FILES
 
 ROOMS = [
-    "errors", "_util", "_kernels", "_stats", "_data", "_counts", "result", "comparison", "baselines", "_fit", "plots",
-    "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies", "_cli", "__main__",
+    "errors", "_util", "_kernels", "_stats", "_data", "_counts", "_evidence", "result", "comparison", "baselines",
+    "_fit", "plots", "_report", "estimators", "tl", "experiments", "federated", "simulate", "datasets", "studies",
+    "_cli", "__main__",
 ]  # fmt: skip
 """Each may import what stands before it. The front door, ``__init__``, is loaded first of all and imports lazily."""
 ALLOWED = {

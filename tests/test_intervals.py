@@ -18,8 +18,8 @@ from scipy import stats
 
 from sparsemean import Estimate, simulate, sparse_mean
 from sparsemean._data import as_table
+from sparsemean._evidence import signs
 from sparsemean._fit.two_sample import compare
-from sparsemean._stats import intervals
 from sparsemean._stats.arrays import medians, medians_sorted, present_sorted, sort_columns
 
 N, D = 611, 40
@@ -96,7 +96,7 @@ def test_ends_for_features_named_in_advance_have_the_level_asked_for(options: di
 @pytest.mark.parametrize("error", [0.3, 0.05, 2.0**-4, 1e-6])
 def test_ranks_are_the_largest_of_the_binomial(J: int, error: float) -> None:
     """At J = 5 the error 2⁻⁴ is met exactly: 2·P(Bin ≤ 0)."""
-    assert intervals.order_statistic(J, error) == rank(J, error)
+    assert signs.order_statistic(J, error) == rank(J, error)
     if (J, error) == (5, 2.0**-4):
         assert rank(J, error) == 1
 
@@ -104,14 +104,14 @@ def test_ranks_are_the_largest_of_the_binomial(J: int, error: float) -> None:
 def test_too_many_bad_rows_leave_no_end() -> None:
     means = np.arange(40.0)[:, np.newaxis]
     last = rank(40, 0.05) - 1
-    np.testing.assert_array_equal(intervals.one_size(means, error=0.05, bad_rows=last)[:, 0], [0.0, 39.0])
-    np.testing.assert_array_equal(intervals.one_size(means, error=0.05, bad_rows=last + 1)[:, 0], [-np.inf, np.inf])
+    np.testing.assert_array_equal(signs.one_size(means, error=0.05, bad_rows=last)[:, 0], [0.0, 39.0])
+    np.testing.assert_array_equal(signs.one_size(means, error=0.05, bad_rows=last + 1)[:, 0], [-np.inf, np.inf])
 
 
 def test_sizes_that_contradict_each_other_give_their_hull() -> None:
     small, large = np.arange(40.0)[:, np.newaxis], 100 + np.arange(20.0)[:, np.newaxis]
     ends = [interval(means[:, 0], 0.025, 2) for means in (small, large)]
-    found = intervals.all_sizes([small, large], error=0.05, bad_rows=2)[:, 0]
+    found = signs.all_sizes([small, large], error=0.05, bad_rows=2)[:, 0]
     np.testing.assert_array_equal(found, [ends[0][0], ends[1][1]])
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from sparsemean import datasets
 from sparsemean._stats import label_scores
-from sparsemean._stats.label_scores import judge, limit, strongest
+from sparsemean._stats.label_scores import judge_labels, label_limit, strongest
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -40,7 +40,7 @@ def test_exactly_the_wrong_labels_are_listed_where_groups_are_far_apart(noise: s
         values, side = groups(noise, rng, apart=3.0, features=30), sides()
         bad = rng.choice(200, wrong, replace=False)
         side[bad] ^= 1
-        exact += set(judge(values, side).suspects) == set(bad)
+        exact += set(judge_labels(values, side).suspects) == set(bad)
     assert exact >= 8
 
 
@@ -49,7 +49,8 @@ def test_exactly_the_wrong_labels_are_listed_where_groups_are_far_apart(noise: s
 def test_good_rows_are_listed_no_more_often_than_stated(noise: str, apart: float) -> None:
     """0.05 good rows a list: 3 in 60 lists, and more than 9 once in 900 times."""
     listed = sum(
-        judge(groups(noise, np.random.default_rng((1, seed)), apart=apart), sides()).suspects.size for seed in range(60)
+        judge_labels(groups(noise, np.random.default_rng((1, seed)), apart=apart), sides()).suspects.size
+        for seed in range(60)
     )
     assert listed <= 9
 
@@ -62,7 +63,7 @@ def test_good_rows_among_wrong_labels(noise: str) -> None:
         values, side = groups(noise, rng, apart=1.5), sides()
         bad = rng.choice(200, 10, replace=False)
         side[bad] ^= 1
-        alarms += len(set(judge(values, side).suspects) - set(bad))
+        alarms += len(set(judge_labels(values, side).suspects) - set(bad))
     assert alarms <= 6  # 1.5 are expected; more than 6 once in 1000 times
 
 
@@ -72,7 +73,7 @@ def test_groups_that_overlap_make_no_list_though_labels_are_wrong(noise: str) ->
     for seed in range(15):
         side = sides()
         side[:5], side[100:105] = 0, 1
-        listed += judge(groups(noise, np.random.default_rng((3, seed)), apart=0.5), side).suspects.size
+        listed += judge_labels(groups(noise, np.random.default_rng((3, seed)), apart=0.5), side).suspects.size
     assert listed == 0
 
 
@@ -84,7 +85,7 @@ def test_features_that_tell_the_same_are_one_vote() -> None:
         place = rng.standard_normal(2000) + 3.0 * sides(1000)
         inside += int(np.sum(place[:1000] < 0))
         values = place[:, np.newaxis] + 0.1 * rng.standard_normal((2000, 50))
-        assert judge(values, sides(1000)).suspects.size == 0
+        assert judge_labels(values, sides(1000)).suspects.size == 0
     assert inside > 2
 
 
@@ -94,15 +95,15 @@ def test_a_row_that_is_strange_on_all_features_is_not_at_home_in_the_other_group
         rng = np.random.default_rng(seed)
         values = groups("normal", rng, apart=3.0)
         values[::20] += 10.0 * rng.standard_normal((10, 20))
-        assert judge(values, sides()).suspects.size == 0
+        assert judge_labels(values, sides()).suspects.size == 0
 
 
 def test_ranks_alone_are_looked_at() -> None:
     values, side = groups("normal", np.random.default_rng(0), apart=2.0), sides()
     side[[4, 150]] ^= 1
-    plain = judge(values, side)
+    plain = judge_labels(values, side)
     np.testing.assert_array_equal(np.sort(plain.suspects), [4, 150])
-    for other in (judge(np.sinh(3 * values), side), judge(-values, side), judge(values, 1 - side)):
+    for other in (judge_labels(np.sinh(3 * values), side), judge_labels(-values, side), judge_labels(values, 1 - side)):
         np.testing.assert_allclose(other.scores, plain.scores, atol=1e-12)
         np.testing.assert_array_equal(other.suspects, plain.suspects)
         assert all(map(np.array_equal, other.against, plain.against))
@@ -110,10 +111,10 @@ def test_ranks_alone_are_looked_at() -> None:
 
 def test_scores_run_from_the_own_group_to_the_other() -> None:
     values, side = groups("normal", np.random.default_rng(0), apart=3.0), sides()
-    scores = judge(values, side).scores
+    scores = judge_labels(values, side).scores
     np.testing.assert_allclose([np.median(scores[:100]), np.median(scores[100:])], -1)
     side[:3] = 0
-    rows = judge(values, side)
+    rows = judge_labels(values, side)
     assert rows.scores[:3].min() > 0.5 > 0 > rows.scores[3:].max()
     assert (np.diff(rows.scores[rows.suspects]) <= 0).all()
 
@@ -137,7 +138,7 @@ def test_the_limit_is_passed_as_often_as_stated(n: int) -> None:
     runs, beyond = 2000, 0
     for x in rng.standard_normal((runs, n)):
         middle, spread = label_scores._spread(x, 0.0)
-        beyond += int(np.sum((middle - x) / spread > limit(n, n)))
+        beyond += int(np.sum((middle - x) / spread > label_limit(n, n)))
     assert 0.5 * label_scores.ALARMS <= beyond / runs <= 1.6 * label_scores.ALARMS
 
 
@@ -146,7 +147,7 @@ def test_the_features_against_a_row_are_those_where_it_lies_in_the_other_group()
     side[7] = 0
     values[7, :3] = values[150, :3]  # these speak for the label that it has
     values[7, [15, 16]] = 9.0, -9.0  # and these most against it
-    rows = judge(values, side)
+    rows = judge_labels(values, side)
     np.testing.assert_array_equal(rows.suspects, [7])
     assert rows.against[0].size == label_scores.SPEAKING
     assert set(rows.against[0][:2]) == {15, 16}
@@ -163,7 +164,7 @@ def test_rows_of_the_rest_are_judged_within_their_own_label() -> None:
         listed = np.array([100, 101])
         classes[listed - 100] = 0  # two rows of the first group carry the label of a class of the rest
         side = (classes == 2).astype(np.intp)
-        for given, rows in enumerate((judge(values, side), judge(values, side, classes=classes))):
+        for given, rows in enumerate((judge_labels(values, side), judge_labels(values, side, classes=classes))):
             suspects[given] += rows.suspects.size
             within[given] += int(np.isin(rows.suspects, [0, 1]).sum())
     assert suspects[1] == within[1] == 20
@@ -177,20 +178,20 @@ def test_places_are_taken_within_a_stratum() -> None:
     strata[:4] = 7  # too few to say anything
     side[[10, 120]] ^= 1
     values += 50.0 * strata[:, np.newaxis] * np.where(np.arange(20) % 2, 1, -1)
-    rows = judge(values, side, strata=strata)
+    rows = judge_labels(values, side, strata=strata)
     np.testing.assert_array_equal(np.sort(rows.suspects), [10, 120])
     np.testing.assert_array_equal(rows.scores[:4], 0)
-    assert judge(values, side).suspects.size == 0
+    assert judge_labels(values, side).suspects.size == 0
 
 
 def test_rows_outside_the_test_are_not_looked_at() -> None:
     values, side = groups("normal", np.random.default_rng(0), apart=3.0), sides()
     side[50:60], side[5] = -1, 0
-    rows = judge(values, side)
+    rows = judge_labels(values, side)
     np.testing.assert_array_equal(rows.suspects, [5])
     np.testing.assert_array_equal(rows.scores[50:60], 0)
     inside = np.flatnonzero(side >= 0)
-    np.testing.assert_array_equal(judge(values[inside], side[inside]).scores, rows.scores[inside])
+    np.testing.assert_array_equal(judge_labels(values[inside], side[inside]).scores, rows.scores[inside])
 
 
 def test_what_is_missing_says_nothing() -> None:
@@ -200,7 +201,7 @@ def test_what_is_missing_says_nothing() -> None:
     values[rng.random(values.shape) < 0.2] = np.nan
     values[6, :12] = np.nan  # more than half
     values[:, 3] = np.nan
-    rows = judge(values, side)
+    rows = judge_labels(values, side)
     np.testing.assert_array_equal(np.sort(rows.suspects), [5, 130])
     assert rows.scores[6] == 0
     assert np.isfinite(rows.scores).all()
@@ -220,7 +221,7 @@ def test_what_is_missing_says_nothing() -> None:
     ids=["no features", "constant", "all missing", "one group", "no rows", "too few rows"],
 )
 def test_nothing_to_judge_by(values: Floats, side: Ints) -> None:
-    rows = judge(values, side)
+    rows = judge_labels(values, side)
     assert not rows.scores.any()
     assert rows.suspects.size == 0
     assert rows.against == ()
@@ -232,8 +233,8 @@ def test_features_without_spread_within_groups() -> None:
     values = np.repeat(side[:, np.newaxis], 10, axis=1).astype(float)
     values[3] = 0
     values[150, :3] = 1
-    np.testing.assert_array_equal(judge(values, side).suspects, [3])
-    assert judge(values[:, :1], side).suspects.size == 0
+    np.testing.assert_array_equal(judge_labels(values, side).suspects, [3])
+    assert judge_labels(values[:, :1], side).suspects.size == 0
 
 
 def test_strongest_features() -> None:
@@ -250,7 +251,7 @@ def test_many_rows_are_placed_among_some() -> None:
     values, side = groups("normal", rng, apart=3.0, n=6000), sides(6000)
     bad = rng.choice(12_000, 30, replace=False)
     side[bad] ^= 1
-    np.testing.assert_array_equal(np.sort(judge(values, side).suspects), np.sort(bad))
+    np.testing.assert_array_equal(np.sort(judge_labels(values, side).suspects), np.sort(bad))
 
 
 def test_shipped_data() -> None:
@@ -259,7 +260,7 @@ def test_shipped_data() -> None:
     side = (data.y == "M").astype(np.intp)
     p = stats.mannwhitneyu(data.X[side == 1], data.X[side == 0], method="asymptotic").pvalue
     features = np.flatnonzero(p * p.size <= 0.05)
-    rows = judge(data.X[:, features], side)
+    rows = judge_labels(data.X[:, features], side)
     assert data.samples[rows.suspects].tolist() == ["04016", "36002", "22010", "26003"]
     assert {"38446_at", "38355_at"} <= set(data.features[features[rows.against[0]]])  # XIST, DDX3Y
 
@@ -276,7 +277,7 @@ def test_wrong_labels_are_found_within_small_strata_and_no_others(donors: int, c
         for wrong in (kind[:0], np.arange(7, kind.size, kind.size // 20)):
             labels = kind.copy()
             labels[wrong] = np.where(kind[wrong] == 0, 1, 0)  # into the group or out of it
-            suspects = judge(values, (labels == 0).astype(int), classes=labels, strata=donor).suspects
+            suspects = judge_labels(values, (labels == 0).astype(int), classes=labels, strata=donor).suspects
             assert np.setdiff1d(suspects, wrong).size == 0
             found, listed = found + suspects.size, listed + wrong.size
     assert found >= 0.95 * listed

@@ -13,9 +13,10 @@ from scipy import sparse, stats
 
 import sparsemean as sm
 from sparsemean._data import as_table, open_file
+from sparsemean._evidence import means
 from sparsemean._fit.one_sample import fit
 from sparsemean._kernels import influence, reference
-from sparsemean._stats import means, planning
+from sparsemean._stats import nulls, planning
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import rejected, rule_of
 from sparsemean.errors import InputError
@@ -48,7 +49,7 @@ def evidence(
 ) -> Any:
     """Return the evidence of plain sums, of ``d`` features as far as the level goes."""
     plan = planning.plan_fit(X.shape[0], d or X.shape[1], contamination=contamination, target="mean", **options)
-    test = means.mean_test(plan, np.full(X.shape[1], scale))
+    test = nulls.mean_test(plan, np.full(X.shape[1], scale))
     centres = means.centres_of(plan, None)[:, : X.shape[1]]
     return means.evidence_of(plan, test, influence.array_sums(X, centres, test.unit, test.kappa))[0], test
 
@@ -108,16 +109,16 @@ def test_sums_are_those_of_the_formula() -> None:
 def test_half_widths(epsilon: float, half_width: float) -> None:
     """What is said in docs/guarantees.md, to first order."""
     plan = planning.plan_fit(2000, 1000, contamination=epsilon, target="mean")
-    test = means.mean_test(plan, np.ones(1000))
-    width = means.bound(test, plan.level / 1000, plan.bad_rows) * test.unit[0] / 2000
+    test = nulls.mean_test(plan, np.ones(1000))
+    width = nulls.bound(test, plan.level / 1000, plan.bad_rows) * test.unit[0] / 2000
     assert width == pytest.approx(half_width, abs=5e-4)
-    others = [k * (math.log(40_000) + 2 * plan.bad_rows * means.most(k)) for k in np.linspace(0.5, 4, 500)]
-    mine = test.kappa * (math.log(40_000) + 2 * plan.bad_rows * means.most(test.kappa))
+    others = [k * (math.log(40_000) + 2 * plan.bad_rows * nulls.psi_max(k)) for k in np.linspace(0.5, 4, 500)]
+    mine = test.kappa * (math.log(40_000) + 2 * plan.bad_rows * nulls.psi_max(test.kappa))
     assert mine <= min(others) * (1 + 1e-9)
 
 
 def test_the_threshold_is_the_first_step_that_suffices() -> None:
-    null = means.InfluenceNull(bias=37.2, factor=2.0)
+    null = nulls.InfluenceNull(bias=37.2, factor=2.0)
     for error in (0.9999999, 0.05, 1e-6, 1e-90):
         asked = null.threshold(error)
         p = null.p_values(np.array([asked, asked - 2.0**-32]), slice(None))
@@ -234,7 +235,7 @@ def test_values_lie_inside_and_ends_are_where_the_test_turns() -> None:
     assert np.abs(reference.influence((X[:, result.support] - value) / unit, kappa).sum(axis=0)).max() < 1e-4
     ends = result.interval([0, 7], level=0.9)
     fitted = result.mean_test
-    limit = means.bound(fitted, 0.1, 8)  # type: ignore[arg-type]
+    limit = nulls.bound(fitted, 0.1, 8)  # type: ignore[arg-type]
     for by, sign in ((-1e-6, 1), (1e-6, -1)):
         sums = influence.array_sums(X[:, [0, 7]], ends.T + by, np.full(2, unit), kappa) / influence.GRID
         beyond = np.array([sums[0] >= limit, -sums[1] >= limit])
@@ -258,13 +259,13 @@ def test_crossings_are_found_in_any_column(seed: int) -> None:
         np.where(rng.random(n) < 0.3, np.nan, rng.standard_normal(n)), np.where(rng.random(n) < 0.1, 1e300, 0.0),
     )).astype(float)  # fmt: skip
     plan = planning.plan_fit(n, 6, contamination=0.02, target="mean")
-    test = means.mean_test(plan, np.array([1, 1, 0.1, 1e-9, 1, 1.0]))
+    test = nulls.mean_test(plan, np.array([1, 1, 0.1, 1e-9, 1, 1.0]))
 
     def sums_of(centres: np.ndarray) -> np.ndarray:
         return np.asarray(influence.array_sums(X, centres, test.unit, test.kappa))
 
     root, low, high = means.invert(X, test.unit, sums_of, test=test, error=0.05, plan=plan)
-    limit = means.bound(test, 0.05, plan.bad_rows) * influence.GRID
+    limit = nulls.bound(test, 0.05, plan.bad_rows) * influence.GRID
     near = np.maximum(2e-9 * test.unit, 2 * np.spacing(np.abs(root)))
     at = sums_of(np.stack((low, high, low + near, high - near, root - near, root + near)))
     finite = np.isfinite(low)
@@ -336,7 +337,7 @@ def test_sums_are_tuned_for_the_smallest_p_that_is_asked_for(bad: int) -> None:
 
     def half_width(kappa: float, unit: float) -> float:
         log_odds = math.log(2 * d / level)
-        return (n * kappa / unit**2 + log_odds + 2 * bad * means.most(kappa)) * unit / n
+        return (n * kappa / unit**2 + log_odds + 2 * bad * nulls.psi_max(kappa)) * unit / n
 
     units = np.geomspace(3, 60, 200)
     best = min(half_width(kappa, unit) for kappa in np.geomspace(0.5, 3, 40) for unit in units)

@@ -14,15 +14,16 @@ from sparsemean._counts.engines import host
 from sparsemean._data import as_table, source
 from sparsemean._data.source import Along, Array, Dense, Source
 from sparsemean._data.table import Table
+from sparsemean._evidence import signs
+from sparsemean._evidence.ranks import LOG_2
 from sparsemean._fit.one_sample import fit
 from sparsemean._fit.refinement import refined
 from sparsemean._fit.two_sample import compare
 from sparsemean._kernels import reference
-from sparsemean._stats import intervals, path
+from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import PRESET
-from sparsemean._stats.rank_evidence import LOG_2
 from sparsemean.errors import InputError
 
 DATA = simulate.make_contaminated(600, 100, [10, -5, -4, 2], contamination=0.1, random_state=0)
@@ -126,7 +127,7 @@ def test_counts_follow_what_is_there() -> None:
         p = 1.0 if 2 * majority <= x.size else min(1.0, 2 * stats.binom.sf(majority - 1, x.size, 0.5))
         assert found.p_values[feature] == pytest.approx(p, rel=1e-10)
         assert found.beta[feature] == (above - below) / x.size
-        low, high = intervals.one_size(np.sort(x)[:, np.newaxis], error=0.05, bad_rows=60)[:, 0]
+        low, high = signs.one_size(np.sort(x)[:, np.newaxis], error=0.05, bad_rows=60)[:, 0]
         np.testing.assert_array_equal(found.interval(feature)[0], [low, high])
     assert found.mean[0] == np.nanmedian(GAPS[:, 0])
 

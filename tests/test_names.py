@@ -16,8 +16,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean._fit.write import write
-from sparsemean._report.columns import labels_of
-from sparsemean._report.page import HERE, _script, embed, page_data
+from sparsemean._report.page import HERE, _script, embed, page_data, page_wording
 from sparsemean._report.summary import as_html
 from sparsemean._util.files import write_csv
 from sparsemean.errors import CONTROLS, visible
@@ -188,7 +187,7 @@ def test_the_script_of_the_page_knows_the_same_characters() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of the page")
 def test_what_the_page_would_download_is_what_is_written(tmp_path: Path) -> None:
     est = sm.SparseMean().fit(frame()).result_
-    data = page_data(est, labels_of(est))
+    data = page_data(page_wording(est))
     write(est, tmp_path / "out.csv")
     parts = {name: (HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("base", "download")}
     start = "const document = { getElementById: () => ({ textContent: require('fs').readFileSync(0, 'utf8') }) };"

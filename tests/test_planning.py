@@ -174,10 +174,10 @@ def test_bad_rows_are_the_share_rounded_up(n: int, share: str) -> None:
     assert two.plan.bad_by_group == each  # a share of each group
     assert two.plan.bad_rows == sum(each)
     paper = sm.sparse_mean(X, contamination=epsilon, selection="paper", random_state=0).plan
-    assert paper.n_buckets == min(math.floor(1.5 * paper.bad_rows + 150), n // 2)
+    assert paper.walk.n_buckets == min(math.floor(1.5 * paper.bad_rows + 150), n // 2)
     assert paper.bad_rows in (m, m + 1)  # as published, ⌈·⌉ is that of the binary number
     theory = sm.sparse_mean(X, contamination=epsilon, selection="paper", n_buckets="theory", random_state=0).plan
-    assert theory.n_buckets == min(100 * max(1, paper.bad_rows), n)
+    assert theory.walk.n_buckets == min(100 * max(1, paper.bad_rows), n)
 
 
 def test_a_share_that_is_no_whole_row_costs_a_whole_row() -> None:

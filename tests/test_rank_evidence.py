@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups
+from sparsemean._evidence.ranks import Contrast, most_moved
 from sparsemean._stats.nulls import log_tails
-from sparsemean._stats.rank_evidence import Contrast, most_moved
+from sparsemean._util.plans import BadRows
 
 LOG_2 = np.log(2.0)
 
@@ -124,8 +125,8 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     else:
         order = first[:, np.newaxis] + rng.standard_normal(X.shape) * np.linspace(0.2, 4.0, 24)  # ever less with labels
         X = np.take_along_axis(np.sort(X, axis=0), order.argsort(axis=0).argsort(axis=0), axis=0)
-    (test,) = ranks.count(as_table(X), first.astype(np.intp), [Contrast(1, 0, (n2, n1))])
-    found = test.log_p(m)
+    (test,) = groups.count(as_table(X), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(n2, n1))])
+    found = test.log_p(BadRows(label=m[0], reference=m[1]))
     expected = np.array([plain_log_p(x, first, m) for x in X.T])
     assert (expected < 0).any() or (kind == "nearly all" and sum(m) > 0)
     if sum(m) == 0:
@@ -133,7 +134,9 @@ def test_p_is_the_largest_that_the_bad_rows_could_have_left(kind: str, wider: fl
     else:
         assert (found >= expected - 1e-9).all()
         assert (found <= expected + 3).all()
-    close = test.log_p(m, goal=float(np.median(expected[expected < 0])) if expected.any() else -1.0)
+    close = test.log_p(
+        BadRows(label=m[0], reference=m[1]), goal=float(np.median(expected[expected < 0])) if expected.any() else -1.0
+    )
     assert (close >= expected - 1e-5).all()
     assert (close <= found + 1e-9).all()
 
@@ -145,7 +148,7 @@ def test_bad_rows_of_strata_lie_where_they_do_most(bad: tuple[int, int]) -> None
     ways = [np.array(way) for way in product(range(5), repeat=3)]
     most = [max(int(way @ other) for way in ways if way.sum() == m and (way <= own).all())
             for m, own, other in ((bad[0], n1, n2), (bad[1], n2, n1))]  # fmt: skip
-    assert most_moved(n1[np.newaxis], n2[np.newaxis], bad)[0] == sum(most)
+    assert most_moved(n1[np.newaxis], n2[np.newaxis], BadRows(label=bad[0], reference=bad[1]))[0] == sum(most)
 
 
 def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
@@ -155,12 +158,14 @@ def test_a_share_below_zero_near_a_quarter_is_looked_at_both_ways() -> None:
     x = np.abs(rng.standard_normal(400)) + 0.8 * first
     for rows, shift in ((rng.choice(200, 49, replace=False), 3.0), (200 + rng.choice(200, 48, replace=False), 0.0)):
         x[rows] = -np.abs(rng.standard_normal(rows.size)) - shift
-    (test,) = ranks.count(as_table(x[:, np.newaxis]), first.astype(np.intp), [Contrast(1, 0, (200, 200))])
+    (test,) = groups.count(
+        as_table(x[:, np.newaxis]), first.astype(np.intp), [Contrast(reference=0, label=1, sizes=(200, 200))]
+    )
     raw = with_ties(x, first, (3, 3), zeros=False)
     upper = with_ties(np.maximum(x, 0), first, (3, 3), zeros=True)
     assert upper < raw - 1
-    assert test.log_p((3, 3))[0] >= raw - 1e-9
-    assert test.log_p((0, 0))[0] < upper + LOG_2
+    assert test.log_p(BadRows(3, 3))[0] >= raw - 1e-9
+    assert test.log_p(BadRows(0, 0))[0] < upper + LOG_2
 
 
 def test_bounds_of_strata_just_above_the_mean_are_no_rounding() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sparsemean import sparse_mean
+from sparsemean._evidence.signed_ranks import by_ranks, joint
 from sparsemean._kernels import signed_ranks as kernels
-from sparsemean._stats.intervals import by_ranks, joint
 from sparsemean._stats.signed_ranks import caps_of, shares_of
 from sparsemean._util.plans import Side
 

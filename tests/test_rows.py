@@ -18,11 +18,11 @@ import pytest
 from scipy import stats
 
 from sparsemean._kernels import compiling, judging
-from sparsemean._stats import gaps, judged
+from sparsemean._stats import gaps, standardized
 from sparsemean._stats.gaps import apart, copies, far_values, leaning, no_coincidence
-from sparsemean._stats.judged import INNER, Entries, Judged
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined, row_scores, screen, trust_all
+from sparsemean._stats.row_scores import FEW, KINDS, LARGE, TOGETHER, joined, row_scores, score_rows, trust_all
+from sparsemean._stats.standardized import INNER, Entries, StandardizedRows
 from sparsemean._util.records import FloatArray, RowScores
 
 from conftest import Claims
@@ -51,7 +51,7 @@ SKEWED: dict[str, Draw] = {
 
 
 def screened(X: FloatArray, most: int) -> RowScores:
-    return screen(X, most=most)
+    return score_rows(X, most=most)
 
 
 def rejected(draw: Draw, n: int, p: int, seeds: int) -> list[int]:
@@ -229,7 +229,7 @@ def test_far_in_the_same_few_columns_is_told_by_columns() -> None:
 def test_three_large_copies_are_off_together_however_few_the_rows(n: int, value: float) -> None:
     X = np.random.default_rng(0).standard_normal((n, 40))
     X[:3] = value
-    found = screen(X)
+    found = score_rows(X)
     assert found.aligned == 3
     assert found.suspects.tolist() == [0, 1, 2]
     X[:3] *= [[1.0], [1.1], [1.21]]  # alike, but graded as heavy users are
@@ -253,9 +253,9 @@ def test_rows_of_columns_mostly_zero_are_judged_by_the_tails_of_all(n: int, leas
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X = np.where(rng.random((n, 40)) < 0.1, rng.lognormal(0, 1, (n, 40)), 0.0)
-        assert screen(X).suspects.size == 0
+        assert score_rows(X).suspects.size == 0
         X[:4, :30] = 100.0
-        suspects = set(screen(X).suspects.tolist())
+        suspects = set(score_rows(X).suspects.tolist())
         assert suspects <= set(range(4))
         hits += len(suspects) == 4
     assert hits >= least
@@ -265,7 +265,7 @@ def test_spiky_cells_make_no_suspects() -> None:
     """Each cell is 21 times as large with probability 2 %: far values, but scattered. 1 in 200 tables was measured."""
     rng = np.random.default_rng(0)
     tables = (rng.standard_normal((n, 40)) * np.where(rng.random((n, 40)) < 0.02, 21, 1) for n in [50, 200] * 10)
-    assert sum(np.isin(screen(X).kinds, (TOGETHER, FEW)).any() for X in tables) <= 1
+    assert sum(np.isin(score_rows(X).kinds, (TOGETHER, FEW)).any() for X in tables) <= 1
 
 
 DATA = np.random.default_rng(2).standard_t(2.5, (250, 40))
@@ -303,7 +303,7 @@ def test_rows_of_long_tables_in_another_order_are_the_same_suspects(n: int, p: i
         if noise == "gaps":
             X[rng.random((n, p)) < 0.1] = np.nan
         order = rng.permutation(n)
-        plain, other = screen(X), screen(X[order])
+        plain, other = score_rows(X), score_rows(X[order])
         assert plain.suspects.size >= 30
         kinds = dict(zip(plain.suspects.tolist(), plain.kinds, strict=True))
         assert dict(zip(order[other.suspects].tolist(), other.kinds, strict=True)) == kinds
@@ -342,9 +342,9 @@ def test_entries_beyond_any_ratio() -> None:
 def test_squares_that_overflow_warn_nobody(value: float) -> None:
     X = np.random.default_rng(0).standard_normal((50, 40))
     X[:3] = value
-    assert set(screen(X).suspects.tolist()) == {0, 1, 2}
+    assert set(score_rows(X).suspects.tolist()) == {0, 1, 2}
     X[:3] = np.where(np.arange(40) < 4, value, 1.0)
-    assert np.isfinite(screen(X).scores).all()
+    assert np.isfinite(score_rows(X).scores).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -450,10 +450,10 @@ def test_far_values_are_those_beyond_gaps_of_sorted_columns(seed: int) -> None:
     X = rng.standard_t(rng.choice([1.0, 1.5, 3.0]), (n, p))
     X[rng.integers(0, n, 3), rng.integers(0, p, 3)] *= rng.choice([10.0, 1e3, 1e15, 1e300])
     X[: n // 50] += rng.choice([5.0, 20.0, 100.0])
-    table = Judged(np.round(X) if seed % 4 == 0 else X)
-    found = gaps.far_values(table.far, table.ratios.shape)
+    table = StandardizedRows(np.round(X) if seed % 4 == 0 else X)
+    found = gaps.far_values(table.tail_entries, table.ratios.shape)
     assert set(zip(found.row.tolist(), found.column.tolist(), strict=True)) == sorted_far_values(
-        table.far, table.ratios.shape
+        table.tail_entries, table.ratios.shape
     )
 
 
@@ -471,8 +471,8 @@ def test_medians_of_rows_by_bits_are_those_of_sorted_rows(k: int) -> None:
 def test_far_values_are_listed_alike_by_kernel_and_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).standard_t(1, (300, 7)).astype(np.float32)
     X[5, 3], X[6, 3] = INNER, -np.nextafter(np.float32(INNER), np.float32(9))
-    compiled = judged.beyond(X, INNER)
+    compiled = standardized.beyond(X, INNER)
     monkeypatch.setattr(compiling, "plainly", lambda _size: True)
-    for a, b in zip(compiled, judged.beyond(X, INNER), strict=True):
+    for a, b in zip(compiled, standardized.beyond(X, INNER), strict=True):
         np.testing.assert_array_equal(a, b)
     assert (6, 3) in set(zip(compiled.row.tolist(), compiled.column.tolist(), strict=True))

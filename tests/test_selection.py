@@ -13,19 +13,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparsemean._counts import ranks
 from sparsemean._data import as_table
+from sparsemean._evidence import groups, signs
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._evidence.ranks import REST, Contrast
+from sparsemean._evidence.signs import BELOW_ONE, SlackEvidence, of_signs
 from sparsemean._kernels import compiling
-from sparsemean._stats import arrays, decision, families, sign_evidence
-from sparsemean._stats.decision import Holm, Rule, adjust, decide, probabilities, rejected, rule_of
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.means import InfluenceNull
-from sparsemean._stats.rank_evidence import REST, Contrast
-from sparsemean._stats.sign_evidence import BELOW_ONE, SlackEvidence, of_signs, sign_test_eras
-from sparsemean._util.plans import Side
-from sparsemean._util.records import NO_END, Counts, Era
+from sparsemean._stats import arrays, decision
+from sparsemean._stats.decision import Allowed, Holm, Rule, adjust, decide, probabilities, rejected, rule_of
+from sparsemean._stats.nulls import InfluenceNull, Stage, sign_test_stages
+from sparsemean._util.plans import BadRows, Shares, Side
+from sparsemean._util.records import NO_END, Counts
 
 SIZES = (1, 2, 4)
+
+
+def rows(number: int) -> Allowed:
+    """So many bad rows of one sample."""
+    return (BadRows(0, number),)
 
 
 @cache
@@ -42,7 +47,7 @@ def signs_of(seed: int, d: int = 60, n: int = 120, zeros: float = 0.1) -> Counts
 def evidence_of(counts: Counts, error: float, alternative: str = "two-sided") -> SlackEvidence:
     """Signs, with those sizes left out that cannot reject at ``error``."""
     evidence = of_signs(counts, counts.n_buckets[0], side=Side(alternative))
-    return replace(evidence, eras=sign_test_eras(counts.n_buckets, error=error, sides=evidence.sides))
+    return replace(evidence, stages=sign_test_stages(counts.n_buckets, error=error, sides=evidence.sides))
 
 
 def sign_p(majority: np.ndarray, signs: np.ndarray, alternative: str) -> np.ndarray:
@@ -144,7 +149,7 @@ def test_last_slack_by_trying_every_slack(rule: str, at_once: int, seed: int, mo
     error = 0.05 / 60 if rule == "fwer" else 0.05
     evidence = evidence_of(counts := signs_of(seed), error)
     chosen = rule_of(rule, 0.05, 60)
-    found, expected = decide(evidence, chosen, 3), np.full(60, -1)
+    found, expected = decide(evidence, chosen, rows(3)), np.full(60, -1)
     for slack in range(61):
         expected[rejected(chosen, plain_p(counts, slack, error), 60)] = slack
     np.testing.assert_array_equal(found.last, expected)
@@ -161,7 +166,7 @@ def test_false_discovery_rules_are_those_of_scipy_at_every_slack(rule: str, meth
         q[slack] = stats.false_discovery_control(plain_p(counts, slack, 0.05), method=method)
         expected[q[slack] <= 0.05] = slack
     for bad_rows in (0, 3, 9):
-        found = decide(evidence, rule_of(rule, 0.05, 60), bad_rows)
+        found = decide(evidence, rule_of(rule, 0.05, 60), rows(bad_rows))
         np.testing.assert_array_equal(found.support, np.flatnonzero(q[bad_rows] <= 0.05))
         np.testing.assert_array_equal(found.last, expected)
         np.testing.assert_allclose(found.q_values, q[bad_rows], rtol=1e-9)
@@ -185,7 +190,7 @@ def test_radius_is_the_number_of_rows_until_sizes_that_stay_select_no_more(seed:
     counts, error = signs_of(seed), 0.05 / 60
     evidence, rule = evidence_of(counts, error), Holm(0.05)
     n_sizes = {0: 3, 4: 3, 9: 2, 30: 1}[bad_rows]
-    found = decide(evidence, rule, bad_rows)
+    found = decide(evidence, rule, rows(bad_rows))
     k, N = (of[:n_sizes] for of in (np.maximum(counts.positive, counts.negative), counts.positive + counts.negative))
 
     @cache
@@ -242,19 +247,21 @@ def test_brackets_say_what_trying_every_slack_does(
     d, bad = evidence.n_hypotheses, n // 8
     for level, name in ((1e-6, "fwer"), (0.05, "fwer"), (0.9, "fwer"), (0.05, "fdr"), (0.9, "fdr"), (0.3, "fdr_by")):
         rule = rule_of(name, level, d)
-        chosen = decide(evidence, rule, bad)
+        chosen = decide(evidence, rule, rows(bad))
         np.testing.assert_array_equal(chosen.last, tried(evidence, rule, range(n // 2 + 1)))
         np.testing.assert_array_equal(chosen.support, np.flatnonzero(chosen.last >= bad))
         np.testing.assert_array_equal(chosen.p_values, evidence.combined(bad))
-        features, best = evidence.best_size(bad)
+        features, best = evidence.best_size(rows(bad))
         np.testing.assert_array_equal(features, np.flatnonzero(chosen.p_values < 1))
-        places = np.array(next(places for last, places in evidence.looks() if bad <= last))
+        places = np.array(next(places for last, places in evidence.stages if bad <= last))
         np.testing.assert_array_equal(best, places[evidence.p_at(bad)[places][:, features].argmin(axis=0)])
-        stay = replace(evidence, eras=(Era(NO_END, tuple(places.tolist())),), sharing=len(evidence.looks()[0].places))
+        stay = replace(
+            evidence, stages=(Stage(NO_END, tuple(places.tolist())),), alpha_shares=len(evidence.stages[0].indices)
+        )
         sure = np.maximum(1, tried(stay, rule, range(bad, n // 2 + 1)) - bad + 1)
         np.testing.assert_array_equal(chosen.radius, np.where(chosen.last >= bad, sure, 1))
         for other in (0, bad + 1):
-            again, anew = chosen.at(other), decide(evidence, rule, other)
+            again, anew = chosen.at(rows(other)), decide(evidence, rule, rows(other))
             for item in ("support", "p_values", "p_adjusted", "q_values", "log_p", "last", "max_contamination"):
                 np.testing.assert_array_equal(getattr(again, item), getattr(anew, item), err_msg=item)
 
@@ -264,7 +271,7 @@ def test_logarithms_go_on_where_p_values_end() -> None:
     counts = Counts(np.array([[5000, 4900]], np.int32), np.array([[0, 100]], np.int32), np.full(2, np.inf), (5000,))
     for alternative, sides in (("two-sided", 2), ("greater", 1)):
         for bad in (0, 7):
-            found = decide(of_signs(counts, 5000, side=Side(alternative)), Holm(0.05), bad)
+            found = decide(of_signs(counts, 5000, side=Side(alternative)), Holm(0.05), rows(bad))
             for i, k in enumerate((5000 - bad, 4900 - bad)):
                 ways = Fraction(sides * sum(comb(5000, j) for j in range(k, 5001)), 2**5000)
                 shift = max(0, ways.numerator.bit_length() - 60)
@@ -375,7 +382,7 @@ def test_holm_is_the_one_in_fractions_at_every_slack_and_at_levels_met_exactly(s
         selected = {slack: exact_holm(values, Fraction(level))[0] for slack, values in p.items()}
         last = [max((slack for slack in range(n // 2 + 1) if i in selected[slack]), default=-1) for i in range(d)]
         for bad_rows in (0, 2, 5):
-            found = decide(evidence, Holm(level), bad_rows)
+            found = decide(evidence, Holm(level), rows(bad_rows))
             assert set(found.support.tolist()) == selected[bad_rows]
             np.testing.assert_array_equal(found.last, last)
             adjusted = exact_holm(p[bad_rows], Fraction(level))[1]
@@ -399,12 +406,12 @@ def ranks_of(seed: int) -> RankEvidence:
     X = np.concatenate((rng.standard_normal((76, 12)), rng.poisson(0.4, (76, 12)), np.ones((76, 1))), axis=1)
     X[labels == 1, :6] += rng.uniform(0, 4, 6)
     X[labels == 2, 12:18] += rng.poisson(rng.uniform(0, 4, 6), (40, 6))
-    contrasts = [Contrast(label, REST, (11, 25, 40)) for label in range(3)]
-    return RankEvidence(tuple(ranks.count(as_table(X), labels, contrasts)))
+    contrasts = [Contrast(reference=REST, label=label, sizes=(11, 25, 40)) for label in range(3)]
+    return RankEvidence(tuple(groups.count(as_table(X), labels, contrasts)))
 
 
 @cache
-def p_of_groups(evidence: RankEvidence, bads: tuple[tuple[int, int], ...], more: int) -> np.ndarray:
+def p_of_groups(evidence: RankEvidence, bads: Allowed, more: int) -> np.ndarray:
     return probabilities(evidence.log_p(bads, np.arange(evidence.n_hypotheses), more=more))
 
 
@@ -417,17 +424,17 @@ def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: 
     n, chosen = evidence.n_hypotheses, rule_of(rule, 0.05, 75)
     assert n == 3 * 25
 
-    def selected(bads: tuple[tuple[int, int], ...], more: int = 0) -> np.ndarray:
+    def selected(bads: Allowed, more: int = 0) -> np.ndarray:
         return np.isin(np.arange(n), rejected(chosen, p_of_groups(evidence, bads, more), n))
 
-    allowed = evidence.at_share(shares)
+    allowed = evidence.at_share(Shares(*shares))
     found = decide(evidence, chosen, allowed)
     assert found.support.size > 4
     np.testing.assert_array_equal(found.support, np.flatnonzero(selected(allowed)))
     np.testing.assert_array_equal(found.p_values, probabilities(evidence.log_p(allowed)))
     share = np.full(n, np.nan)
     for step in evidence.grid.tolist():
-        share[selected(evidence.at_share((step, step)))] = step
+        share[selected(evidence.at_share(Shares(step, step)))] = step
     np.testing.assert_array_equal(evidence.as_shares(found.last), share)
     share[selected(allowed)] = np.fmax(share[selected(allowed)], evidence.share_of(allowed))
     np.testing.assert_array_equal(found.max_contamination, share)
@@ -443,8 +450,8 @@ def test_last_shares_and_radii_of_groups_by_trying_every_one(rule: str, shares: 
         of_one = found.of(k)
         np.testing.assert_array_equal(of_one.support + 25 * k, found.support[found.support // 25 == k])
         np.testing.assert_array_equal(of_one.radius, radius[25 * k : 25 * (k + 1)])
-        clean = probabilities(evidence.log_p(evidence.at_share((0.0, 0.0))))
-        again = of_one.at(evidence.at_share((0.0, 0.0)))
+        clean = probabilities(evidence.log_p(evidence.at_share(Shares(0.0, 0.0))))
+        again = of_one.at(evidence.at_share(Shares(0.0, 0.0)))
         np.testing.assert_array_equal(again.p_values, clean[25 * k : 25 * (k + 1)])
 
 
@@ -461,7 +468,9 @@ def many_ranks(seed: int, n_strata: int, *, missing: bool) -> RankEvidence:
     X[labels == 1, ::7] += 3
     if missing:
         X[rng.random(X.shape) < 0.02] = np.nan
-    tests = ranks.count(as_table(X), labels, [Contrast(1, 0, (18, 18))], strata=strata, missing=missing)
+    tests = groups.count(
+        as_table(X), labels, [Contrast(reference=0, label=1, sizes=(18, 18))], strata=strata, missing=missing
+    )
     return RankEvidence(tuple(tests), missing=missing)
 
 
@@ -478,9 +487,9 @@ def test_features_that_no_look_tells_apart_are_looked_at_once(
 ) -> None:
     evidence = replace(many_ranks(1, n_strata, missing=missing), side=side)
     every, (test,) = np.arange(evidence.n_hypotheses), evidence.tests
-    monkeypatch.setattr(families, "A_TASK", 1)
-    for bads in (evidence.at_share(shares), ((0, 0),)):
-        assert missing or test.by_class(sum(bads[0]))[0].n_features < every.size
+    monkeypatch.setattr(groups, "A_TASK", 1)
+    for bads in (evidence.at_share(Shares(*shares)), (BadRows(0, 0),)):
+        assert missing or test.by_class(bads[0].total)[0].n_features < every.size
         np.testing.assert_array_equal(evidence.log_p(bads), evidence.log_p(bads, every))
 
 
@@ -497,11 +506,11 @@ def test_equal_columns_are_one_class(high: int, most: int, monkeypatch: pytest.M
 def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:
     evidence = ranks_of(0)
     for test in evidence.tests:
-        n1, n2 = test.contrast.rows
-        for first in range(0, n1, 3):
-            some = [test.log_p((first, second)) for second in range(0, n2, 5)]
+        sizes = test.contrast.rows
+        for label in range(0, sizes.label, 3):
+            some = [test.log_p(BadRows(reference, label)) for reference in range(0, sizes.reference, 5)]
             assert (np.diff(some, axis=0) >= -1e-9).all()
-            assert (test.log_p((first + 1, 0)) >= some[0] - 1e-9).all()
+            assert (test.log_p(BadRows(0, label + 1)) >= some[0] - 1e-9).all()
 
 
 # Very many features: one compiled pass says who reaches an error.
@@ -509,9 +518,9 @@ def test_p_values_of_groups_rise_with_the_bad_rows_in_either() -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 300, 2048, 7001])
 @pytest.mark.parametrize("zeros", ["", "some", "many", "none at all"])
-@pytest.mark.parametrize("eras", [False, True])
+@pytest.mark.parametrize("stages", [False, True])
 def test_a_compiled_pass_finds_what_plain_arrays_do(
-    d: int, zeros: str, eras: bool, monkeypatch: pytest.MonkeyPatch
+    d: int, zeros: str, stages: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, buckets = np.random.default_rng(0), (200, 100, 50)
     share = np.where(np.arange(d) % 20 == 0, rng.uniform(0.5, 1.0, d), 0.5)
@@ -524,15 +533,15 @@ def test_a_compiled_pass_finds_what_plain_arrays_do(
     elif zeros == "none at all":
         positive[:, 1::7], negative[:, 1::7] = 0, 0
     counts = Counts(positive, negative, np.ones(d), buckets)
-    evidence = evidence_of(counts, 0.05 / d) if eras else of_signs(counts, 200)
+    evidence = evidence_of(counts, 0.05 / d) if stages else of_signs(counts, 200)
     found = []
     for ended in (False, True):
         monkeypatch.setattr(compiling.Plainness, "ended", ended)
-        monkeypatch.setattr(sign_evidence, "PLAIN", 0)
+        monkeypatch.setattr(signs, "PLAIN", 0)
         reached = [
             evidence.reaching(error, slack) for error in (1e-9, 0.05 / d, 0.01, BELOW_ONE) for slack in (0, 5, 30)
         ]
-        chosen = decide(evidence, Holm(0.05), 4)
+        chosen = decide(evidence, Holm(0.05), rows(4))
         found.append((*reached, chosen.support, chosen.p_values, chosen.p_adjusted, chosen.last, chosen.radius))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

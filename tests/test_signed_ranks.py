@@ -10,20 +10,11 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
-from sparsemean._stats.sign_evidence import SlackEvidence
-from sparsemean._stats.signed_ranks import (
-    DOWN,
-    NEAR,
-    UP,
-    RankSums,
-    SignedRankEvidence,
-    caps_of,
-    log_tails,
-    rank_sums,
-    score_sums,
-    slack_of,
-)
-from sparsemean._util.records import NO_END, Era
+from sparsemean._evidence.signed_ranks import DOWN, UP, RankSums, SignedRankEvidence, rank_sums
+from sparsemean._evidence.signs import SlackEvidence
+from sparsemean._stats.nulls import Stage
+from sparsemean._stats.signed_ranks import NEAR, caps_of, log_tails, score_sums, slack_of
+from sparsemean._util.records import NO_END
 
 SIDED = ("two-sided", "greater", "less")
 RULES = ("fwer", "fdr", "fdr_by")
@@ -167,7 +158,7 @@ def evidence_of(X: np.ndarray, *, alternative: str = "two-sided", error: float =
 
 def with_places(evidence: SignedRankEvidence, places: tuple[int, ...]) -> SignedRankEvidence:
     """The same with some caps, for any number of bad rows."""
-    evidence.__dict__["eras"] = (Era(NO_END, places),)
+    evidence.__dict__["stages"] = (Stage(NO_END, places),)
     return evidence
 
 
@@ -221,7 +212,7 @@ def test_with_bad_rows_p_is_no_smaller_than_that_of_clean_rows(alternative: str,
             changed, of = replacements(clean, m, np.concatenate((sizes, -sizes)))
             for error in (1.0, 0.2, 0.05):
                 observed = evidence_of(changed, alternative=alternative, error=error)
-                places = next(places for last, places in observed.eras if m <= last)
+                places = next(places for last, places in observed.stages if m <= last)
                 before = with_places(evidence_of(clean, alternative=alternative, error=error), places).log_p(0)
                 assert (observed.log_p(m) >= before[of] - 1e-12).all()
 
@@ -251,7 +242,7 @@ def test_p_stays_within_bounds_where_caps_are_left_out(alternative: str, error: 
     X[:, ::3] = np.round(2 * X[:, ::3])
     X = np.take_along_axis(X, np.argsort(-X, axis=0, kind="stable"), axis=0)
     before = evidence_of(X, alternative=alternative, error=error)
-    assert [len(places) for _, places in before.eras] == [3, 2, 1]
+    assert [len(places) for _, places in before.stages] == [3, 2, 1]
     for r in range(1, 6):
         for value, rows in ((-50.0, slice(None, r)), (-0.01, slice(None, r)), (50.0, slice(20 - r, None))):
             changed = X.copy()

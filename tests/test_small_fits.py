@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from sparsemean._data.source import runs
+from sparsemean._evidence import signed_ranks
+from sparsemean._evidence.signed_ranks import SignedRankEvidence, rank_sums
+from sparsemean._evidence.signs import of_signs
 from sparsemean._kernels.memory_layout import strided
-from sparsemean._stats import signed_ranks
 from sparsemean._stats.arrays import middle, without
 from sparsemean._stats.buckets import assign_block_buckets
 from sparsemean._stats.covariance import top_eigenpairs
-from sparsemean._stats.sign_evidence import of_signs
-from sparsemean._stats.signed_ranks import SignedRankEvidence, caps_of, rank_sums
+from sparsemean._stats.signed_ranks import caps_of
 from sparsemean._util.records import Counts
 
 

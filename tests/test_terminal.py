@@ -202,13 +202,13 @@ def test_a_closed_stream_does_not_undo_a_fit(file: Path, tmp_path: Path, shell: 
 def test_a_warning_of_ours_is_one_line_and_none_where_quiet(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def warned(*_: object) -> None:
+    def warned(*_: object, **__: object) -> None:
         warnings.warn("two\nlines", BaselineWarning, stacklevel=1)
         warnings.warn("NumPy's own", RuntimeWarning, stacklevel=1)
         warnings.warn("in pandas 4", FutureWarning, stacklevel=1)
         warnings.warn("a library's", UserWarning, stacklevel=1)
 
-    monkeypatch.setattr("sparsemean._cli.common_options.check_page", warned)
+    monkeypatch.setattr("sparsemean._cli.common_options.check_outputs", warned)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         run("fit", file, "--seed", "0", "--json")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean._fit.theorems import CONVERGENCE, FULL, LOWER_BOUND, MEDIAN_OF_MEANS, numbers, window
+from sparsemean._fit.theorems import CONVERGENCE, FULL, LOWER_BOUND, MEDIAN_OF_MEANS, theorem_rows, window
 from sparsemean._kernels.reference import subgm
 from sparsemean.errors import InputError
 
@@ -22,7 +22,7 @@ HOLDS, FAILS = "(holds)", "(does not hold)"
 def rows_of(theorem: str, **options: Any) -> dict[str, float]:
     asked = {"k": 4, "sigma": 1.0, "delta": 0.05, **options}
     n, d = asked.pop("n"), asked.pop("d")
-    return {quantity: value for name, quantity, value in numbers(n, d, **asked) if name == theorem}
+    return {quantity: value for name, quantity, value in theorem_rows(n, d, **asked) if name == theorem}
 
 
 def verdicts(rows: dict[str, float]) -> list[str]:
@@ -83,7 +83,7 @@ def test_without_bad_rows_only_the_median_of_means_is_left() -> None:
         list(rows.values()),
         [32 * math.log(20), 4 * math.sqrt(2 / 2000) + 16 * math.sqrt(math.log(20) / 2000)],
     )
-    assert len(numbers(2000, 500, contamination=0.0, k=1, sigma=1.0, delta=0.05)) == 2
+    assert len(theorem_rows(2000, 500, contamination=0.0, k=1, sigma=1.0, delta=0.05)) == 2
     assert verdicts(rows_of(MEDIAN_OF_MEANS, n=60, d=5, contamination=0.1)) == [FAILS]
     assert list(rows_of(LOWER_BOUND, n=60, d=5, contamination=0.04, sigma=3.0).values()) == pytest.approx([0.6])
 

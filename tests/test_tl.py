@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 from sparsemean import Comparison, InputError, SparseMean, SparseMeanDifference, tl
 from sparsemean._data import as_table
-from sparsemean._fit.cells import differences_within
+from sparsemean.tl._cells import differences_within
 
 from conftest import Claims
 

@@ -57,7 +57,7 @@ _HOMES = {
     "Comparison": "comparison",
     "Estimate": "result",
     "InputError": "errors",
-    "Plan": "_util.records",
+    "Plan": "_util.plans",
     "Sketch": "_counts.sketch",
     "SparseMean": "estimators",
     "SparseMeanDifference": "estimators",

@@ -41,7 +41,7 @@ class Comparison:
         return printed(self)
 
     def _repr_html_(self) -> str:
-        from sparsemean._report.comparison import fragment
+        from sparsemean._report.summary import fragment
 
         return fragment(self)
 
@@ -138,7 +138,7 @@ class Comparison:
 
     def summary(self) -> str:
         """Return the verdict, which tests were made, notes, and what is guaranteed of all at once, in lines."""
-        from sparsemean._report.comparison import summary
+        from sparsemean._report.summary import summary
 
         return summary(self)
 
@@ -152,9 +152,9 @@ class Comparison:
         **names
             ``title`` and ``row_names`` (one for each row): what is shown.
         """
-        from sparsemean._report.comparison import write
+        from sparsemean._report.page import write_report
 
-        write(self, path, **names)
+        write_report(self, path, **names)
 
     def save(self, path: str | Path) -> None:
         """Write all tests to one .npz file, without the data; `sparsemean.load` reads it.
@@ -181,3 +181,8 @@ class Comparison:
         from sparsemean._fit.write import to_adata
 
         to_adata(self, adata, key)
+
+
+def tests_of(result: Estimate | Comparison) -> list[Estimate]:
+    """Return one result, or those of several tests."""
+    return list(result.results.values()) if isinstance(result, Comparison) else [result]

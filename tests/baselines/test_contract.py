@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from sparsemean import baselines
-from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import InputError
 
 Rows = npt.NDArray[np.float64]

@@ -12,9 +12,8 @@ from scipy.stats import median_abs_deviation, trim_mean
 
 from sparsemean import baselines
 from sparsemean._util.checks import draw_seed
-from sparsemean.baselines._baseline import BaselineWarning
-from sparsemean.baselines.bucketed import n_buckets, random_bucket_means
-from sparsemean.baselines.coordinatewise import narrowest, rate
+from sparsemean.baselines import BaselineWarning
+from sparsemean.baselines.medians import n_buckets, narrowest, random_bucket_means, rate
 
 Rows = npt.NDArray[np.float64]
 SAMPLE = np.array([2.1, -0.4, 3.3, 1.7, 0.9, 2.8, 45, 1.2, 2.2, -1.5, 30, 0.3])

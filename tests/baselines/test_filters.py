@@ -18,8 +18,7 @@ from scipy.optimize import linprog
 
 from sparsemean import baselines, simulate
 from sparsemean._util.records import LocationEstimate
-from sparsemean.baselines._baseline import BaselineWarning
-from sparsemean.baselines.bucketed import random_bucket_means
+from sparsemean.baselines import BaselineWarning
 from sparsemean.baselines.filters import (
     begin,
     entropy_scores,
@@ -30,6 +29,7 @@ from sparsemean.baselines.filters import (
     near,
     outlying,
 )
+from sparsemean.baselines.medians import random_bucket_means
 from sparsemean.studies.methods import find_attack
 
 from conftest import Claims

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from sparsemean import baselines
-from sparsemean.baselines.bucketed import geometric_median_of, random_bucket_means
+from sparsemean.baselines.medians import geometric_median_of, random_bucket_means
 
 Rows = npt.NDArray[np.float64]
 TABLE = np.array(

@@ -21,7 +21,7 @@ import pytest
 
 from sparsemean import baselines, simulate
 from sparsemean._stats.planning import paper_buckets
-from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines import BaselineWarning
 
 from conftest import Claims
 from published import z_score

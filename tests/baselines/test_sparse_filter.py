@@ -9,8 +9,7 @@ import pytest
 from scipy import special
 
 from sparsemean import baselines, simulate
-from sparsemean.baselines import sparse_filtering
-from sparsemean.baselines._baseline import BaselineWarning
+from sparsemean.baselines import BaselineWarning, sparse_filtering
 
 import plain_baselines
 

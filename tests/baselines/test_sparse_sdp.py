@@ -15,8 +15,8 @@ import pytest
 from sparsemean import baselines, simulate
 from sparsemean._stats.sparse_variance import SparseBound, SparseVariance
 from sparsemean._util.records import LocationEstimate
-from sparsemean.baselines import BaselineWarning, semidefinite
-from sparsemean.baselines.semidefinite import CertifiedVariance, clip_columns
+from sparsemean.baselines import BaselineWarning, descent
+from sparsemean.baselines.descent import CertifiedVariance, clip_columns
 
 import plain_baselines
 from conftest import Claims
@@ -317,7 +317,7 @@ def test_the_filter_stops_where_the_upper_bound_does() -> None:
     X[:60, :4] += 4
     found = located("sparse_sdp_filter", X, k=4)
     clipped = clip_columns(X, 0.1, 4, rng=np.random.default_rng(0))
-    target = semidefinite.EXCESS * np.median(clipped.variances)
+    target = descent.EXCESS * np.median(clipped.variances)
     assert found.weights is not None
     assert found.iterations > 0
     assert not found.notes
@@ -341,8 +341,8 @@ def test_the_filter_says_where_nothing_is_certified() -> None:
 @both
 def test_many_columns_are_warned_of_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(8).standard_normal((60, 6))
-    monkeypatch.setattr(semidefinite, "SLOW", 6)
-    monkeypatch.setattr(semidefinite, "EXCESS", 9.0)
+    monkeypatch.setattr(descent, "SLOW", 6)
+    monkeypatch.setattr(descent, "EXCESS", 9.0)
     with pytest.warns(BaselineWarning, match=rf"^{name}: 6 columns may take minutes") as caught:
         baselines.get(name)(X, contamination=0.1, k=2, random_state=0)
     assert caught[0].filename == __file__

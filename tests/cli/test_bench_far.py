@@ -14,7 +14,8 @@ def test_quick_rows_are_measured_and_promise_nothing() -> None:
     assert all(math.isfinite(row.value) and row.value > 0 for row in rows)
     assert all(row.bar is None for row in rows)
     assert [row.unit for row in rows] == [
-        "GB/s", "GB/s", "×", "×", "million features a second", "B a feature", "ms", "ms", "s", "s", "ns a row",
+        "GB/s", "GB/s", "×", "×", "million features a second", "B a feature", "ms", "ms", "s", "s", "ms", "ms", "ms",
+        "ms", "ns a row",
     ]  # fmt: skip
     (pickled,) = (row.value for row in rows if row.unit == "B a feature")
     assert 32 < pickled < 33  # six counts of 4 bytes, a distance of 8, and a little around them

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from sparsemean import sparse_mean
 from sparsemean._data import as_table
+from sparsemean._data.chunked import Compressed
 from sparsemean._data.hdf5 import H5
-from sparsemean._data.sparse import Compressed
 from sparsemean.errors import InputError
 
 with warnings.catch_warnings():

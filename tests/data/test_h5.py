@@ -12,7 +12,7 @@ import pytest
 from sparsemean._data import as_table, open_file
 from sparsemean._data.chunked import way_to_read
 from sparsemean._data.hdf5 import H5
-from sparsemean._data.numpy_files import Npy
+from sparsemean._data.matrices import Npy
 from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError

@@ -13,7 +13,7 @@ import pytest
 
 from sparsemean import InputError, load, load_sketch
 from sparsemean._data import READERS, open_file
-from sparsemean._data.record_batches import Feather
+from sparsemean._data.frames import Batches
 from sparsemean._data.table import ReadOptions
 
 import kinds
@@ -109,7 +109,7 @@ def test_a_file_replaced_after_it_was_opened_is_one_line(kind: str, put: object,
 def test_a_feather_file_cut_short_beside_what_was_read_of_it_does_not_end_the_process(tmp_path: Path) -> None:
     path = kinds.written("feather", tmp_path, np.ones((5000, 5)))
     source = open_file(path).source
-    assert isinstance(source, Feather)
+    assert isinstance(source, Batches)
     ((_, batch),) = source.batches([3])
     os.truncate(path, 100)
     assert batch.column(0).to_numpy().sum() == 5000

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
-from sparsemean._data import as_table, open_file
-from sparsemean._data import sparse as sparse_files
+from sparsemean._data import as_table, matrices, open_file
 from sparsemean._data.table import ReadOptions, Table
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
@@ -37,7 +36,7 @@ def read(path: Path, content: str | bytes) -> Table:
 def test_the_same_numbers_as_the_array(
     matrix: Any, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sparse_files, "READ_AT_ONCE", 100)
+    monkeypatch.setattr(matrices, "READ_AT_ONCE", 100)
     io.mmwrite(tmp_path / "x.mtx", matrix, comment="by us")
     content = (tmp_path / "x.mtx").read_bytes()
     table = read(tmp_path / f"y{ending}", gzip.compress(content) if ending.endswith("gz") else content)

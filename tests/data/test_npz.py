@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from sparsemean._data import as_table, open_file
-from sparsemean._data.numpy_files import Inside
+from sparsemean._data.matrices import Npy
 from sparsemean._data.table import ReadOptions
 from sparsemean._fit.one_sample import fit
 from sparsemean.errors import InputError
@@ -32,7 +32,7 @@ def test_the_same_numbers_as_the_array(save: Any, dtype: Any, order: Any, tmp_pa
     save(tmp_path / "x.npz", data=values)
     table = open_file(tmp_path / "x.npz")
     assert table.source.dtype == np.dtype(dtype)
-    assert isinstance(table.source, Inside) == (save is np.savez)
+    assert isinstance(table.source, Npy) == (save is np.savez)
     np.testing.assert_array_equal(table.values, values)
     ours, theirs = fit(table, random_state=0), fit(as_table(values), random_state=0)
     np.testing.assert_array_equal(ours.support, theirs.support)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from sparsemean._data import excel, open_file
-from sparsemean._data.table import ReadOptions
+from sparsemean._data.table import FileContext, ReadOptions
 from sparsemean.errors import InputError, MissingExtraError
 
 rng = np.random.default_rng(0)
@@ -101,7 +101,8 @@ def test_ways_of_writing_text_mean_nothing_for_sheets(option: str, value: str, t
     path = save(tmp_path / "x.xlsx", [["größe", "b"], [1, 2]])
     with pytest.raises(InputError, match=rf"^--{option} must be left out for all but text: got x\.xlsx$"):
         open_file(path, ReadOptions(**{option: value}))
-    direct = excel.read_excel(path, ReadOptions(**{option: value}))
+    opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
+    direct = excel.read_excel(path, ReadOptions(**{option: value}), opened)
     assert direct.feature_names is not None
     assert direct.feature_names.tolist() == ["größe", "b"]
 

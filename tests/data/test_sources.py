@@ -210,7 +210,7 @@ def test_a_file_cut_short_after_it_was_opened_is_one_line(save: Any, tmp_path: P
 CUT = """
 import os, sys
 from sparsemean import _cli
-from sparsemean._data.numpy_files import Npy
+from sparsemean._data.matrices import Npy
 block = Npy.block
 def cut(self, rows, columns):
     mapped = block(self, rows, columns)

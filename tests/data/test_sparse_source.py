@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sparsemean import SparseMean, SparseMeanDifference, sparse_mean
 from sparsemean._data import as_table
-from sparsemean._data import sparse as source
+from sparsemean._data import matrices as source
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate

@@ -17,11 +17,10 @@ from sparsemean._data import as_table
 from sparsemean._data import dask as source
 from sparsemean._fit import by_workers
 from sparsemean._fit import data as fit_data
-from sparsemean._fit.by_workers import Columns
-from sparsemean._fit.coded_rows import CodedColumns
+from sparsemean._fit.by_workers import CodedColumns, Columns
 from sparsemean._stats import row_scores
 from sparsemean._stats.buckets import assign_block_buckets, assign_places, deal_left
-from sparsemean._stats.judged import Judged
+from sparsemean._stats.standardized import StandardizedRows
 from sparsemean._util.cluster import cluster_client
 from sparsemean._util.records import BucketSpec
 from sparsemean.result import Estimate
@@ -139,10 +138,10 @@ def rows_of(kind: str) -> Any:
 @pytest.mark.parametrize("chunks", ["both ways", "odd"])
 def test_what_is_asked_of_rows(kind: str, chunks: str) -> None:
     X = rows_of(kind)
-    expected, found = Judged(X), coded(X, CHUNKS[chunks])
+    expected, found = StandardizedRows(X), coded(X, CHUNKS[chunks])
     np.testing.assert_array_equal(found.columns, expected.columns)
-    np.testing.assert_array_equal(found.own, expected.own)
-    for a, b in zip(found.far, expected.far, strict=True):
+    np.testing.assert_array_equal(found.row_scale, expected.row_scale)
+    for a, b in zip(found.tail_entries, expected.tail_entries, strict=True):
         np.testing.assert_array_equal(a, b)
     some = np.array([2999, 0, 5, 700, 699, 1514])
     near = np.abs(expected.ratios.take(some)) <= 3
@@ -159,8 +158,8 @@ def test_what_is_asked_of_rows(kind: str, chunks: str) -> None:
     np.testing.assert_allclose(
         found.scaled.gram(), expected.scaled.gram(), atol=(1e-5 if found.scaled.whole else 1e-3) * scale
     )
-    np.testing.assert_allclose(found.wide().take(some), expected.wide().take(some), atol=1 / 42)
-    one, other = row_scores.judge(found), row_scores.judge(expected)
+    np.testing.assert_allclose(found.winsorized().take(some), expected.winsorized().take(some), atol=1 / 42)
+    one, other = row_scores.judge_rows(found), row_scores.judge_rows(expected)
     assert set(one.suspects.tolist()) == set(other.suspects.tolist())
     if kind in ("plain", "heavy", "zeros"):
         assert np.abs(one.scores - other.scores).max() < NEAR
@@ -170,9 +169,9 @@ def test_some_rows_about_centres_of_their_own() -> None:
     X, about = rows_of("gaps"), np.linspace(-1, 1, D)
     kept = np.random.default_rng(1).random(N) < 0.9
     kept[700:1400] = False  # a chunk without any
-    found, expected = coded(X, kept=kept, about=about, clip=6.0), Judged(X[kept] - about, 6.0)
-    np.testing.assert_array_equal(found.own, expected.own)
-    for a, b in zip(found.tails(), expected.tails(), strict=True):
+    found, expected = coded(X, kept=kept, about=about, clip=6.0), StandardizedRows(X[kept] - about, 6.0)
+    np.testing.assert_array_equal(found.row_scale, expected.row_scale)
+    for a, b in zip(found.winsorized_tails(), expected.winsorized_tails(), strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(found.scaled.squares, expected.scaled.squares, rtol=0.02, atol=0.5)
 

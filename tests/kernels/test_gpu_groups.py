@@ -13,10 +13,10 @@ import pytest
 from sparsemean import SparseMeanDifference, certify
 from sparsemean._counts.engines import gpu, host
 from sparsemean._data import as_table
+from sparsemean._evidence import ranks
 from sparsemean._kernels import NotFiniteError, gpu_blocks, groups
 from sparsemean._kernels.groups import REST, UNWANTED
 from sparsemean._kernels.rounding import DOUBLE, SINGLE, snapped
-from sparsemean._stats import rank_evidence
 from sparsemean._stats.arrays import on_host
 from sparsemean.errors import InputError
 
@@ -169,7 +169,7 @@ def test_what_is_not_finite_is_named(cupy: Any) -> None:
 def test_a_fit_on_the_device_is_that_on_the_host(
     cupy: Any, labels: int, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rank_evidence, "A_TASK", 8)  # features are looked at by classes
+    monkeypatch.setattr(ranks, "A_TASK", 8)  # features are looked at by classes
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((80, 30)).astype(np.float32), np.arange(80) % labels
     X[:, 10:20] = rng.poisson(0.5, (80, 10))

@@ -10,7 +10,7 @@ import pytest
 from sparsemean import sparse_mean
 from sparsemean._kernels import gpu_blocks
 from sparsemean._stats import dependence, directions, row_scores
-from sparsemean._stats.judged import Judged
+from sparsemean._stats.standardized import StandardizedRows
 
 from emulated import needs_compiler
 
@@ -83,8 +83,8 @@ def test_far_values_meet_as_on_the_host(cupy: Any, own: float) -> None:
     rng = np.random.default_rng(5)
     X = rng.standard_t(3, (200, 30)) * np.where(rng.random(200) < 0.2, own, 1.0)[:, np.newaxis]
     kept = rng.random(200) < 0.9
-    met, sums = directions._meeting(Judged(X).tails(), kept, 30)
-    wide = Judged(cupy.asarray(X)).wide()
+    met, sums = directions._meeting(StandardizedRows(X).winsorized_tails(), kept, 30)
+    wide = StandardizedRows(cupy.asarray(X)).winsorized()
     found, totals = directions._meeting_there(wide.parts[0][0], kept)
     np.testing.assert_allclose(found.get(), met + met.T, rtol=1e-5, atol=1e-3)
     np.testing.assert_allclose(totals, sums, rtol=1e-5, atol=1e-4)
@@ -94,15 +94,15 @@ def test_far_values_meet_as_on_the_host(cupy: Any, own: float) -> None:
 def test_neighbours_agree_as_on_the_host(cupy: Any, known: bool) -> None:
     X = np.random.default_rng(0).integers(-2, 3, (150, 7)).astype(np.float64)
     for x in (X, X[np.arange(150) // 3 * 3]):
-        found = dependence.neighbours_alike(cupy.asarray(x), known=known)
-        assert found == pytest.approx(dependence.neighbours_alike(x, known=known), rel=1e-12)
+        found = dependence.z_of_neighbours(cupy.asarray(x), known=known)
+        assert found == pytest.approx(dependence.z_of_neighbours(x, known=known), rel=1e-12)
 
 
 def test_rows_are_judged_as_on_the_host(cupy: Any) -> None:
     X = np.random.default_rng(1).standard_normal((300, 140))
     X[:20] += 1.5
     X[20:30, :4] += 9.0
-    expected, found = row_scores.screen(X), row_scores.screen(cupy.asarray(X))
+    expected, found = row_scores.score_rows(X), row_scores.score_rows(cupy.asarray(X))
     assert expected.aligned == 30
     np.testing.assert_array_equal(found.suspects, expected.suspects)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-3)

@@ -12,7 +12,7 @@ import pytest
 from sparsemean import Estimate, SparseMeanDifference, load, simulate, sparse_mean
 from sparsemean._stats.planning import PRESET
 from sparsemean.errors import InputError
-from sparsemean.plots import path as path_plot
+from sparsemean.plots import features as path_plot
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

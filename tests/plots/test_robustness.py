@@ -9,7 +9,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from sparsemean import Estimate, simulate, sparse_mean
-from sparsemean.plots.robustness import lost_at, planned_share
+from sparsemean._util.plans import BadRows, GroupSizes
+from sparsemean.plots.bad_rows import lost_at, planned_share
 
 
 def curve(ax: Axes) -> np.ndarray:
@@ -85,7 +86,7 @@ def test_between_groups_shares_are_those_of_each_group(groups: Estimate) -> None
 
 
 def test_a_share_of_each_group_that_was_planned_for(groups: Estimate) -> None:
-    plan = replace(groups.plan, sizes=(10, 4), bad_by_group=(1, 1))
+    plan = replace(groups.plan, sizes=GroupSizes(10, 4), bad_by_group=BadRows(1, 1))
     assert planned_share(plan) == 0.1
-    assert planned_share(replace(plan, bad_by_group=(3, 1))) == 0.25
-    assert planned_share(replace(plan, bad_by_group=(0, 1))) is None
+    assert planned_share(replace(plan, bad_by_group=BadRows(3, 1))) == 0.25
+    assert planned_share(replace(plan, bad_by_group=BadRows(0, 1))) is None

@@ -14,7 +14,7 @@ import pytest
 from compared import changed
 
 from sparsemean import Estimate, SparseMeanDifference
-from sparsemean._report import comparison as report
+from sparsemean._report import page, strongest, summary
 from sparsemean._report.verdict import MOST_TESTS
 from sparsemean.errors import InputError
 
@@ -52,7 +52,7 @@ def contents(page: str) -> list[dict[str, object]]:
 
 
 def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several: Several) -> None:
-    said = report.summary(several)
+    said = summary.summary(several)
     lines = said.splitlines()
     assert "3 tests of 30 features: each label against the rest." in lines[-2]
     assert "one family of 90 hypotheses" in said
@@ -73,23 +73,23 @@ def test_one_paragraph_says_the_family_the_numbers_and_the_promise_once(several:
 def test_of_many_tests_those_with_most_features_are_named(several: Several) -> None:
     one = several.results["B"]
     many = Several(dict.fromkeys(range(40), one))
-    said = report.summary(many)
+    said = summary.summary(many)
     first, *_, done, _ = said.splitlines()
-    assert done.count(f"B: {one.support.size}") == report.NAMED
+    assert done.count(f"B: {one.support.size}") == summary.NAMED
     assert "and no more in the other 28 tests" in done
     assert first.count(f"B: {one.support.size}") == MOST_TESTS
     assert "and no more in the other 34 tests" in first
 
 
 def test_a_notebook_shows_a_row_for_each_test_and_names_stay_text(several: Several) -> None:
-    shown = report.fragment(several)
+    shown = summary.fragment(several)
     assert shown.count("<tr") == 4
     assert "&lt;T&gt; against the rest" in shown
     assert "<T>" not in shown
 
 
 def test_the_overview_names_the_strongest(several: Several) -> None:
-    rows = report.overview(several)
+    rows = strongest.overview(several)
     assert [row["features"] for row in rows] == [estimate.support.size for estimate in several.results.values()]
     for row, estimate in zip(rows, several.results.values(), strict=True):
         first = [str(name) for name in estimate.table()["feature"][:5]]
@@ -98,44 +98,44 @@ def test_the_overview_names_the_strongest(several: Several) -> None:
 
 
 def test_one_page_has_the_data_of_every_test_and_asks_for_nothing(several: Several, tmp_path: Path) -> None:
-    report.write(several, tmp_path / "page.html", title="Cells <i>")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    found = contents(page)
+    page.write_report(several, tmp_path / "page.html", title="Cells <i>")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = contents(text)
     assert [content["groups"] for content in found] == [["the rest", label] for label in several.results]
     for content, estimate in zip(found, several.results.values(), strict=True):
         listed = content["index"]
         assert isinstance(listed, list)
         assert listed[: estimate.support.size] == estimate.table()["feature"].tolist()
         assert not np.isnan(estimate.max_contamination[listed]).any()
-    assert len(re.findall(r"<template id=", page)) == 2
-    assert "<T>" not in page
-    assert "<i>" not in page
-    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/2000/svg)", page)
+    assert len(re.findall(r"<template id=", text)) == 2
+    assert "<T>" not in text
+    assert "<i>" not in text
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/2000/svg)", text)
 
 
 def test_content_is_there_for_the_tests_with_most_features(
     several: Several, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "MOST_TESTS", 2)
-    monkeypatch.setattr("sparsemean._report.page.LEAST_LISTED", 1)
-    monkeypatch.setattr("sparsemean._report.page.MOST_LISTED", 2)
-    report.write(several, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    found = contents(page)
+    monkeypatch.setattr(page, "TESTS_SHOWN", 2)
+    monkeypatch.setattr(page, "LEAST_LISTED", 1)
+    monkeypatch.setattr(page, "MOST_LISTED", 2)
+    page.write_report(several, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = contents(text)
     assert len(found) == 2
     assert [len(content["table"][0]) for content in found] == [1, 1]  # type: ignore[index]
-    assert "The page shows the 2 tests with most features" in page
+    assert "The page shows the 2 tests with most features" in text
 
 
 def test_pages_stay_small(several: Several) -> None:
     one = several.results["B"]
-    page = report.render(Several(dict.fromkeys(range(60), one)), title="sixty tests")
-    assert len(page) < 5e6
+    text = page.page_of_tests(Several(dict.fromkeys(range(60), one)), title="sixty tests")
+    assert len(text) < 5e6
 
 
 def test_a_target_that_cannot_be_is_refused(several: Several, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"path must end in \.html or \.htm"):
-        report.write(several, tmp_path / "page.pdf")
+        page.write_report(several, tmp_path / "page.pdf")
 
 
 def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
@@ -143,7 +143,7 @@ def test_pairs_and_a_reference_are_called_by_name(several: Several) -> None:
     named = {("a", "b"): ("b", "a"), ("a", "c"): ("c", "a"), ("b", "c"): ("c", "b")}
     plan = replace(one.plan, rest=False)
     pairs = Several({key: changed(one, plan=plan, class_names=np.array(names)) for key, names in named.items()})
-    assert "labels pair by pair" in report.summary(pairs)
-    assert f"a against b: {one.support.size}, a against c" in report.summary(pairs)
+    assert "labels pair by pair" in summary.summary(pairs)
+    assert f"a against b: {one.support.size}, a against c" in summary.summary(pairs)
     against = Several({key: changed(one, plan=plan, class_names=np.array(["control", key])) for key in "xy"})
-    assert "each other label against control" in report.summary(against)
+    assert "each other label against control" in summary.summary(against)

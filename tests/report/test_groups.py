@@ -11,16 +11,17 @@ import pytest
 from compared import changed
 
 from sparsemean import Estimate
-from sparsemean._report import groups as words
-from sparsemean._report.columns import columns_of, labels_of, text
-from sparsemean._report.guarantees import of_fit
-from sparsemean._report.page import page_data, render
+from sparsemean._report.columns import cell_text, described_columns
+from sparsemean._report.guarantees import guarantees_of
+from sparsemean._report.page import page_data, page_of_one, page_wording
 from sparsemean._report.summary import fragment, summary
+from sparsemean._report.verdict import worst_first
+from sparsemean._report.wording import percent, wording_of
 from sparsemean._stats.effects import group_effects
 from sparsemean._stats.planning import of_question
 from sparsemean._stats.row_scores import LABEL
 from sparsemean._util.checks import Bunch
-from sparsemean._util.plans import Side
+from sparsemean._util.plans import BadRows, GroupSizes, Side
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -30,7 +31,7 @@ def women_and_men(groups: tuple[Estimate, Bunch]) -> Estimate:
     """The shipped data with two suspects, and some words that depend on the plan set by hand."""
     estimate, _ = groups
     assert estimate.rows is not None
-    plan = replace(estimate.plan, sizes=(42, 83), bad_by_group=(3, 5), bad_rows=8, contamination=0.05)
+    plan = replace(estimate.plan, sizes=GroupSizes(42, 83), bad_by_group=BadRows(3, 5), bad_rows=8, contamination=0.05)
     against = (tuple(estimate.support[:4].tolist()), tuple(estimate.support[1:2].tolist()))
     rows = replace(estimate.rows, suspects=np.array([31, 7]), reasons=against, kinds=(LABEL, LABEL))
     return changed(estimate, plan=plan, rows=rows, class_names=np.array(["F", "M"]))
@@ -56,12 +57,13 @@ def test_the_summary_has_sizes_shares_labels_and_direction(women_and_men: Estima
 
 def test_suspects_come_with_the_features_against_them(women_and_men: Estimate) -> None:
     first, second, third, _ = (str(i) for i in women_and_men.support[:4])
-    said = words.suspects(women_and_men)
-    assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second})")
-    assert f"Suspects, {said}." in summary(women_and_men)
-    content = page_data(women_and_men, labels_of(women_and_men))
+    said = worst_first(wording_of(women_and_men))
+    assert said.startswith("Suspects, worst rows first, ")
+    assert said.endswith(f"31 ({first}, {second}, {third}, …), 7 ({second}).")
+    assert said in summary(women_and_men)
+    content = page_data(page_wording(women_and_men))
     assert content["rows"]["reasons"] == [[str(i) for i in row] for row in words_of(women_and_men)]
-    page = render(women_and_men, labels_of(women_and_men))
+    page = page_of_one(page_wording(women_and_men))
     assert "2 of 125 rows contradict their label or lie off" in page
     assert "contradicts its label (2)" in page
     assert "Features that speak against it" in page
@@ -78,7 +80,7 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     clean = replace(women_and_men, rows=none)
     assert "contradict" not in summary(clean)
     assert "contradict" in summary(women_and_men)
-    assert "none of M looks so much like F, and none of F so much like M," in render(clean, labels_of(clean))
+    assert "none of M looks so much like F, and none of F so much like M," in page_of_one(page_wording(clean))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +92,12 @@ def test_no_suspects_is_said(women_and_men: Estimate) -> None:
     ],
 )
 def test_wrong_labels_cost_one_row_in_each_group(women_and_men: Estimate, bad: tuple[int, int], line: str) -> None:
-    plan = replace(women_and_men.plan, bad_by_group=bad)
-    assert words.wrong_labels(plan, "row") == line
+    assert wording_of(planned(women_and_men, bad_by_group=BadRows(*bad))).wrong_labels == line
 
 
 def test_shares_that_differ_are_named(women_and_men: Estimate) -> None:
-    plan = replace(women_and_men.plan, bad_by_group=(0, 5))
-    assert words.shares(plan, ("the rest", "B")).replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
+    wording = wording_of(planned(women_and_men, bad_by_group=BadRows(0, 5)), ("the rest", "B"))
+    assert wording.shares.replace("\N{NO-BREAK SPACE}", " ") == "6.02 % of B and 0 % of the rest"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_alternatives_and_smallest_effects(
 
 
 def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
-    said = of_fit(women_and_men)
+    said = guarantees_of(wording_of(women_and_men))
     guaranteed, not_guaranteed = " ".join(said.guaranteed), " ".join(said.not_guaranteed)
     assert "replaced any 5 of the 83 rows of M and 3 of the 42 of F by anything" in guaranteed
     assert "That covers up to 3 wrong labels" in guaranteed
@@ -136,7 +137,7 @@ def test_guarantees_name_the_groups(women_and_men: Estimate) -> None:
 def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate) -> None:
     named = changed(women_and_men, class_names=np.array(["others", "B"]))
     estimate = planned(named, rest=True, n_strata=3)
-    said = of_fit(estimate)
+    said = guarantees_of(wording_of(estimate))
     assert "B minus the rest, within 3 strata, from" in summary(estimate)
     assert "one distribution under all labels" in " ".join(said.assumed)
     assert "3 strata: a feature that does not differ" in " ".join(said.assumed)
@@ -144,9 +145,9 @@ def test_the_rest_and_strata_have_sentences_of_their_own(women_and_men: Estimate
 
 
 def test_a_family_of_several_tests_widens_the_worst_case_of_intervals(women_and_men: Estimate) -> None:
-    few, many = (" ".join(of_fit(planned(women_and_men, n_tests=n)).guaranteed) for n in (1, 10))
-    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in few
-    assert f"else at most {words.percent(0.05 * np.sum(1 / np.arange(1, 126_251)))}" in many
+    few, many = (" ".join(guarantees_of(wording_of(planned(women_and_men, n_tests=n))).guaranteed) for n in (1, 10))
+    assert f"else at most {percent(0.05 * np.sum(1 / np.arange(1, 12_626)))}" in few
+    assert f"else at most {percent(0.05 * np.sum(1 / np.arange(1, 126_251)))}" in many
 
 
 @pytest.mark.parametrize("scale", ["counts", "log1p", None])
@@ -155,27 +156,27 @@ def test_columns_of_groups_are_described(women_and_men: Estimate, scale: str | N
     values = np.random.default_rng(0).poisson(3.0, (10, k)).astype(float)
     effects = group_effects(values, np.arange(5), np.arange(5, 10), scale=scale)
     estimate = changed(women_and_men, effects=effects)
-    labels = labels_of(estimate, group_names=["a very long name of a group", "M"])
-    described = {column.key: column for column in columns_of(estimate.table(), estimate, labels)}
+    wording = page_wording(estimate, group_names=["a very long name of a group", "M"])
+    described = {column.key: column for column in described_columns(estimate.table(), wording)}
     assert described["mean_0"].heading == "Mean a very long n…"
     assert described["mean_1"].meaning == "Mean of M; it carries no guarantee"
     assert "in which M is larger; ties count half" in described["auc"].meaning
     assert ("expm1" in described["log2_fold_change"].meaning) == (scale == "log1p")
     assert described["lift"].extra == (scale == "log1p")
     assert described["share_nonzero_0"].kind == "share"
-    shown = {column[0] for column in page_data(estimate, labels)["columns"]}
+    shown = {column[0] for column in page_data(wording)["columns"]}
     assert ("log2_fold_change" in shown) == (scale is not None)
     assert not {"entry_time", "bucket_size", "beta"} & shown  # they say nothing of groups, or what auc says
-    assert page_data(estimate, labels)["in_percent"] == (scale != "log1p")
+    assert page_data(wording)["in_percent"] == (scale != "log1p")
 
 
 def test_percent_is_written_with_its_sign() -> None:
-    assert text(-12.345, "percent") == "−12.3 %"
-    assert text(1234.56, "percent") == "1,234.6 %"
+    assert cell_text(-12.345, "percent") == "−12.3 %"
+    assert cell_text(1234.56, "percent") == "1,234.6 %"
 
 
 def test_features_left_by_share_of_each_group(women_and_men: Estimate) -> None:
-    robustness = page_data(women_and_men, labels_of(women_and_men))["robustness"]
+    robustness = page_data(page_wording(women_and_men))["robustness"]
     last = women_and_men.max_contamination
     for share, (of_label, of_reference), left, is_planned in robustness["table"]:
         assert (of_label, of_reference) == (np.ceil(share * 83 - 1e-9), np.ceil(share * 42 - 1e-9))
@@ -188,5 +189,5 @@ def test_differences_within_pairs_are_named(estimate: Estimate) -> None:
     """One sample of differences: the direction is that of the classes."""
     pairs = changed(estimate, class_names=np.array(["before", "after"]))
     assert "Estimates are differences within pairs, after minus before." in summary(pairs)
-    assert labels_of(pairs).effect == "Difference within pairs, after minus before"
+    assert wording_of(pairs).test.effect == "Difference within pairs, after minus before"
     assert pairs.plot_forest().get_xlabel() == "difference within pairs, after minus before, in units of the data"

@@ -10,10 +10,10 @@ import pytest
 
 from sparsemean import Estimate, SparseMean, simulate, sparse_mean
 from sparsemean._report import page
-from sparsemean._report.columns import labels_of, text
-from sparsemean._report.groups import percent
-from sparsemean._report.guarantees import MISSING, NULLS, RULES, SHOPPED, of_fit, of_null
-from sparsemean._stats.means import KURTOSIS, SCALE_SHARE
+from sparsemean._report.columns import cell_text
+from sparsemean._report.guarantees import MISSING, NULLS, SHOPPED, guarantees_of, of_null
+from sparsemean._report.wording import RULES, percent, wording_of
+from sparsemean._stats.nulls import KURTOSIS, SCALE_SHARE
 from sparsemean._stats.planning import SELECTIONS, plan_fit
 from sparsemean._util.checks import Bunch
 
@@ -22,7 +22,7 @@ RATES = ("not a single selected feature is false", "of the selected features are
 
 
 def words(estimate: Estimate) -> tuple[str, str, str]:
-    said = of_fit(estimate)
+    said = guarantees_of(wording_of(estimate))
     return " ".join(said.guaranteed), " ".join(said.assumed), " ".join(said.not_guaranteed)
 
 
@@ -44,7 +44,7 @@ def test_the_seed_is_spoken_of_where_buckets_select(made: Bunch, estimate: Estim
     assert "someone who knows the data and the seed" in guaranteed
     assert f"the best of 20 seeds selects a false feature with probability {SHOPPED:g}" in assumed
     assert "Tested: 40 features by signs of buckets of 1, 2 and 4 rows, from 400 rows" in by_signs.summary()
-    said = dict(page.of_fit(by_signs, labels_of(by_signs)))
+    said = dict(page.settings(page.page_wording(by_signs)))
     assert (said["Test"], said["Buckets"]) == ("signs of buckets of 1, 2 and 4 rows", "rows in a bucket: 1, 2, 4")
 
 
@@ -117,12 +117,12 @@ def test_features_after_screening_are_not_promised(attacked: Estimate, nothing: 
 
 
 def test_four_facts_and_all_settings(estimate: Estimate, nothing: Estimate) -> None:
-    facts = {what: number for number, what in page.facts(estimate, labels_of(estimate))}
+    facts = {what: number for number, what in page.facts(page.page_wording(estimate))}
     assert facts["features selected"] == f"{estimate.support.size} of 40"
     weakest = estimate.max_contamination[estimate.support].min()
     assert facts["bad rows survived by every one of them"].split()[0] == f"{100 * weakest:.3g}"
-    assert len(page.facts(nothing, labels_of(nothing))) == 4
-    said = dict(page.of_fit(estimate, labels_of(estimate)))
+    assert len(page.facts(page.page_wording(nothing))) == 4
+    said = dict(page.settings(page.page_wording(estimate)))
     assert said["Seed"] == "0"
     assert said["Test"] == estimate.status.test == "signed ranks"
     assert said["Buckets"] == "rows in a bucket: 1, 2, 4, for β and paths"
@@ -147,7 +147,7 @@ def test_the_documentation_assumes_what_the_summary_does() -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "digits", "expected"),
     [
-        (0.0, "p", None, "< 10⁻³⁰⁷"),
+        (0.0, "p", None, "< 10⁻³⁰⁰"),
         (0.04999, "p", None, "0.050"),
         (9.96e-10, "p", None, "1.0 × 10⁻⁹"),
         (-1234567.0, "number", 2, "−1.235 × 10⁶"),
@@ -159,4 +159,4 @@ def test_the_documentation_assumes_what_the_summary_does() -> None:
     ],
 )
 def test_numbers_as_shown(value: object, kind: str, digits: int | None, expected: str) -> None:
-    assert text(value, kind, digits) == expected
+    assert cell_text(value, kind, digits) == expected

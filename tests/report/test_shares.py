@@ -9,14 +9,13 @@ import pytest
 
 from sparsemean import Estimate, SparseMeanDifference, load, sparse_mean
 from sparsemean._report import page
-from sparsemean._report.columns import labels_of
-from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, Decisions, stops_of
+from sparsemean._report.plot_data import MOST_STOPS, MOST_VALUES, DecidedAgain, stops_of
 from sparsemean._util.checks import Bunch
 from sparsemean._util.records import FloatArray
 
 
 def content_of(estimate: Estimate) -> dict[str, Any]:
-    return page.page_data(estimate, labels_of(estimate))
+    return page.page_data(page.page_wording(estimate))
 
 
 def numbers(values: list[Any]) -> FloatArray:
@@ -47,6 +46,7 @@ def check_stops(estimate: Estimate) -> None:
         )
         assert stop["n"] == decided.support.size
         selected = np.isin(listed, decided.support)
+        stop["p_value"] = 10.0 ** numbers(stop["log10_p"])
         for key in ("p_value", "p_adjusted", "q_value"):
             asked = decided.table(all=True).set_index("feature")[key].loc[estimate.names(listed)].to_numpy()
             np.testing.assert_allclose(numbers(stop[key])[selected], asked[selected], rtol=6e-3, err_msg=key)
@@ -100,10 +100,10 @@ def test_stops_are_few_and_begin_at_none(estimate: Estimate) -> None:
 
 def test_tests_of_one_family_are_decided_once() -> None:
     _, _, results = family()
-    decisions = Decisions(stops_of(list(results.values()), 5))
+    again = DecidedAgain(stops_of(list(results.values()), 5))
     for estimate in results.values():
-        page.page_data(estimate, labels_of(estimate), tests=3, decisions=decisions)
-    assert len(decisions.known) <= 5
+        page.page_data(page.page_wording(estimate), tests=3, again=again)
+    assert len(again.known) <= 5
 
 
 def test_where_none_is_selected_the_strongest_are_listed(nothing: Estimate) -> None:
@@ -120,7 +120,7 @@ def test_a_saved_estimate_knows_what_survives_and_no_more(estimate: Estimate, tm
     content, whole = content_of(load(tmp_path / "x.npz")), content_of(estimate)
     assert [stop["n"] for stop in content["shares"]] == [stop["n"] for stop in whole["shares"]]
     assert [stop["words"] for stop in content["shares"]] == [stop["words"] for stop in whole["shares"]]
-    assert not any("p_value" in stop for stop in content["shares"])
+    assert not any("log10_p" in stop for stop in content["shares"])
     assert content["values"] == []
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from sparsemean import Estimate, SparseMean, SparseMeanDifference, simulate, sketch, sparse_mean
 from sparsemean._report import summary
-from sparsemean._report.guarantees import of_fit, worst_share
+from sparsemean._report.guarantees import guarantees_of, worst_share
 from sparsemean._report.strongest import closest, needed
 from sparsemean._report.verdict import verdict
+from sparsemean._report.wording import wording_of
 from sparsemean._stats.decision import harmonic
 from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
 from sparsemean._util.records import RowScores
@@ -113,14 +114,14 @@ def test_more_that_look_bad_than_are_allowed_for_are_not_hidden(clean: Estimate)
     assert lines(capped)[0].endswith("provided that no more than 4 of the 600 rows are bad, although more look it.")
     none = replace(some, plan=replace(some.plan, bad_rows=0))
     assert lines(none)[0].endswith("provided that no row is bad, although more look it.")
-    assert "More look bad." in " ".join(of_fit(capped).assumed)
+    assert "More look bad." in " ".join(guarantees_of(wording_of(capped)).assumed)
 
 
 def test_counts_alone_say_that_no_row_was_screened() -> None:
     estimate = sketch(CLEAN).estimate()
     assert lines(estimate)[0].endswith("provided that no row is bad: rows were not screened, so none is allowed for.")
     assert "at 5 %" in lines(estimate)[1]
-    assert "chosen by looking" not in " ".join(of_fit(estimate).guaranteed)
+    assert "chosen by looking" not in " ".join(guarantees_of(wording_of(estimate)).guaranteed)
 
 
 def test_the_papers_rule_claims_nothing() -> None:
@@ -176,7 +177,7 @@ def test_nothing_selected_is_an_answer() -> None:
     )
     assert withstood == "1 would be selected with up to 6.67 % bad rows: feature 0."
     assert estimate.at(4 / 60).support.tolist() == [0]
-    rows = closest(estimate).rows
+    rows = closest(wording_of(estimate)).rows
     assert len(rows) == 10
     clean = estimate.at(0.0)
     for name, side, p, adjusted, passes in rows:
@@ -194,7 +195,7 @@ def test_nothing_selected_is_an_answer() -> None:
 def test_what_is_needed_is_what_a_plan_says(contamination: float) -> None:
     from sparsemean import plan
 
-    said = needed(sparse_mean(NOISE, contamination=contamination))
+    said = needed(wording_of(sparse_mean(NOISE, contamination=contamination)))
     effect = plan(60, 20, contamination=contamination).detectable_effect
     assert effect is not None
     assert f"With these 60 rows a mean of about {effect:.2g} standard deviations would be found" in said
@@ -203,27 +204,31 @@ def test_what_is_needed_is_what_a_plan_says(contamination: float) -> None:
     assert f"half of it takes about {outlook.rows_needed:,} rows." in said
     groups = SparseMeanDifference(contamination=contamination).fit(NOISE, np.arange(60) % 2).result_
     shift = plan((30, 30), 20, contamination=contamination).detectable_effect
-    assert f"With these 30 and 30 rows a shift of about {shift:.2g} standard deviations" in needed(groups)
+    assert f"With these 30 and 30 rows a shift of about {shift:.2g} standard deviations" in needed(wording_of(groups))
 
 
 def test_where_nothing_is_possible_the_note_says_what_is_needed() -> None:
     estimate = sparse_mean(NOISE[:8], contamination=0.0)
-    assert needed(estimate) == ""
+    assert needed(wording_of(estimate)) == ""
     assert "nothing can be certified: 8 rows are too few" in str(estimate.summary())
 
 
 def test_after_looking_only_what_is_proved_is_promised(clean: Estimate) -> None:
-    said = " ".join(of_fit(clean).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
+    said = " ".join(guarantees_of(wording_of(clean)).guaranteed).replace("\N{NO-BREAK SPACE}", " ")
     assert "With probability at most 5 % both happen: no more rows are bad than were allowed for by looking" in said
     assert "It is the probability of both together, not of the second given the first." in said
     assert worst_share(clean.plan) == 0.05 * harmonic(100)
     assert "Of the intervals of the selected features at most 25.9 % are expected to miss" in said
     assert "not a single selected feature is false" not in said
-    assert "That all bad rows look bad" in " ".join(of_fit(clean).not_guaranteed)
+    assert "That all bad rows look bad" in " ".join(guarantees_of(wording_of(clean)).not_guaranteed)
     hochberg = sparse_mean(CLEAN, selection="fdr")
-    assert "at most 25.9\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(of_fit(hochberg).guaranteed)
+    assert "at most 25.9\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(
+        guarantees_of(wording_of(hochberg)).guaranteed
+    )
     yekutieli = sparse_mean(CLEAN, selection="fdr_by")
-    assert "at most 5\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(of_fit(yekutieli).guaranteed)
+    assert "at most 5\N{NO-BREAK SPACE}% of the selected features are false" in " ".join(
+        guarantees_of(wording_of(yekutieli)).guaranteed
+    )
     assert "level·(1 + 1/2 + … + 1/d)" in summary.promise(hochberg.plan)
     assert "of both together" in summary.promise(clean.plan)
 

@@ -16,7 +16,7 @@ import pytest
 from sparsemean import studies
 from sparsemean.errors import InputError
 from sparsemean.studies import engine
-from sparsemean.studies._cache import Store, alone
+from sparsemean.studies.engine import Store, alone
 from sparsemean.studies.methods import oracle
 
 SWEEP = studies.Sweep(
@@ -61,7 +61,7 @@ def test_another_seed_version_or_code_is_never_read(
     Store(tmp_path, 0).add(setting, [{"trial": 0}])
     assert Store(tmp_path, 0).read(setting) == [{"trial": 0}]
     assert Store(tmp_path, 1).read(setting) == []
-    monkeypatch.setattr(f"sparsemean.studies._cache.{changed}", value)
+    monkeypatch.setattr(f"sparsemean.studies.engine.{changed}", value)
     assert Store(tmp_path, 0).read(setting) == []
 
 
@@ -98,7 +98,7 @@ def test_a_trial_that_is_there_twice_counts_once(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_is_refused_until_its_run_has_ended(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from sparsemean.studies._cache import alone\n"
+        "import sys; from pathlib import Path; from sparsemean.studies.engine import alone\n"
         f"with alone(Path({str(tmp_path)!r})): print(flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -114,7 +114,7 @@ def test_a_folder_that_knows_no_locks_is_used_all_the_same(tmp_path: Path, monke
     def unknown(_: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("sparsemean.studies._cache._lock", unknown)
+    monkeypatch.setattr("sparsemean.studies.engine._lock", unknown)
     with alone(tmp_path), alone(tmp_path):
         pass
 

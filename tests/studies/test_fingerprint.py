@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import sparsemean
-from sparsemean.studies import _cache as module
+from sparsemean.studies import engine as module
 
 PACKAGE = Path(sparsemean.__file__).parent
-ROOM = {"studies", "studies.engine", "studies._cache", "_util.files"}
+ROOM = {"studies", "studies.engine", "_util.files"}
 """What importing the room loads before any trial is run: it runs and keeps trials."""
 
 
@@ -40,20 +40,20 @@ def computing() -> set[Path]:
     ("edited", "counts"),
     [
         ("_kernels/cpu.py", True),
-        ("baselines/coordinatewise.py", True),
+        ("baselines/medians.py", True),
         ("_kernels/compiling.py", True),
         ("simulate/attacks.py", True),
         ("_fit/refinement.py", True),
         ("_counts/engines/host.py", True),
         ("studies/methods.py", True),
         ("studies/reproduce.py", False),
-        ("studies/_cache.py", False),
+        ("studies/engine.py", False),
         ("_cli/fit.py", False),
         ("_report/summary.py", False),
         ("_fit/storage.py", False),
         ("_util/files.py", True),
         ("_report/page.py", False),
-        ("plots/forest.py", False),
+        ("plots/features.py", False),
         ("_counts/sketch_file.py", False),
         ("_data/csv.py", False),
         ("_fit/write.py", False),
@@ -70,7 +70,7 @@ def test_an_edit_counts_where_numbers_are_made(
 ) -> None:
     before = module.fingerprint()
     copy = Path(shutil.copytree(PACKAGE, tmp_path / "sparsemean", ignore=shutil.ignore_patterns("__pycache__")))
-    monkeypatch.setattr(module, "__file__", str(copy / "studies" / "_cache.py"))
+    monkeypatch.setattr(module, "__file__", str(copy / "studies" / "engine.py"))
     with (copy / edited).open("a") as file:
         file.write("\n# edited\n")
     assert (module.fingerprint.__wrapped__() != before) is counts

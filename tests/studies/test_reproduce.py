@@ -13,7 +13,7 @@ import pytest
 
 from sparsemean import _cli
 from sparsemean.studies import engine, published
-from sparsemean.studies._cache import alone
+from sparsemean.studies.engine import alone
 from sparsemean.studies.figures import available
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemean.studies import engine, published, settings
+from sparsemean.studies import engine, published
 from sparsemean.studies.figures import Options
 from sparsemean.studies.figures import sweeps as _sweeps
 from sparsemean.studies.figures.sweeps import SweepFigure
-from sparsemean.studies.settings import Sweep
+from sparsemean.studies.methods import Setting, Sweep
 
 COUNTS = {
     "fig1": 336, "fig2a": 27, "fig2b": 180, "fig2c": 177, "app_sensitivity": 504, "app_different_k": 720,
@@ -120,9 +120,9 @@ def test_rows_grow_with_the_sparsity() -> None:
 
 
 def test_figures_with_the_same_data_share_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[tuple[settings.Setting, int, tuple[str, ...]]] = []
+    ran: list[tuple[Setting, int, tuple[str, ...]]] = []
 
-    def noted(setting: settings.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
+    def noted(setting: Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
         ran.append((setting, trial, names))
         return [{"trial": trial, "estimator": n, "error": 1.0, "overlap": 1.0, "seconds": 0.0} for n in names]
 
@@ -142,7 +142,7 @@ def test_figures_with_the_same_data_share_runs(tmp_path: Path, monkeypatch: pyte
 
 
 def test_progress_is_that_of_the_whole_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(setting: settings.Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
+    def at_once(setting: Setting, _seed: int, trial: int, names: tuple[str, ...]) -> list[dict[str, object]]:
         return [{"trial": trial, "estimator": n, "error": 1.0, "overlap": 1.0, "seconds": 0.0} for n in names]
 
     monkeypatch.setattr(engine, "run_trial", at_once)

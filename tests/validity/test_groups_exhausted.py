@@ -39,7 +39,7 @@ from validity.plain_ranks import (
 )
 
 from sparsemean import SparseMeanDifference
-from sparsemean._stats.rank_evidence import RankTest
+from sparsemean._evidence.ranks import RankTest
 
 from conftest import Claims
 

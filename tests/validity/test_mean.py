@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from sparsemean import certify, sparse_mean
-from sparsemean._stats import means, planning
+from sparsemean._stats import nulls, planning
 
 from conftest import Claims
 
@@ -64,7 +64,7 @@ def attack(X: np.ndarray, law: Law, kind: str, m: int) -> None:
     if kind == "none" or not m:
         return
     plan = planning.plan_fit(X.shape[0], X.shape[1], contamination=m / X.shape[0], target="mean")
-    test = means.mean_test(plan, np.full(X.shape[1], law.sd))
+    test = nulls.mean_test(plan, np.full(X.shape[1], law.sd))
     by = {"far up": 1e9, "far down": -1e9, "near up": 0.5 * float(test.unit[0]) / test.kappa}[kind]
     order = np.argsort(-by * X, axis=0)[-m:]  # the rows that speak most against it
     np.put_along_axis(X, order, law.mean + by, axis=0)
@@ -166,7 +166,7 @@ def test_a_scale_from_data_keeps_the_level(name: str, source: str, long_version:
         made = sparse_mean(law.draw(rng, (2000, 50)), screen_rows=False, refine=None, **options)
         plan = made.plan
         assert made.mean_test is not None
-        exact = means.mean_test(plan, np.full(50, law.sd), made.mean_test.rows)
+        exact = nulls.mean_test(plan, np.full(50, law.sd), made.mean_test.rows)
         short += int(np.sum(made.mean_test.unit < exact.unit))
         alarms += made.support.size > 0
         found.append(made.p_values)

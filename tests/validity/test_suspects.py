@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sparsemean import simulate, sparse_mean
-from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER, screen
+from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER, score_rows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 from sparsemean.simulate import attacks
 
@@ -57,7 +57,7 @@ def test_hardly_a_good_row_is_suspected(law: str, long_version: bool, claims: Cl
     worst = share = 0.0
     for n, d in SIZES if long_version else [(125, 100), (600, 20), (600, 100)]:
         runs = max(10, 20_000 // n) if long_version else 4
-        found = [screen(LAWS[law](np.random.default_rng((11, seed)), n, d)) for seed in range(runs)]
+        found = [score_rows(LAWS[law](np.random.default_rng((11, seed)), n, d)) for seed in range(runs)]
         worst = max(worst, float(np.mean([of_kind(rows, TOGETHER, FEW).size for rows in found])))
         share = max(share, float(np.mean([rows.aligned for rows in found])) / n)
     claims.add(f"good rows off together or far in a few columns, {law}", f"{worst:.2f} a table", "≤ 1", "0–")
@@ -81,7 +81,7 @@ def test_thirty_rows_off_in_twenty_columns(long_version: bool, claims: Claims) -
     exact = 0
     for seed in seeds:
         X, bad = sensors(seed)
-        found = screen(X)
+        found = score_rows(X)
         assert set(found.suspects.tolist()) == bad
         assert found.aligned == 30
         exact += {feature for why in found.reasons for feature in why} == set(range(40, 60))
@@ -109,7 +109,7 @@ def test_bots_are_found_among_heavy_users(long_version: bool, claims: Claims) ->
     n = 20_000 if long_version else 4000
     for seed in range(3 if long_version else 1):
         X, bots = users(n, seed)
-        found = of_kind(screen(X), TOGETHER, FEW)
+        found = of_kind(score_rows(X), TOGETHER, FEW)
         hits = int(np.isin(found, bots).sum())
         claims.add(
             f"1 % bots among {n:,} users with heavy ones", f"{hits} and {found.size - hits} others", "75 %", seed
@@ -120,7 +120,7 @@ def test_bots_are_found_among_heavy_users(long_version: bool, claims: Claims) ->
 
 def test_without_bots_heavy_users_are_at_most_large() -> None:
     X, bots = users(3000, 5)
-    found = screen(np.delete(X, bots, axis=0))
+    found = score_rows(np.delete(X, bots, axis=0))
     assert of_kind(found, TOGETHER, FEW).size <= 1
 
 
@@ -137,7 +137,7 @@ def test_bad_rows_off_together_are_counted(name: str, noise: str, long_version: 
             for seed in range(10 if long_version else 2):
                 options = {"distribution": noise, "shape": 3.0, "attack": attacks.get(name), "random_state": seed}
                 data = simulate.make_contaminated(n, 100, [3.0] * 5 + [-3.0] * 5, contamination=epsilon, **options)
-                found = screen(data.X[:, 10:])
+                found = score_rows(data.X[:, 10:])
                 hits.append(float(np.isin(data.corrupted, of_kind(found, TOGETHER)).mean()))
                 assert found.aligned <= data.corrupted.size + 1
                 assert hits[-1] >= 0.9
@@ -150,7 +150,7 @@ def test_six_of_125_rows_that_are_far_off() -> None:
         for seed in range(5):
             X = LAWS[law](np.random.default_rng((3, seed)), 125, 100)
             X[:6] += 2.0 + (law == "t 3")
-            found = of_kind(screen(X), TOGETHER)
+            found = of_kind(score_rows(X), TOGETHER)
             assert not (found >= 6).any()
             hits += found.size
         assert hits >= 24
@@ -160,7 +160,7 @@ def test_rows_with_scales_of_their_own_are_large_at_most() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 100))
     X[:10] *= 8
-    found = screen(X)
+    found = score_rows(X)
     assert set(found.suspects.tolist()) == set(range(10))
     assert set(found.kinds) == {LARGE}
     assert found.aligned == 0

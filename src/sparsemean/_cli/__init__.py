@@ -14,27 +14,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
 
 import click
 
 from sparsemean import __version__
 from sparsemean._cli.commands import bench, demo, plan, reproduce
-from sparsemean._cli.common_options import echo, steady_streams
+from sparsemean._cli.common_options import close_unread, echo, steady_streams
 from sparsemean._cli.fit import fit
 from sparsemean._cli.sketch import merge, sketch
-from sparsemean._data.numpy_files import WHOLE
+from sparsemean._data.matrices import WHOLE
 from sparsemean._util import files
 from sparsemean.errors import MORE_MEMORY, InputError, MissingExtraError, lacks_memory, visible
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
-"""Sent by Ctrl-C, by batch systems and `timeout`, by a terminal that is closed, by `in_order`; no system has all."""
+"""Sent by Ctrl-C, by batch systems and `timeout`, by a terminal that is closed, by ourselves; no system has all."""
 AGAIN = 0.05
 """Seconds after which a signal is sent again: modules swallow the first one while they are imported."""
 
 
 @contextmanager
-def in_order() -> Iterator[list[int]]:
+def ended_by_signals() -> Iterator[list[int]]:
     """Let signals end a command as Ctrl-C does, cleaning up; yield the signal that came, if any.
 
     One that is ignored (by ``nohup``) stays so, and one that is handled already, but for Ctrl-C.
@@ -89,27 +88,7 @@ def what_was_written() -> str:
 # The command line: one clear line and status 2 for bad input, never a traceback. One command a file.
 
 
-class _Commands(click.Group):
-    """Commands that are interrupted without the empty line that click writes then."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        with _aborting():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _aborting():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _aborting() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        raise click.Abort(*stop.args) from stop
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(__version__, package_name="sparsemean", message="%(prog)s %(version)s")
 def commands() -> None:
     """Which of very many features have a mean that is not zero, and how large it is."""
@@ -137,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    with in_order() as came:
+    with ended_by_signals() as came:
         try:
             status = _outcome(arguments)
         except (click.Abort, KeyboardInterrupt) as stop:
@@ -149,15 +128,18 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _outcome(arguments: Sequence[str] | None) -> int:
+    """Run a command as click does, but for the empty line that it writes where one is interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        commands.main(args=arguments, prog_name="sparsemean", standalone_mode=False)
+        with commands.make_context("sparsemean", given) as context:
+            commands.invoke(context)
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except SystemExit:  # click's, where nobody reads on
-        return 0
     except click.exceptions.NoArgsIsHelpError as help_text:
         echo(help_text.format_message())
         return 2
+    except BrokenPipeError:
+        close_unread(sys.stdout)
     return 0
 
 
@@ -239,7 +221,7 @@ def load_special_lazily() -> None:
     sys.modules[PACKAGE] = stand_in
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> object:
     if name.startswith("__"):  # asked by the machinery of imports
         raise AttributeError(name)
     try:

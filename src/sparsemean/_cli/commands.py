@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -14,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemean._cli.common_options import echo, progressing, report, say, shares
+from sparsemean._cli.common_options import echo, print_sentence, progressing, report, share_option
 from sparsemean.errors import InputError, MissingExtraError, visible
 
 if TYPE_CHECKING:
+    from sparsemean._cli.benchmarks.timing import Row
+    from sparsemean._cli.common_options import Progress
     from sparsemean.result import Estimate
+    from sparsemean.studies.reproduce import Made
 
 SEX_LINKED = ("37583_at", "38355_at", "41214_at", "34477_at", "35885_at", "38446_at")
 """Five probes of genes on the Y chromosome and one of XIST, known from outside the data."""
@@ -88,8 +89,8 @@ def demo() -> None:
         estimate = compare_sexes(progress)
     report(estimate, "Gene expression (log2), men against women", time.perf_counter() - began)
     echo("\n" + suspicion(estimate))
-    say(meaning(estimate))
-    say(write_page(estimate))
+    print_sentence(meaning(estimate))
+    print_sentence(write_page(estimate))
 
 
 # ``sparsemean plan``.
@@ -100,10 +101,7 @@ def demo() -> None:
 @click.option(
     "--two-groups", type=int, nargs=2, metavar="N0 N1", help="Rows of a reference and of a label; then N is left out."
 )
-@click.option(
-    "-e", "--contamination", metavar="FLOAT", default="0.05", show_default=True, callback=shares,
-    help="Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.",
-)  # fmt: skip
+@share_option("Share of bad rows, of each group with --two-groups; 0.05,0.1: of each its own.", "FLOAT", "0.05")
 @click.option("--level", type=float, default=0.05, show_default=True, help="Family-wise error rate.")
 @click.option("--power", type=float, default=0.8, show_default=True, help="Probability of finding an effect.")
 @click.option("--effect", type=float, default=None, help="A mean, in standard deviations: how many rows does it need?")
@@ -127,10 +125,10 @@ def plan(numbers: tuple[int, ...], two_groups: tuple[int, int] | None, **options
         raise InputError("numbers", f"be {wanted}", " ".join(map(str, numbers)), advice)
     made = make_plan(two_groups or numbers[0], numbers[-1], **options)
     if two_groups:
-        say(made.summary())
+        print_sentence(made.summary())
         return
     assert made.outlook is not None
-    say(made.summary())
+    print_sentence(made.summary())
     echo("\n" + "\n".join(outlook_lines(made.outlook.table)))
     echo("\nConditions and bounds of the paper's theorems. No fit asks for any of them, and")
     echo("nothing above rests on them.")
@@ -180,13 +178,12 @@ def bench(names: tuple[str, ...], quick: bool, repeat: int, listing: bool) -> No
     from sparsemean._kernels.compiling import end_plainness
 
     end_plainness()  # what is repeated, best of several, is what is compiled
-    show: Callable[[Any], None] = lambda row: echo(bench_line(row))  # noqa: E731
-    rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=show)
+    rows = benchmarks.run(list(names) or None, quick=quick, repeat=repeat, on_row=lambda row: echo(bench_line(row)))
     missed = sum(row.met is False for row in rows)
     echo(f"{len(rows)} rows, {missed} outside their bar")
 
 
-def bench_line(row: Any) -> str:
+def bench_line(row: Row) -> str:
     """Return a row as it is printed."""
     mark = {True: "ok  ", False: "MISS", None: "    "}[row.met]
     aim = f" (bar {row.bar_text})" if row.met is not None else ""
@@ -218,9 +215,10 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
         echo("\n".join(f"{name:<22} {paper.find(name).title}" for name in paper.available()))
         return
     try:
-        with _figures_progress() as told:
-            made = paper.Options(out, n_jobs=jobs, progress=told.pop("progress"), **options)
-            report = make_figures(figures, made, **told)
+        with progressing("Trials of a figure", quiet=False) as show:
+            progress = None if show is None else lambda done, total: show(done / total)
+            chosen = paper.Options(out, n_jobs=jobs, progress=progress, **options)
+            report = make_figures(figures, chosen, made=lambda figure: _print_figure(figure, show))
     except KeyboardInterrupt:
         kept = f"interrupted; finished trials are kept in {out}: the same command goes on from there"
         raise click.Abort(kept) from None
@@ -229,43 +227,15 @@ def reproduce(figures: tuple[str, ...], out: Path, listing: bool, jobs: int | No
     echo(f"{visible(report.page)}: {report.summary.sentence()}")
 
 
-def _figure_line(made: Any) -> None:
+def _print_figure(made: Made, show: Progress | None) -> None:
+    """Say what became of a figure, where no bar stands in the way."""
     from sparsemean.studies.published import summarise
 
+    if show is not None:
+        show(None)
     compared = "" if made.outcome.agreement is None else f"  {summarise(made.outcome.agreement).sentence()}"
     echo(f"{made.outcome.name:<22}{made.seconds:7.1f} s{compared}")
     if made.outcome.text:
         echo(f"\n{made.outcome.text}")
     for note in made.outcome.notes:
         echo(click.wrap_text(note, 80, "  ", "  "))
-
-
-@contextlib.contextmanager
-def _figures_progress() -> Iterator[dict[str, Any]]:
-    """Show on a terminal which figure is made, the trials done and the time left; yield whom to tell of these."""
-    if not sys.stderr.isatty():
-        yield {"starting": None, "made": _figure_line, "progress": None}
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300)
-
-    def starting(name: str) -> None:
-        for old in bar.task_ids:
-            bar.remove_task(old)
-        bar.add_task(name, total=None)
-        bar.start()
-
-    def made(figure: Any) -> None:
-        bar.stop()  # the line would be written into the bar
-        _figure_line(figure)
-
-    def progress(done: int, total: int) -> None:
-        bar.update(bar.task_ids[-1], completed=done, total=total)
-
-    try:
-        yield {"starting": starting, "made": made, "progress": progress}
-    finally:
-        bar.stop()

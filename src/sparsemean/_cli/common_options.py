@@ -9,9 +9,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    from sparsemean._data.table import Table
+    from sparsemean._data.table import ReadOptions, Table
     from sparsemean.comparison import Comparison
     from sparsemean.result import Estimate
 
+SKETCH = ".sketch"
+"""The ending of sketches."""
 SHOWN = 20
 """Features that are printed: what was asked for stays in view on a terminal."""
 PATIENCE = 2.0
@@ -71,16 +74,21 @@ def echo(text: str, *, err: bool = False) -> None:
     try:
         click.echo(text, file=stream)  # named, or click would write UTF-8 where ASCII is asked for
     except BrokenPipeError:
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-            os.dup2(nowhere.fileno(), stream.fileno())
+        close_unread(stream)
 
 
-def say(sentence: str) -> None:
+def close_unread(stream: TextIO) -> None:
+    """Send nowhere what is still to be written to a pipe whose end is closed."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def print_sentence(sentence: str) -> None:
     """Print a sentence, 80 columns wide."""
     echo(click.wrap_text(visible(sentence), WIDTH))
 
 
-def written(*targets: object, err: bool = False) -> None:
+def print_written(*targets: object, err: bool = False) -> None:
     """Name the files that were written."""
     for target in targets:
         echo(f"Written: {visible(target)}", err=err)
@@ -89,12 +97,30 @@ def written(*targets: object, err: bool = False) -> None:
 def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more: str = "") -> None:
     """Print shape, verdict, table, notes and the time, 80 columns wide; ``more`` says where the details are."""
     from rich.console import Console
-    from rich.table import Table as Grid
+
+    from sparsemean._report import summary
+    from sparsemean._report.guarantees import seed_decides
+    from sparsemean._report.verdict import verdict
+    from sparsemean.comparison import Comparison
 
     # names are printed as they are: no [markup], no :emoji:
     console = Console(width=min(WIDTH, Console().width), highlight=False, markup=False, emoji=False)
+    estimates = list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
     with console.capture() as shown:
-        _show(estimate, title, seconds, console=console, grid=Grid(box=None, pad_edge=False, header_style="bold"))
+        console.print(heading(estimate, title))
+        for line in verdict(estimate):
+            console.print(visible(line))
+        console.print()
+        if isinstance(estimate, Comparison):
+            _print_tests(estimate, console)
+            notes = summary.shared_notes(estimates)
+        else:
+            _print_features(estimate, console)
+            notes = list(estimate.status.messages)
+        for note in summary.notes(notes):
+            console.print(visible(note))
+        seed = f"Seed {estimates[0].seed}; " if seed_decides(estimates[0]) else ""
+        console.print(f"{seed}{seconds:.2f} s in all, {estimates[-1].status.seconds:.2f} s for the fit.")
         if more:
             console.print(more)
     echo(shown.get().removesuffix("\n"))
@@ -102,10 +128,10 @@ def report(estimate: Estimate | Comparison, title: str, seconds: float, *, more:
 
 def heading(estimate: Estimate | Comparison, title: str) -> str:
     """Return the line that says what was read."""
-    from sparsemean._report.suspects import unit_of
+    from sparsemean._report.wording import wording_of
 
     one = _first(estimate)
-    units = f"{unit_of(one)}s" if one.class_names is not None else "rows"
+    units = f"{wording_of(one).unit}s" if one.class_names is not None else "rows"
     return f"{visible(title)}: {one.plan.n_rows:,} {units} × {one.plan.n_features:,} columns"
 
 
@@ -115,39 +141,22 @@ def _first(estimate: Estimate | Comparison) -> Estimate:
     return next(iter(estimate.results.values())) if isinstance(estimate, Comparison) else estimate
 
 
-def _show(estimate: Estimate | Comparison, title: str, seconds: float, *, console: Console, grid: Grid) -> None:
-    """Print a result on ``console``, the features, or the tests, in ``grid``."""
-    from sparsemean._report import comparison, summary
-    from sparsemean._report.guarantees import seed_decides
-    from sparsemean._report.verdict import verdict
-    from sparsemean.comparison import Comparison
-
-    one = _first(estimate)
-    console.print(heading(estimate, title))
-    for line in verdict(estimate):
-        console.print(visible(line))
-    console.print()
-    if isinstance(estimate, Comparison):
-        _fill_tests(estimate, console, grid)
-        notes = comparison.shared_notes(list(estimate.results.values()))
-    else:
-        _fill_features(estimate, console, grid)
-        notes = list(estimate.status.messages)
-    for note in summary.notes(notes):
-        console.print(visible(note))
-    seed = f"Seed {one.seed}; " if seed_decides(one) else ""
-    last = list(estimate.results.values())[-1] if isinstance(estimate, Comparison) else estimate
-    console.print(f"{seed}{seconds:.2f} s in all, {last.status.seconds:.2f} s for the fit.")
-
-
-def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
-    """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
+def _grid(left: Collection[str], headings: Sequence[str]) -> Grid:
+    """Return an empty table: columns called as ``left`` have text, the others numbers."""
     from rich.table import Table as Grid
 
-    from sparsemean._report.strongest import nearest, overview
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for name in headings:
+        grid.add_column(name, justify="left" if name in left else "right", overflow="fold")
+    return grid
 
-    for name in ("test", "rows", "features", "strongest first"):
-        grid.add_column(name, justify="right" if name in ("rows", "features") else "left", overflow="fold")
+
+def _print_tests(comparison: Comparison, console: Console) -> None:
+    """Print a line for each test: how many features, and the strongest of them; where none, those of the closest."""
+    from sparsemean._report.strongest import nearest, overview
+    from sparsemean._report.wording import wordings_of
+
+    grid = _grid(("test", "strongest first"), ("test", "rows", "features", "strongest first"))
     tests = overview(comparison)
     for row in tests:
         rows = f"{row['n label']:,} / {row['n reference']:,}"
@@ -155,54 +164,48 @@ def _fill_tests(comparison: Comparison, console: Console, grid: Grid) -> None:
     console.print(grid)
     if not any(row["features"] for row in tests):
         estimates = list(comparison.results.values())
-        at = nearest(estimates)
+        at = nearest(wordings_of(comparison))
         console.print(f"\nClosest is {visible(tests[at]['test'])}:")
-        _fill_features(estimates[at], console, Grid(box=None, pad_edge=False, header_style="bold"))
+        _print_features(estimates[at], console)
 
 
-def _fill_features(estimate: Estimate, console: Console, grid: Grid) -> None:
+def _print_features(estimate: Estimate, console: Console) -> None:
     """Print the selected features; where there is none the strongest, and what it would take."""
     from sparsemean._report import strongest
+    from sparsemean._report.wording import wording_of
 
-    k = int(estimate.support.size)
-    if not k and estimate.plan.question.selection == "paper":
+    wording = wording_of(estimate)
+    k = wording.k
+    if not k and wording.paper:
         return
-    lines = strongest.selected(estimate, SHOWN) if k else strongest.closest(estimate)
-    for name in lines.headings:
-        grid.add_column(name, justify="left" if name == "feature" else "right", overflow="fold")
+    lines = strongest.selected(wording, SHOWN) if k else strongest.closest(wording)
+    grid = _grid(("feature",), lines.headings)
     for feature, *cells in lines.rows:
         grid.add_row(visible(feature), *cells)
     console.print(grid)
-    if not k and (takes := strongest.needed(estimate)):
+    if not k and (takes := strongest.needed(wording)):
         console.print(takes)
     if k > SHOWN:
         console.print(f"… and {k - SHOWN} more; --out FILE.csv writes all of them")
-    if (estimate.skewed[estimate.support] == 1).any():
+    if strongest.has_centres(estimate):
         console.print("* centre, not mean; --target mean is about means")
 
 
-def details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
+def print_details(estimate: Estimate | Comparison, table: Table, opened: float) -> None:
     """Print what was done and is promised, how the file was read and with what the result was made."""
-    one = next(iter(estimate.results.values())) if hasattr(estimate, "results") else estimate
+    from sparsemean._report.summary import below_verdict
+
+    one = _first(estimate)
     source, status = table.source, one.status
-    kind = "sparse" if source.sparse else "dense"
     lines = [
-        *_done_and_promised(estimate),
-        f"Read along {source.along}, {kind}, {source.dtype}; {opened:.2f} s to open.",
+        *(line for line in below_verdict(estimate) if not line.startswith("Note: ")),
+        f"Read along {source.along}, {'sparse' if source.sparse else 'dense'}, {source.dtype}; {opened:.2f} s to open.",
         f"Bad rows allowed for: {one.plan.bad_rows} of {one.plan.n_units}. "
         f"Features walked step by step: {status.walked}.",
         "Made with " + ", ".join(f"{name} {version}" for name, version in status.versions.items()) + ".",
     ]
     for line in lines:
-        say(line)
-
-
-def _done_and_promised(estimate: Estimate | Comparison) -> list[str]:
-    """Return what a summary says besides verdict and notes."""
-    from sparsemean._report.verdict import verdict
-
-    lines = estimate.summary().splitlines()[len(verdict(estimate)) :]
-    return [line for line in lines if not line.startswith("Note: ")]
+        print_sentence(line)
 
 
 @contextlib.contextmanager
@@ -217,20 +220,27 @@ def waiting(what: str, quiet: bool) -> Iterator[None]:
         yield
 
 
+Progress = Callable[[float | None], None]
+"""Is told the share that is done, None before something else is printed."""
+
+
 @contextlib.contextmanager
-def progressing(what: str, quiet: bool) -> Iterator[Callable[[float], None] | None]:
+def progressing(what: str, quiet: bool) -> Iterator[Progress | None]:
     """Show on a terminal the share done and the time left, once it has taken two seconds."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=1.0)
     began = time.perf_counter()
+    bar = Bar(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=1.0)
 
-    def update(share: float) -> None:
+    def update(share: float | None) -> None:
+        if share is None:
+            bar.stop()
+            return
         if time.perf_counter() - began > PATIENCE:
             bar.start()
         bar.update(task, completed=share)
@@ -243,7 +253,7 @@ def progressing(what: str, quiet: bool) -> Iterator[Callable[[float], None] | No
 
 # Options that several commands have, and what is done about the files they name.
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 Option = Callable[[Function], Function]
 
 
@@ -268,7 +278,7 @@ def _share(written: str) -> float:
     return number / 100 if written.endswith("%") else number
 
 
-def shares(_context: click.Context, _parameter: click.Parameter, value: Any) -> str | float | tuple[float, ...]:
+def _shares(_context: click.Context, _parameter: click.Parameter, value: object) -> str | float | tuple[float, ...]:
     """Return a share, as a number or in percent, one for each of two groups with a comma between, or "auto"."""
     if is_auto(value):
         return AUTO
@@ -290,23 +300,29 @@ file_options = combine_options(
     click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file  [default: the first]."),
 )
 """What of a file is meant, and how it is written."""
-IN_FILE = (
-    "id", "select", "drop", "drop_text", "layer", "dataset", "header", "sep", "decimal", "encoding", "sheet",
-)  # fmt: skip
-error_options = combine_options(
-    click.option("--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."),
-)
-selection_options = combine_options(
-    click.option(
-        "-e",
-        "--contamination",
-        metavar="SHARE",
-        default=AUTO,
-        show_default=True,
-        callback=shares,
-        help="Share of bad rows; auto: none, as counts tell of no row.",
-    ),
-    error_options,
+
+
+def read_options(options: dict[str, Any]) -> ReadOptions:
+    """Take those of ``options`` that are about the file."""
+    from sparsemean._data.table import ReadOptions
+
+    names = [field.name for field in fields(ReadOptions) if field.name in options]
+    return ReadOptions(**{name: options.pop(name) for name in names})
+
+
+def share_option(about: str, metavar: str = "SHARE", default: str = AUTO) -> Option:
+    """Return the option that says how many rows may be bad."""
+    flags = ("-e", "--contamination")
+    return click.option(*flags, metavar=metavar, default=default, show_default=True, callback=_shares, help=about)
+
+
+def seed_option(about: str) -> Option:
+    """Return the option that names the seed."""
+    return click.option("--seed", "random_state", type=int, default=0, show_default=True, help=about)
+
+
+level: Option = click.option(
+    "--level", type=float, default=0.05, show_default=True, help="Error rate of the selection."
 )
 refinement_options = combine_options(
     click.option("--refine-on", default="rows", show_default=True, help="rows or buckets."),
@@ -324,56 +340,62 @@ output_options = combine_options(
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )  # fmt: skip
 """How a result is shown."""
-jobs: Option = click.option("--jobs", type=int, default=None, help="Threads [default: all cores].")
+jobs: Option = click.option("--jobs", "n_jobs", type=int, default=None, help="Threads [default: all cores].")
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of the command line that say how to estimate as those of a fit."""
-    out = dict(options)
-    if out["refine"] is None:
-        del out["refine"]
-    elif out["refine"].lower() == "none":
-        out["refine"] = None
-    if out["screen_rows"] is None:
-        del out["screen_rows"]
-    return out
+def keep_given(options: dict[str, object]) -> None:
+    """Make options that say how to estimate those of a fit: what nobody named is left out, none is None."""
+    for name in ("refine", "screen_rows"):
+        if options[name] is None:
+            del options[name]
+    if str(options.get("refine", "")).lower() == "none":
+        options["refine"] = None
 
 
-def json_target(json_file: str | None) -> list[Path]:
-    """Return the file that ``--json`` names, if any."""
-    if json_file in (None, "-"):
-        return []
-    assert json_file is not None
-    if not json_file.endswith(".json"):
-        raise InputError("--json", "be followed by a name that ends in .json, or by none", repr(json_file))
-    return [Path(json_file)]
+def outputs_of(
+    out: Iterable[Path], json_file: str | None, page: Path | None, scorecard: str | None = None
+) -> list[tuple[str, Path]]:
+    """Return the files that options name, each with its option."""
+    named = [*(("--out", path) for path in out), ("--json", json_file), ("--scorecard", scorecard), ("--report", page)]
+    return [(option, Path(target)) for option, target in named if target not in (None, "-")]
 
 
-def check_apart(target: Path, inputs: Sequence[Path], option: str = "--out", *, advice: str = "") -> None:
-    """Refuse an output that is one of the inputs."""
-    for file in inputs:
-        if target.exists() and file.exists() and target.samefile(file):
-            raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")
-
-
-def check_outputs(outputs: Iterable[tuple[str, Path]]) -> None:
-    """Refuse two outputs, each with its option, that are one file, however it is spelled or linked to."""
+def check_outputs(outputs: list[tuple[str, Path]], inputs: Sequence[Path], *, replaced: Path | None = None) -> None:
+    """Refuse what cannot be written, an input that is not to be ``replaced``, and one file twice, however spelled."""
     seen: dict[str, str] = {}
     for option, target in outputs:
+        _check_writable(option, target)
+        if target != replaced and any(target.exists() and at.exists() and target.samefile(at) for at in inputs):
+            advice = ", or allow it with --overwrite" if target.suffix.lower() == ".h5ad" else ""
+            raise InputError(option, "differ from the input", repr(str(target)), f"choose another name{advice}")
         where = os.path.realpath(target)
         if where in seen:
             raise InputError(option, f"be another file than that of {seen[where]}", repr(str(target)))
         seen[where] = option
 
 
-def check_page(page: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse a page that cannot be written, before anything is read."""
-    if page is None:
-        return
-    from sparsemean._report.page import check_target
+def _check_writable(option: str, target: Path) -> None:
+    """Refuse a file that cannot be written, or has another ending than what is written there."""
+    from sparsemean._fit import write
+    from sparsemean._report import page
+    from sparsemean._util.files import check_writable
 
-    check_target(page, "--report")
-    check_apart(page, inputs, "--report")
+    if option == "--json" and target.suffix != ".json":
+        rule = "be followed by a name that ends in .json, or by none"
+        raise InputError(option, rule, repr(str(target)))
+    if option == "--scorecard" and target.suffix.lower() != ".csv":
+        raise InputError(option, "end in .csv", repr(str(target)))
+    if option == "--report":
+        page.check_report(target, option)
+    elif option == "--scorecard" or target.suffix.lower() == SKETCH:
+        check_writable(target, option)
+    else:
+        write.check_target(target)
+
+
+def title_of(file: Path) -> str:
+    """Return what a file is called where something is said of it."""
+    return "standard input" if str(file) == "-" else file.name
 
 
 def show(

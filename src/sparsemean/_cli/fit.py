@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -14,27 +14,23 @@ import click
 from click.core import ParameterSource
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import details, progressing, waiting, written
-from sparsemean._util.checks import AUTO
+from sparsemean._cli.common_options import print_details, print_written, progressing, waiting
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
+    from sparsemean._data.source import Array
     from sparsemean._data.table import ReadOptions, Table
     from sparsemean.comparison import Comparison
     from sparsemean.experiments import Scorecard
     from sparsemean.result import Estimate
 
 
-LABELS = ("subject", "strata", "pairs")
-"""Columns that say which rows belong together."""
 COMPARISON = ("reference", "vs", "strata", "pairs", "covariate", "scorecard")
 """Options that mean nothing without --group."""
 ONE_SAMPLE = (
-    "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "seed", "device",
+    "test", "null", "paper", "refine", "refine_on", "screen_rows", "n_buckets", "random_state", "device",
 )  # fmt: skip
 """Options that mean nothing where groups are compared; the seed draws rows of subjects and those of a scale."""
-SHARED = ("contamination", "level", "missing", "alternative", "min_effect", "target", "scale")
-"""Options of a comparison that are named as those of one sample."""
 NEARLY_ALL, MANY = 0.8, 10
 """Share of the features, and number of them, at which a mean says little."""
 ELSEWHERE = ("dask", "workers", "worker_memory")
@@ -61,12 +57,11 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 @click.option("--target", default="centre", show_default=True, help="centre, or mean: whatever the skew.")
 @click.option("--scale", type=float, default=None, help="Bound of the standard deviation, for --target mean.")
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
-@click.option(
-    "-e", "--contamination", metavar="SHARE", default=AUTO, show_default=True, callback=common_options.shares,
-    help="Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: as many "
-    "as look bad.",
-)  # fmt: skip
-@common_options.error_options
+@common_options.share_option(
+    "Share of bad rows, of each group with --group; 5%,10%: of the reference and of the others; auto: as many "
+    "as look bad."
+)
+@common_options.level
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr, fdr_by or paper.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
 @click.option("--paper", is_flag=True, help="Algorithm 1, Stage 1, as published; --selection is ignored.")
@@ -76,13 +71,7 @@ ELSEWHERE = ("dask", "workers", "worker_memory")
 )  # fmt: skip
 @common_options.refinement_options
 @click.option("--n-buckets", default=None, help="'paper', 'theory' or a number: one size, the paper's way.")
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Deals rows into buckets, draws those of subjects; ranks do without it.",
-)
+@common_options.seed_option("Deals rows into buckets, draws those of subjects; ranks do without it.")
 @common_options.jobs
 @click.option("--device", default=None, help="cpu or gpu: where to count [default: cpu].")
 @click.option(
@@ -127,47 +116,41 @@ def fit(
     .npz, .h5ad, .zarr, .h5, .mtx or .duckdb; - reads text from standard input.
     """
     from sparsemean._data import open_file
-    from sparsemean._data.table import ReadOptions
 
     if quiet and verbose:
         raise InputError("--quiet", "be left out with --verbose", "both")
-    targets = [*([] if out is None else [out]), *common_options.json_target(json_file)]
     if every and not out and json_file is None:
         raise InputError("--all", "come with --out or --json", "neither", "name a file: --out FILE.csv")
-    _check_targets(file, targets, overwrite)
-    common_options.check_page(page, [file])
-    wanted = ReadOptions(**{name: options.pop(name) for name in (*common_options.IN_FILE, "group", *LABELS)})
+    wanted = common_options.read_options(options)
     _refuse_others(context, wanted)
-    _check_scorecard(scorecard, file, wanted)
-    named = {
-        "--out": out,
-        "--json": None if json_file == "-" else json_file,
-        "--scorecard": scorecard,
-        "--report": page,
-    }
-    common_options.check_outputs((option, Path(target)) for option, target in named.items() if target is not None)
+    outputs = common_options.outputs_of([] if out is None else [out], json_file, page, scorecard)
+    annotated = out is not None and out.suffix.lower() == ".h5ad"
+    if annotated and file.suffix.lower() != ".h5ad":
+        raise InputError("--out", "end in .h5ad only where the input does", repr(outputs[0][1].name))
+    common_options.check_outputs(outputs, [file], replaced=out if annotated and overwrite else None)
     if options["device"] not in (None, "cpu", "gpu"):
         raise InputError("--device", "be cpu or gpu", repr(options["device"]))
     if options["device"] == "gpu" and options["dask"] is not None:
         raise InputError("--device", "be left out with --dask, whose workers count", "gpu")
-    title = "standard input" if str(file) == "-" else file.name
+    title = common_options.title_of(file)
     elsewhere = {name: options.pop(name) for name in ELSEWHERE}
     began = time.perf_counter()
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     opened = time.perf_counter() - began
+    card = None
     with _spread(table, file, wanted, quiet, **elsewhere) as table:
         with progressing("Fitting" if wanted.group is None else "Comparing", quiet) as progress:
             estimate = _hinted(_estimate(table, wanted, options, progress), table, wanted)
         table.check_unchanged()
-        for target in targets:
-            _write(estimate, file, target, overwrite=overwrite, every=every)
-        card = None if scorecard is None else _scorecard(estimate, Path(scorecard))
-        if scorecard is not None:
-            targets.append(Path(scorecard))
-        if page is not None:
-            _write_page(estimate, page, wanted.group, title)
-            targets.append(page)
+        for option, target in outputs:
+            if option == "--scorecard":
+                card = _scorecard(estimate, target)
+            elif option == "--report":
+                what = "which features have a mean" if wanted.group is None else f"what differs by {wanted.group}"
+                estimate.report(target, title=f"{title}: {what}")
+            else:
+                _write(estimate, file, target, overwrite=overwrite, every=every)
     seconds, more = time.perf_counter() - began, "" if verbose else common_options.MORE
     if card is not None and json_file != "-" and not quiet:
         lines = (common_options.heading(estimate, title), *map(visible, str(card).splitlines()))
@@ -176,8 +159,8 @@ def fit(
         common_options.show(estimate, title, seconds, json_file=json_file, quiet=quiet, every=every, more=more)
     if json_file != "-" and not quiet:
         if verbose:
-            details(estimate, table, opened)
-        written(*targets)
+            print_details(estimate, table, opened)
+        print_written(*(target for _, target in outputs))
 
 
 @contextlib.contextmanager
@@ -210,27 +193,29 @@ def _spread(
         yield table
 
 
-def _estimate(table: Table, wanted: ReadOptions, options: dict[str, Any], progress: Any) -> Estimate | Comparison:
+def _estimate(
+    table: Table, wanted: ReadOptions, options: dict[str, Any], progress: Callable[[float], None] | None
+) -> Estimate | Comparison:
     """Fit one sample, or compare groups."""
     from sparsemean._fit import covariates, one_sample, two_sample
 
     reference, vs, covariate = (options.pop(name) for name in ("reference", "vs", "covariate"))
     if wanted.group is None:
-        subjects = table.columns.get("subject")
-        return one_sample.fit(table, groups=subjects, progress=progress, **_one_sample(options))
+        _ask_of_one_sample(options)
+        return one_sample.fit(table, groups=table.columns.get("subject"), progress=progress, **options)
     flags = {"y": "group", "groups": "subject", "strata": "strata", "pairs": "pairs"}
     called = {
         name: f"--{flag} {column}" for name, flag in flags.items() if (column := getattr(wanted, flag)) is not None
     }
-    given = {name: options[name] for name in SHARED}
+    labels, columns, before = table.groups, table.columns, None
     if covariate is not None:
-        features, before = covariates.split(table, covariate.split(","))
-        table, _ = covariates.adjusted(features, before, target=options["target"], called="--covariate")
+        table, before = covariates.split(table, covariate.split(","))
+        called["covariate"] = "--covariate"
+    shared = {name: value for name, value in options.items() if name not in ONE_SAMPLE or name == "random_state"}
     return two_sample.compare(
-        table, table.groups, selection_rule=options["selection"], reference=_label(reference, table.groups), vs=vs,
-        groups=table.columns.get("subject"), strata=table.columns.get("strata"), pairs=table.columns.get("pairs"),
-        random_state=options["seed"], n_jobs=options["jobs"], progress=progress, called=called,
-        **given,
+        table, labels, selection_rule=shared.pop("selection"), reference=_label(reference, labels), vs=vs,
+        groups=columns.get("subject"), strata=columns.get("strata"), pairs=columns.get("pairs"), covariate=before,
+        progress=progress, called=called, **shared,
     ).result  # fmt: skip
 
 
@@ -247,82 +232,56 @@ def _hinted(estimate: Estimate | Comparison, table: Table, wanted: ReadOptions) 
     return replace(one, status=replace(one.status, messages=(*one.status.messages, hint)))
 
 
-def _label(written: str | None, labels: Any) -> Any:
+def _label(written: str | None, labels: Array | None) -> object:
     """Return the label that is written so; labels of a file may be numbers."""
-    if written is None:
-        return None
+    if written is None or labels is None:
+        return written
     for label in dict.fromkeys(labels.tolist()):
         if written == str(label) or (isinstance(label, float) and written == f"{label:g}"):
             return label
     return written
 
 
-def _one_sample(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the command line as those of a fit."""
+def _ask_of_one_sample(options: dict[str, Any]) -> None:
+    """Make options of the command line those of a fit."""
     from sparsemean._stats.planning import PRESET
 
-    given = common_options.given(options)
-    paper = given.pop("paper")
-    given["random_state"], given["n_jobs"] = given.pop("seed"), given.pop("jobs")
+    common_options.keep_given(options)
     with contextlib.suppress(TypeError, ValueError):
-        given["n_buckets"] = int(given["n_buckets"])
-    if not paper:
-        return given
-    return {**PRESET, **{name: value for name, value in given.items() if name != "selection" and value is not None}}
+        options["n_buckets"] = int(options["n_buckets"])
+    if options.pop("paper"):
+        options.update({name: value for name, value in PRESET.items() if options.get(name) is None})
+        options["selection"] = PRESET["selection"]
 
 
 def _refuse_others(context: click.Context, wanted: ReadOptions) -> None:
     """Refuse options that a comparison, or a fit of one sample, would have to ignore."""
     compared, params = wanted.group is not None, context.params
+    flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name in ONE_SAMPLE if compared else COMPARISON:
-        drawing = name == "seed" and (wanted.subject or wanted.pairs or params["target"] == "mean")
+        drawing = name == "random_state" and (wanted.subject or wanted.pairs or params["target"] == "mean")
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not drawing:
-            flag = "--screen" if name == "screen_rows" else f"--{name.replace('_', '-')}"
-            raise InputError(flag, "be left out with --group" if compared else "come with --group", repr(params[name]))
+            raise InputError(
+                flags[name], "be left out with --group" if compared else "come with --group", repr(params[name])
+            )
     if not compared and isinstance(params["contamination"], tuple):
         raise InputError("--contamination", "be one number without --group", params["contamination"])
     if params["vs"] not in (None, "rest", "pairs"):
         raise InputError("--vs", "be rest or pairs", repr(params["vs"]), "name one group with --reference")
+    if params["scorecard"] is not None and wanted.pairs is not None:
+        rule = "be left out with --pairs, which compares no arms"
+        raise InputError("--scorecard", rule, repr(params["scorecard"]))
     if params["vs"] is not None and params["reference"] is not None:
         raise InputError("--vs", "be left out with --reference", repr(params["vs"]), "choose one of them")
 
 
-def _check_targets(file: Path, targets: list[Path], overwrite: bool) -> None:
-    """Refuse outputs that cannot be meant, before anything is read."""
-    for target in targets:
-        from sparsemean._fit.write import check_target
-
-        annotated = target.suffix.lower() == ".h5ad"
-        if annotated and file.suffix.lower() != ".h5ad":
-            raise InputError("--out", "end in .h5ad only where the input does", repr(target.name))
-        check_target(target)
-        if not (annotated and overwrite):
-            common_options.check_apart(target, [file], advice=", or allow it with --overwrite" if annotated else "")
-
-
 def _write(estimate: Estimate | Comparison, file: Path, target: Path, *, overwrite: bool, every: bool) -> None:
+    from sparsemean._fit.write import write, write_h5ad
+
     if target.suffix.lower() == ".h5ad":
-        from sparsemean._fit.write import write_h5ad
-
         write_h5ad(estimate, file, target, overwrite=overwrite)
-        return
-    from sparsemean._fit.write import write
-
-    write(estimate, target, every=every)
-
-
-def _check_scorecard(scorecard: str | None, file: Path, wanted: ReadOptions) -> None:
-    """Refuse a scorecard that cannot be written, before anything is read."""
-    if scorecard is None:
-        return
-    from sparsemean._util.files import check_writable
-
-    if wanted.pairs is not None:
-        raise InputError("--scorecard", "be left out with --pairs, which compares no arms", repr(scorecard))
-    if not scorecard.lower().endswith(".csv"):
-        raise InputError("--scorecard", "end in .csv", repr(scorecard))
-    check_writable(scorecard, "--scorecard")
-    common_options.check_apart(Path(scorecard), [file], "--scorecard")
+    else:
+        write(estimate, target, every=every)
 
 
 def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
@@ -334,9 +293,3 @@ def _scorecard(estimate: Estimate | Comparison, target: Path) -> Scorecard:
     with replacing(target) as temporary:
         write_csv(card.table, temporary)
     return card
-
-
-def _write_page(estimate: Estimate | Comparison, page: Path, group: str | None, title: str) -> None:
-    """Write the report."""
-    what = "which features have a mean" if group is None else f"what differs by {group}"
-    estimate.report(page, title=f"{title}: {what}")

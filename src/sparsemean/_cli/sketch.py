@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparsemean._cli import common_options
-from sparsemean._cli.common_options import echo, progressing, say, waiting, written
-from sparsemean._util.files import check_writable
+from sparsemean._cli.common_options import SKETCH, echo, print_sentence, print_written, progressing, waiting
 from sparsemean.errors import InputError, visible
 
 if TYPE_CHECKING:
     from sparsemean._counts.sketch import Sketch
-
-ENDING = ".sketch"
 
 
 @click.command(short_help="Count some of the rows, to be merged with others.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--first-row", type=int, default=0, show_default=True, help="Number of the first row among all rows.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write  [default: beside FILE, .sketch].")
-@click.option("--seed", type=int, default=0, show_default=True, help="Deals rows into buckets; the same for all.")
+@common_options.seed_option("Deals rows into buckets; the same for all.")
 @common_options.file_options
 @click.option("--missing", default="raise", show_default=True, help="raise, or omit: use what is present.")
 @click.option("--null", type=float, default=0.0, show_default=True, help="The mean that is tested against.")
@@ -31,7 +28,7 @@ ENDING = ".sketch"
 @click.option("--seal", is_flag=True, help="Keep no row: close the blocks at both ends.")
 @common_options.jobs
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None, quiet: bool, **options: Any) -> None:
+def sketch(file: Path, out: Path | None, seal: bool, quiet: bool, **options: Any) -> None:
     """Count the rows of FILE so that they can be merged with rows elsewhere.
 
     What is written is a few counts a feature, not the data. Rows are dealt by
@@ -48,22 +45,21 @@ def sketch(file: Path, out: Path | None, seal: bool, seed: int, jobs: int | None
     """
     from sparsemean._counts.sketch import sketch_table
     from sparsemean._data import open_file
-    from sparsemean._data.table import ReadOptions
 
     target = _target(file, out)
-    wanted = ReadOptions(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
+    wanted = common_options.read_options(options)
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
     began = time.perf_counter()
-    title = "standard input" if str(file) == "-" else file.name
+    title = common_options.title_of(file)
     with waiting(f"Reading {title}", quiet):
         table = open_file(file, wanted)
     with progressing("Counting", quiet) as progress:
-        made = sketch_table(table, random_state=seed, sealed=seal, n_jobs=jobs, progress=progress, **options)
+        made = sketch_table(table, sealed=seal, progress=progress, **options)
     table.check_unchanged()
     made.save(target)
     if not quiet:
         for line in (f"{title}: {_said(made)}", _kept(made), *(f"Note: {note}." for note in table.notes)):
-            say(line)
+            print_sentence(line)
         size = target.stat().st_size
         echo(f"Written: {visible(target)} ({size:,} bytes, {time.perf_counter() - began:.2f} s)")
 
@@ -78,13 +74,6 @@ def sizes_of(text: str | None) -> tuple[int, ...] | str:
         raise InputError("--bucket-sizes", "be numbers between commas, such as 1,2,4", repr(text)) from None
 
 
-def check_sketch_target(target: Path) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    if target.suffix.lower() != ENDING:
-        raise InputError("--out", f"end in {ENDING}", repr(target.name))
-    check_writable(target, "--out")
-
-
 def _target(file: Path, out: Path | None) -> Path:
     if out is None and str(file) == "-":
         raise InputError("--out", "be given where rows come from standard input", None)
@@ -92,8 +81,10 @@ def _target(file: Path, out: Path | None) -> Path:
         raise InputError("FILE", "be an existing file", f"{str(file)!r}, a directory", "check the path")
     if out is None:
         name = file.name.removesuffix(".gz")
-        out = file.with_name(f"{Path(name).stem}{ENDING}")
-    check_sketch_target(out)
+        out = file.with_name(f"{Path(name).stem}{SKETCH}")
+    if out.suffix.lower() != SKETCH:
+        raise InputError("--out", f"end in {SKETCH}", repr(out.name))
+    common_options.check_outputs([("--out", out)], [])
     return out
 
 
@@ -133,7 +124,8 @@ RESULTS = (".csv", ".json", ".parquet")
     help="Rows again, for estimates; repeated, in order.",
 )  # fmt: skip
 @common_options.file_options
-@common_options.selection_options
+@common_options.share_option("Share of bad rows; auto: none, as counts tell of no row.")
+@common_options.level
 @click.option("--selection", default="fwer", show_default=True, help="fwer, fdr or fdr_by.")
 @click.option("--bucket-sizes", metavar="1,2,4", default=None, help="Some of those counted  [default: all].")
 @click.option("--refine", default=None, metavar="NAME", help="auto, none or a compared method  [default: auto].")
@@ -150,7 +142,6 @@ def merge(
     out: tuple[Path, ...],
     json_file: str | None,
     page: Path | None,
-    jobs: int | None,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -163,52 +154,40 @@ def merge(
     """
     from sparsemean._counts.merging import merge as merged
     from sparsemean._data import open_file
-    from sparsemean._data.table import ReadOptions
     from sparsemean._fit.write import write
 
-    results = [*(path for path in out if path.suffix.lower() != ENDING), *common_options.json_target(json_file)]
-    sketches = [path for path in out if path.suffix.lower() == ENDING]
-    _check_targets(results, sketches, [*files, *rows])
-    common_options.check_page(page, [*files, *rows])
-    named = [*(("--out", path) for path in out), *(("--json", path) for path in common_options.json_target(json_file))]
-    common_options.check_outputs([*named, *([] if page is None else [("--report", page)])])
-    wanted = ReadOptions(group=None, **{name: options.pop(name) for name in common_options.IN_FILE})
+    outputs = common_options.outputs_of(out, json_file, page)
+    for path in out:
+        if path.suffix.lower() not in (SKETCH, *RESULTS):
+            raise InputError("--out", "end in .sketch, .csv, .json or .parquet", repr(path.name))
+    common_options.check_outputs(outputs, [*files, *rows])
+    wanted = common_options.read_options(options)
     options["bucket_sizes"] = sizes_of(options["bucket_sizes"])
+    common_options.keep_given(options)
     began = time.perf_counter()
+    sketches = [path for path in out if path.suffix.lower() == SKETCH]
     with waiting(f"Adding {len(files)} sketches", quiet):
         together = merged(files)
         for target in sketches:
             together.save(target)
     if not quiet:  # there whatever comes of the rest: more rows may follow
-        written(*sketches, err=json_file == "-")
+        print_written(*sketches, err=json_file == "-")
     with waiting("Reading rows again" if rows else "Selecting", quiet):
         again = [open_file(path, wanted) for path in rows]
-        estimate = together.estimate(again or None, n_jobs=jobs, **common_options.given(options))
+        estimate = together.estimate(again or None, **options)
         for table in again:
             table.check_unchanged()
     title = files[0].name if len(files) == 1 else f"{len(files)} sketches"
-    for target in results:
-        write(estimate, target)
-    if page is not None:
-        estimate.report(page, title=f"{title}: which features have a mean")
+    results = [(option, target) for option, target in outputs if target not in sketches]
+    for option, target in results:
+        if option == "--report":
+            estimate.report(target, title=f"{title}: which features have a mean")
+        else:
+            write(estimate, target)
     common_options.show(estimate, title, time.perf_counter() - began, json_file=json_file, quiet=quiet)
     if json_file != "-" and not quiet:
-        say(_covered(together))
-        written(*results, *([] if page is None else [page]))
-
-
-def _check_targets(results: list[Path], sketches: list[Path], inputs: list[Path]) -> None:
-    """Refuse outputs that cannot be meant, before anything is read."""
-    from sparsemean._fit.write import check_target
-
-    for target in results:
-        if target.suffix.lower() not in RESULTS:
-            raise InputError("--out", "end in .sketch, .csv, .json or .parquet", repr(target.name))
-        check_target(target)
-    for target in sketches:
-        check_sketch_target(target)
-    for target in (*results, *sketches):
-        common_options.check_apart(target, inputs)
+        print_sentence(_covered(together))
+        print_written(*(target for _, target in results))
 
 
 def _covered(together: Sketch) -> str:

@@ -7,15 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparsemean._data.repeats import MOST_NAMES, group_names, repeated, row_numbers, says_groups
+from sparsemean._data import gpu
+from sparsemean._data.repeats import MOST_NAMES, named_as_groups, repeated, row_numbers, says_groups
 from sparsemean._data.source import Dense
-from sparsemean._data.table import NOTHING, FileContext, ReadOptions, Table, fingerprint_of, unreadable
+from sparsemean._data.table import (
+    NOTHING,
+    FileContext,
+    ReadOptions,
+    Table,
+    fingerprint_of,
+    from_array,
+    unreadable,
+)
 from sparsemean._util.checks import list_names
+from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError
 
 READERS = {
-    ".npy": "numpy_files.read_npy",
-    ".npz": "numpy_files.read_npz",
+    ".npy": "matrices.read_npy",
+    ".npz": "matrices.read_npz",
     ".csv": "csv.read_csv",
     ".tsv": "csv.read_csv",
     ".csv.gz": "csv.read_csv",
@@ -26,53 +36,62 @@ READERS = {
     ".xlsm": "excel.read_excel",
     ".parquet": "frames.read_parquet",
     ".feather": "record_batches.read_feather",
-    ".mtx": "sparse.read_mtx",
-    ".mtx.gz": "sparse.read_mtx",
-    ".h5ad": "anndata.read_h5ad",
+    ".mtx": "matrices.read_mtx",
+    ".mtx.gz": "matrices.read_mtx",
+    ".h5ad": "hdf5.read_hdf5",
     ".h5": "hdf5.read_hdf5",
     ".hdf5": "hdf5.read_hdf5",
     ".zarr": "chunked.read_zarr",
     ".duckdb": "record_batches.read_duckdb",
 }
-"""The function of a module here that opens a file of each ending: ``read(path, wanted)``."""
+"""The function of a module here that opens a file of each ending: ``read(path, wanted, opened)``."""
 NUMBERS_ROWS = "{} looks like the number of a row and was tested as a feature: --id or --drop says that it is none"
 LONGEST_LABEL = 10_000
 DATABASE = "duckdb:"
 """What the address of a table in a database begins with, whatever the ending of its file."""
+KINDS = {".npy": ".npy file of numbers", ".zarr": ".zarr folder", ".duckdb": "DuckDB database"}
+"""What is to be called otherwise than a file of its ending."""
 FOLDERS = (".zarr",)
 """Endings that may be folders."""
 OBJECTS = (
-    ("anndata.matches_anndata", "anndata.read_anndata"),
-    ("hdf5.matches_hdf5", "hdf5.read_hdf5_dataset"),
-    ("chunked.matches_zarr", "chunked.read_zarr_array"),
-    ("dask.matches_dask", "dask.read_dask"),
-    ("gpu.matches_device", "gpu.read_device"),
-    ("frames.matches_pandas", "frames.read_pandas"),
-    ("frames.matches_polars", "frames.read_polars"),
-    ("frames.matches_arrow", "frames.read_arrow"),
-    ("record_batches.matches_relation", "record_batches.refuse_relation"),
-    ("sparse.matches_sparse", "sparse.read_sparse"),
+    ("anndata", ("var_names",), "anndata.read_anndata"),
+    ("h5py", ("chunks",), "hdf5.read_hdf5_dataset"),
+    ("zarr", ("chunks",), "chunked.read_zarr_array"),
+    ("dask", ("rechunk",), "dask.read_dask"),
+    ("dask", ("to_dask_array",), "dask.read_dask"),
+    ("polars", ("collect_schema",), "frames.read_polars"),
+    ("pyarrow", ("to_pydict", "schema"), "frames.read_arrow"),
+    ("", ("to_arrow_table",), "record_batches.refuse_relation"),
+    ("scipy.sparse", ("tocsr", "tocsc"), "matrices.read_sparse"),
+    ("", ("iloc", "columns"), "frames.read_pandas"),
 )
-"""Whether an object is of a kind, ``matches(X)``, and what takes it, ``read(X, feature_names)``."""
+"""Package in which a class was made, any if empty, what the class has, and what takes its objects,
+``read(X, feature_names)``."""
 
 
-def as_table(X: Any, feature_names: Any = None, *, layer: str | None = None) -> Table:
+def _reader_of(X: object) -> str | None:
+    """Return the function that takes an object, None for what NumPy is to make an array of."""
+    made_in = [kind.__module__ for kind in type(X).__mro__]
+    if made_in[0].startswith("numpy"):
+        return None
+    for package, attributes, read in OBJECTS:
+        ours = not package or any(f"{module}.".startswith(f"{package}.") for module in made_in)
+        if ours and all(hasattr(type(X), name) for name in attributes):
+            return read
+    return "gpu.read_device" if gpu.matches_device(X) else None
+
+
+def as_table(X: object, feature_names: object = None, *, layer: str | None = None) -> Table:
     """Take what lies in memory, or an open file's array, as it is; of an AnnData a layer, where one is named."""
     if isinstance(X, Table):
         return X
-    if layer is not None:
-        from sparsemean._data import anndata
-
-        if not anndata.matches_anndata(X):
-            raise InputError("layer", "be left out for all but AnnData", repr(layer))
-        return anndata.read_anndata(X, feature_names, layer=layer)
-    for matches, read in OBJECTS if not type(X).__module__.startswith("numpy") else ():
-        if _function(matches)(X):
-            table: Table = _function(read)(X, feature_names)
-            return table
-    from sparsemean._data import table as _table
-
-    return _table.from_array(X, feature_names)
+    read = _reader_of(X)
+    if layer is not None and read != "anndata.read_anndata":
+        raise InputError("layer", "be left out for all but AnnData", repr(layer))
+    if read is None:
+        return from_array(X, feature_names)
+    table: Table = _function(read)(X, feature_names, **({} if layer is None else {"layer": layer}))
+    return table
 
 
 def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
@@ -82,10 +101,8 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
         from sparsemean._data import csv
 
         return _looked_at(csv.read_standard_input(wanted), wanted)
-    from sparsemean._util.files import refuse_endless
-
     ending = ending_of(path)
-    if str(path).startswith(DATABASE):
+    if ending == ".duckdb":
         from sparsemean._data import record_batches
 
         path, wanted = record_batches.located(address, wanted)
@@ -93,13 +110,14 @@ def open_file(path: str | Path, wanted: ReadOptions = NOTHING) -> Table:
     if not path.is_file() and not (ending in FOLDERS and path.is_dir()):
         raise InputError("FILE", "be an existing file", repr(str(path)), "check the path")
     _refuse_ways(path, ending, wanted)
-    read = _function(READERS[ending])
     try:
         before = fingerprint_of(path)
-        table: Table = read(path, wanted)
     except OSError as error:
         raise unreadable(path, error) from error
-    _check_labels(table, FileContext(path.name, ending, before.size))
+    opened = FileContext(path.name, KINDS.get(ending, f"{ending.removesuffix('.gz')} file"), before.size)
+    with opened.reading():
+        table: Table = _function(READERS[ending])(path, wanted, opened)
+    _check_labels(table, opened)
     return replace(_looked_at(table, wanted), file=before)
 
 
@@ -123,7 +141,7 @@ def _looked_at(table: Table, wanted: ReadOptions) -> Table:
     values = table.values if isinstance(table.source, Dense) else None
     ids = [name for name in row_numbers(names, values) if name != wanted.id]
     notes = (NUMBERS_ROWS.format(list_names(ids)),) if ids else ()
-    halves = [*table.two_valued, *([] if values is None else group_names(names, values))]
+    halves = [*table.two_valued, *([] if values is None else named_as_groups(names, values))]
     halves.sort(key=says_groups, reverse=True)  # the most telling first
     return replace(table, repeated=repeats, notes=(*table.notes, *notes), two_valued=tuple(halves))
 

@@ -1,27 +1,37 @@
-"""AnnData, in memory and in .h5ad files: X or a layer, with the names and columns of obs and var."""
+"""AnnData, in memory and in files of HDF5 and zarr: X or a layer, with the names and columns of obs and var."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data import chunked, hdf5, table
-from sparsemean._data.chunked import is_group, text
-from sparsemean._data.hdf5 import hdf5_source, open_hdf5
+from sparsemean._data.chunked import MakeSource, StoredArray, StoredGroup, is_group, pick, source_of
+from sparsemean._data.matrices import read_sparse
 from sparsemean._data.repeats import likely, repeated
-from sparsemean._data.source import ColumnSubset, Source, cut
-from sparsemean._data.sparse import Compressed, check_compressed
-from sparsemean._data.table import LABELS, FileContext, Names, ReadOptions, Table, as_names, check_names, chosen
+from sparsemean._data.source import Array, ColumnSubset, cut
+from sparsemean._data.table import (
+    OF_ROWS,
+    FileContext,
+    ReadOptions,
+    Table,
+    as_names,
+    as_text,
+    check_names,
+    chosen,
+    unique_names,
+)
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError
 
-Labels = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import anndata
+    import pandas as pd
 
 
 class Frame:
@@ -30,7 +40,7 @@ class Frame:
     Columns must have ``n`` values, where that is known.
     """
 
-    def __init__(self, root: Any, name: str, n: int | None, opened: FileContext) -> None:
+    def __init__(self, root: StoredGroup, name: str, n: int | None, opened: FileContext) -> None:
         self.root, self.element, self.n, self.opened = root, root[name], n, opened
         self.name = name
 
@@ -40,10 +50,10 @@ class Frame:
         if not is_group(self.element):
             return list(self.element.dtype.names)[1:]
         if "column-order" in self.element.attrs:
-            return [text(name) for name in self.element.attrs["column-order"]]
+            return [as_text(name) for name in self.element.attrs["column-order"]]
         return [name for name in self.element.keys() if name not in (self._index_name(), "__categories")]  # noqa: SIM118
 
-    def index(self) -> Labels:
+    def index(self) -> Array:
         """Return the names of the rows."""
         return self.column(self._index_name())
 
@@ -51,34 +61,26 @@ class Frame:
         if not is_group(self.element):
             return str(self.element.dtype.names[0])
         said = self.element.attrs.get("_index")
-        return text(said) if said is not None else "_index" if "_index" in self.element else "index"
+        return as_text(said) if said is not None else "_index" if "_index" in self.element else "index"
 
-    def column(self, name: str) -> Labels:
+    def column(self, name: str) -> Array:
         """Return a column as numbers or as text; what is missing is None."""
-        if not is_group(self.element):
-            return self._old_column(name)
+        if not is_group(self.element):  # a field of the records; its categories lie in ``uns``
+            values = self._all(self.element)[name]
+            where = f"uns/{name}_categories"
+            return self._labelled(values, self.root[where]) if where in self.root else decoded(values)
         stored = self.element[name]
         if is_group(stored):
             if "codes" in stored:
                 return self._labelled(self._all(stored["codes"]), stored["categories"])
             return _masked(decoded(self._all(stored["values"])), self._all(stored["mask"]).astype(bool))
-        if "categories" in stored.attrs:
+        if "categories" in stored.attrs:  # a name, or a reference
             where = stored.attrs["categories"]
-            categories = self.element[where] if not isinstance(where, str) else self._named(where)
-            return self._labelled(self._all(stored), categories)
+            holder = self.root if isinstance(where, str) and where not in self.element else self.element
+            return self._labelled(self._all(stored), holder[where])
         return decoded(self._all(stored))
 
-    def _named(self, where: str) -> Any:
-        """Find categories that an attribute names rather than points to."""
-        return self.element[where] if where in self.element else self.root[where]
-
-    def _old_column(self, name: str) -> Labels:
-        """Return a field of the records; its categories lie in ``uns``."""
-        values = np.asarray(self._all(self.element)[name])
-        where = f"uns/{name}_categories"
-        return self._labelled(values, self.root[where]) if where in self.root else decoded(values)
-
-    def _labelled(self, codes: Labels, categories: Any) -> Labels:
+    def _labelled(self, codes: npt.NDArray[Any], categories: StoredArray) -> Array:
         """Put categories in the place of their numbers; −1 is missing."""
         if len(categories.shape) > 1:
             raise self.opened.broken(f"{len(categories.shape)}-D categories")
@@ -90,25 +92,25 @@ class Frame:
             return np.full(codes.size, None, dtype=object)
         return _masked(names[codes.astype(np.int64)], codes < 0)
 
-    def _all(self, stored: Any) -> Labels:
+    def _all(self, stored: StoredArray) -> npt.NDArray[Any]:
         if len(stored.shape) != 1 or (self.n is not None and stored.shape[0] != self.n):
             raise self.opened.broken(f"{self.name} of shape {stored.shape} where X has {self.n or 'rows'}")
         self.opened.check_size(stored.shape, stored.dtype.itemsize)
         return self._read(stored)
 
-    def _read(self, stored: Any) -> Labels:
+    def _read(self, stored: StoredArray) -> npt.NDArray[Any]:
         """Read values; strings that may all be one, a few at a time."""
         if stored.dtype.kind != "O" or self.opened.longest == 0 or not stored.shape:
             return np.asarray(stored[()])
         parts, held = [], 0
         for rows in cut(stored.shape[0], table.NOT_WORTH_CHECKING // self.opened.longest, 1):
             parts.append(np.asarray(stored[rows]))
-            held += sum(map(len, parts[-1]))
+            held += sum(map(len, parts[-1].tolist()))
             self.opened.check_held(held)
         return np.concatenate(parts) if parts else np.empty(0, dtype=object)
 
 
-def decoded(values: Labels) -> Labels:
+def decoded(values: Array) -> Array:
     """Return text as an array of str, numbers as they are."""
     if values.dtype.kind in "fiub":
         return values
@@ -119,7 +121,7 @@ def decoded(values: Labels) -> Labels:
     return out
 
 
-def _masked(values: Labels, missing: Labels) -> Labels:
+def _masked(values: Array, missing: npt.NDArray[np.bool_]) -> Array:
     if not missing.any():
         return values
     out = values.astype(object)
@@ -127,42 +129,72 @@ def _masked(values: Labels, missing: Labels) -> Labels:
     return out
 
 
-# What AnnData lays down in a file, .h5ad or .zarr: X or a layer with the names of genes and cells.
+# What lies in a file, .h5ad, .h5 or .zarr: an AnnData, or one matrix.
 
 OTHER_RAW = "values are those of {}; the file has raw too, which is not looked at"
-MakeSource = Callable[[Any, FileContext], Source]
 
 
-def read_annotated(root: Any, wanted: ReadOptions, opened: FileContext, dense: MakeSource) -> Table:
-    """Return the matrix that is meant, its features chosen, with names; ``dense`` makes a source of an array."""
+def read_stored(
+    root: Any,
+    wanted: ReadOptions,
+    opened: FileContext,
+    dense: MakeSource,
+    remarks: Callable[[Any], tuple[str, ...]] = lambda _: (),
+) -> Table:
+    """Return the AnnData, or the matrix that is meant, of an open file that is a group or one array.
+
+    ``dense`` makes a source of an array, and ``remarks`` says what is to be noted of a matrix.
+    """
+    grouped = is_group(root)
+    if opened.kind == ".h5ad file" or (
+        grouped and wanted.dataset is None and as_text(root.attrs.get("encoding-type", "")) == "anndata"
+    ):
+        return _read_annotated(root, wanted, opened, dense, remarks)
+    lone = f"{opened.kind.replace(' folder', ' array')}s"
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=lone)
+    if not grouped:
+        wanted.refuse("dataset", kind=f"{lone} that are no group")
+    matrix = pick(root, wanted.dataset, opened) if grouped else root
+    return Table(source_of(matrix, opened, dense), notes=remarks(matrix))
+
+
+def _read_annotated(
+    root: StoredGroup,
+    wanted: ReadOptions,
+    opened: FileContext,
+    dense: MakeSource,
+    remarks: Callable[[Any], tuple[str, ...]],
+) -> Table:
+    """Return X or a layer, its features chosen, with names."""
     wanted.refuse("dataset", kind=f"a {opened.kind} of AnnData")
-    with opened.reading():
-        with opened.parsing():
-            matrix = _matrix(root, wanted.layer, opened)
-        source = source_of(matrix, opened, dense)
-        with opened.parsing():
-            var, obs = (
-                Frame(root, name, size, opened) for name, size in (("var", source.shape[1]), ("obs", source.shape[0]))
-            )
-            names = as_names(var.index())
-            rows = as_names(_column(obs, wanted.id, "--id") if wanted.id is not None else obs.index())
-            said = wanted.of_rows
-            labels = {option: _column(obs, said[option], f"--{option}") for option in LABELS if option in said}
-            subjects = _subjects(obs, set(said.values())) if wanted.independent else None
+    with opened.parsing():
+        matrix = _matrix(root, wanted.layer, opened)
+    source, said = source_of(matrix, opened, dense), wanted.of_rows
+    with opened.parsing():
+        obs, var = (Frame(root, name, n, opened) for name, n in zip(("obs", "var"), source.shape, strict=True))
+        names = as_names(var.index())
+        labels = {option: _column(obs, name, f"--{option}") for option, name in said.items()}
+        rows = as_names(labels.pop("id") if "id" in labels else obs.index())
+        subjects = _subjects(obs, said.values()) if wanted.independent else None
     if wanted.select or wanted.drop:
         columns = chosen(names.tolist(), ReadOptions(select=wanted.select, drop=wanted.drop))
         source, names = ColumnSubset(source, columns), names[columns]
-    groups = labels.pop("group", None)
     raw = False
     with suppress(Exception):  # a damaged raw is no reason to refuse what was asked for
         raw = _has(root, "raw")
     notes = () if not raw else (OTHER_RAW.format("X" if wanted.layer is None else f"layer {wanted.layer!r}"),)
     return Table(
-        source, gene_names(names), row_names=rows, groups=groups, columns=labels, repeated=subjects, notes=notes
+        source,
+        unique_names(names, f"call {RENAME} and write the file again"),
+        row_names=rows,
+        groups=labels.pop("group", None),
+        columns=labels,
+        repeated=subjects,
+        notes=(*notes, *remarks(matrix)),
     )
 
 
-def _subjects(obs: Any, known: set[str]) -> tuple[str, int] | None:
+def _subjects(obs: Frame | pd.DataFrame, known: Collection[str]) -> tuple[str, int] | None:
     """Return a column of obs that names subjects, if there is one; one that cannot be read names nobody."""
     for name in likely(name for name in map(str, obs.columns) if name not in known):
         with suppress(Exception):  # of the many kinds that a damaged column makes libraries raise
@@ -171,29 +203,10 @@ def _subjects(obs: Any, known: set[str]) -> tuple[str, int] | None:
     return None
 
 
-def source_of(element: Any, opened: FileContext, dense: MakeSource) -> Source:
-    """Return X or a layer as a source."""
-    if not is_group(element):
-        return dense(element, opened)
-    check_compressed(element, opened)
-    return Compressed(element, opened)
-
-
 RENAME = "adata.var_names_make_unique()"
 
 
-def gene_names(names: Names, advice: str = f"call {RENAME} and write the file again") -> Names:
-    """Refuse names that are not unique, and say what AnnData has for that."""
-    if len(set(names)) < names.size:
-        seen: set[object] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
-    checked = check_names(names, names.size)
-    assert checked is not None
-    return checked
-
-
-def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
+def _matrix(root: StoredGroup, layer: str | None, opened: FileContext) -> Any:
     layers = sorted(root["layers"].keys()) if "layers" in root else []
     listed = f"it has the layers {list_names(layers)}" if layers else "it has no layers"
     if layer is not None:
@@ -205,35 +218,31 @@ def _matrix(root: Any, layer: str | None, opened: FileContext) -> Any:
     return root["X"]
 
 
-def _has(root: Any, name: str) -> bool:
+def _has(root: StoredGroup, name: str) -> bool:
     """Whether there is such an element, and not an empty one, as later versions write for None."""
     if name not in root:
         return False
     element = root[name]
-    return text(element.attrs.get("encoding-type", "")) != "null" and getattr(element, "shape", ()) is not None
+    return as_text(element.attrs.get("encoding-type", "")) != "null" and getattr(element, "shape", ()) is not None
 
 
-def _column(obs: Frame, name: str, argument: str) -> Labels:
+def _column(obs: Frame, name: str, argument: str) -> Array:
     if name not in obs.columns:
-        raise InputError(
-            argument, "name a column of obs", repr(name), f"it has {list_names(obs.columns, 20) or 'none'}"
-        )
+        has = f"it has {list_names(obs.columns, 20) or 'none'}"
+        raise InputError(argument, "name a column of obs", repr(name), has)
     return obs.column(name)
 
 
 # AnnData objects: X as it lies in memory or in the file behind it, with the names of genes and cells.
 
 
-KINDS = ((hdf5.matches_hdf5, hdf5.hdf5_source), (chunked.matches_zarr, chunked.zarr_source))
-
-
-def matches_anndata(X: Any) -> bool:
-    """Whether ``X`` is an AnnData object or a view of one."""
-    return type(X).__module__.startswith("anndata.") and hasattr(type(X), "var_names")
-
-
 def read_anndata(
-    adata: Any, feature_names: Any = None, *, layer: str | None = None, raw: bool = False, known: Collection[str] = ()
+    adata: anndata.AnnData,
+    feature_names: object = None,
+    *,
+    layer: str | None = None,
+    raw: bool = False,
+    known: Collection[str] = (),
 ) -> Table:
     """Take X of an AnnData, or a layer, or X of its ``raw``, which has genes of its own.
 
@@ -243,7 +252,7 @@ def read_anndata(
     holder = adata.raw if raw else adata
     raws = f"test X with use_raw=False, or set adata.raw again from an AnnData after {RENAME.replace('adata.', '')}"
     advice = raws if raw else f"call {RENAME}"
-    given = gene_names(as_names(holder.var_names), advice) if feature_names is None else feature_names
+    given = unique_names(as_names(holder.var_names), advice) if feature_names is None else feature_names
     opened = FileContext(type(adata).__name__, "AnnData behind an open file", argument="X")
     if layer is not None and layer not in adata.layers:
         listed = list_names(sorted(adata.layers.keys())) or "none"
@@ -252,28 +261,15 @@ def read_anndata(
         X = holder.X if layer is None else adata.layers[layer]
     if X is None:
         raise InputError("X", "have an X", "an AnnData without one", "name a layer with layer=")
-    of_rows: dict[str, Any] = {"row_names": as_names(adata.obs_names), "repeated": _subjects(adata.obs, set(known))}
     element = getattr(X, "group", X)  # AnnData's own wrapper of a compressed matrix in a file
-    for matches, make_source in KINDS:
-        if matches(element) or is_group(element):
-            with opened.reading():
-                source = source_of(element, opened, make_source)
-            return Table(source, check_names(given, source.shape[1]), **of_rows)
-    if hasattr(X, "indptr"):
-        from sparsemean._data import sparse
-
-        return replace(sparse.read_sparse(X, given), **of_rows)
-    return replace(table.from_array(np.asarray(X), given), **of_rows)
-
-
-# AnnData files through h5py alone: X or a layer, dense or compressed, read where it lies.
-
-
-def read_h5ad(path: Path, wanted: ReadOptions) -> Table:
-    """Open an .h5ad file; the groups of rows are a column of obs."""
-    file, opened = open_hdf5(path, ".h5ad file")
-    try:
-        return read_annotated(file, wanted, opened, hdf5_source)
-    except BaseException:
-        file.close()
-        raise
+    library = type(element).__module__.partition(".")[0]
+    if (library in ("h5py", "zarr") and hasattr(element, "chunks")) or is_group(element):
+        make_source = chunked.zarr_source if library == "zarr" else hdf5.hdf5_source
+        with opened.reading():
+            source = source_of(element, opened, make_source)
+        found = Table(source, check_names(given, source.shape[1]))
+    elif hasattr(X, "indptr"):
+        found = read_sparse(X, given)
+    else:
+        found = table.from_array(np.asarray(X), given)
+    return replace(found, row_names=as_names(adata.obs_names), repeated=_subjects(adata.obs, known))

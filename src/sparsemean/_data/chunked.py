@@ -1,4 +1,4 @@
-"""Arrays in chunks: what HDF5 and zarr share, and zarr, decoded by known codecs only."""
+"""Arrays in chunks: what HDF5 and zarr share, compressed matrices, and zarr, decoded by known codecs only."""
 
 from __future__ import annotations
 
@@ -6,81 +6,94 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._data.source import AT_ONCE, Along, Array, Run, Source, runs
-from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_matrix, check_names
-from sparsemean._util.checks import list_names
-from sparsemean._util.records import IntArray
+from sparsemean._data.table import FileContext, ReadOptions, Table, as_text, check_matrix, check_names
+from sparsemean._util.files import refuse_endless
+from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError, require
 
+if TYPE_CHECKING:
+    import zarr
+    from scipy.sparse import csc_array, csr_array
+    from zarr.storage import LocalStore
 
-def is_group(element: Any) -> bool:
+
+class StoredArray(Protocol):
+    """An array of h5py or zarr, whose values are read when they are asked for."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    attrs: Mapping[str, object]
+
+    def __getitem__(self, key: slice | tuple[slice, slice] | tuple[()], /) -> Array: ...
+
+
+class StoredGroup(Protocol):
+    """A group of h5py or zarr: its members are groups and arrays, ``listing`` has everything below by its path."""
+
+    attrs: Mapping[str, Any]
+
+    def keys(self) -> Iterable[str]: ...
+
+    def listing(self) -> Iterable[tuple[str, object]]: ...
+
+    def __contains__(self, name: str, /) -> bool: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+MakeSource = Callable[[StoredArray, FileContext], Source]
+
+
+def is_group(element: object) -> TypeGuard[StoredGroup]:
     """Whether an element of a file holds others, rather than values."""
     return hasattr(element, "keys") and hasattr(element, "attrs")
 
 
-def is_matrix(array: Any) -> bool:
+def is_matrix(array: object) -> bool:
     """Whether an array is a matrix of numbers."""
-    return len(getattr(array, "shape", None) or ()) == 2 and getattr(array.dtype, "kind", "V") in "fiub"
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+    return len(shape or ()) == 2 and getattr(dtype, "kind", "V") in "fiub"
 
 
-def text(value: Any) -> str:
-    """Return an attribute, which older files hold as bytes, as text."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def sparse_format(group: Any) -> str:
+def sparse_format(group: StoredGroup) -> str:
     """Return "csr" or "csc" for a group that holds a compressed matrix, else nothing."""
     said = group.attrs.get("h5sparse_format", group.attrs.get("encoding-type", ""))
-    form = text(said).removesuffix("_matrix")
+    form = as_text(said).removesuffix("_matrix")
     return form if form in ("csr", "csc") else ""
 
 
-def is_annotated(group: Any) -> bool:
-    """Whether a group is an AnnData."""
-    return text(group.attrs.get("encoding-type", "")) == "anndata"
-
-
-Members = list[tuple[str, Any]]
-
-
-def pick(root: Any, name: str | None, listing: Callable[[], Members], opened: FileContext) -> Any:
-    """Return the array called ``name``, or the only matrix in the ``listing`` of all elements."""
+def pick(root: StoredGroup, name: str | None, opened: FileContext) -> Any:
+    """Return the array, or compressed matrix, called ``name``, or the only matrix below ``root``."""
     if name is not None and name.strip("/") and name in root:
         element = root[name]
         if sparse_format(element) if is_group(element) else is_matrix(element):
             return element
-    members = listing()
-    found = {label: element for label, element in members if not is_group(element) and is_matrix(element)}
-    if name is None and len(found) == 1:
-        return next(iter(found.values()))
+    arrays = {label: element for label, element in root.listing() if not is_group(element)}
+    found = {label: element for label, element in arrays.items() if is_matrix(element)}
     if not found:
-        kinds = sorted({_described(element) for _, element in members if not is_group(element)})
+        kinds = sorted({_described(element) for element in arrays.values()})
         received = f"{opened.name} with {', '.join(kinds[:3]) or 'no arrays'}"
         raise InputError(opened.argument, "hold a matrix of numbers", received)
-    if name is None:
-        raise InputError(
-            "--dataset", "name one of several arrays", "none", f"{opened.name} has {list_names(sorted(found))}"
-        )
-    advice = f"{opened.name} has {list_names(sorted(found))}"
-    raise InputError("--dataset", "name a matrix of numbers in the file", repr(name), advice)
+    return found[opened.choose(sorted(found), name, "arrays", "name a matrix of numbers in the file")]
 
 
-def _described(array: Any) -> str:
+def _described(array: object) -> str:
     if hasattr(array, "filename"):
         return "links to other files"
-    if not hasattr(array, "shape"):
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         return "types"
     return f"{len(array.shape or ())}-D arrays of {np.dtype(array.dtype)}"
 
 
-# Arrays on disk that lie in chunks: which way to read them so that none is read twice.
+# Arrays that lie in chunks: which way to read them so that none is read twice.
 
 MOST_AT_ONCE = 4 * AT_ONCE
 
@@ -88,11 +101,12 @@ MOST_AT_ONCE = 4 * AT_ONCE
 class Chunked(Source):
     """A two-dimensional array of h5py or zarr, read by slices."""
 
-    def __init__(self, array: Any, chunks: tuple[int, int], opened: FileContext) -> None:
+    def __init__(self, array: StoredArray, chunks: tuple[int, ...], opened: FileContext) -> None:
         self.array, self.opened = array, opened
         self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype)
-        self.together = max(1, min(int(chunks[1]), self.shape[1]))
-        self.along, self.grain = way_to_read(self.shape, chunks, self.dtype.itemsize)
+        high, wide = chunks
+        self.together = max(1, min(int(wide), self.shape[1]))
+        self.along, self.grain = way_to_read(self.shape, (high, wide), self.dtype.itemsize)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Read some rows of some columns."""
@@ -106,7 +120,7 @@ class Chunked(Source):
         return runs(columns, self.together, max(self.together, at_once) if self.along == "columns" else d)
 
 
-def check_array(array: Any, opened: FileContext) -> None:
+def check_stored_matrix(array: StoredArray, opened: FileContext) -> None:
     """Refuse what is no matrix of numbers, or claims to be larger than the file can hold."""
     if not hasattr(array, "shape"):  # a type that HDF5 stores under a name
         raise InputError(opened.argument, "hold a matrix of numbers", f"{opened.name} with {_described(array)}")
@@ -136,6 +150,116 @@ def way_to_read(shape: tuple[int, int], chunks: tuple[int, int], itemsize: int) 
     return "columns", wide if down <= MOST_AT_ONCE else max(1, min(wide, MOST_AT_ONCE // (n * itemsize)))
 
 
+# Compressed matrices, read in stretches of their entries.
+
+GAP = 1_000_000
+"""Bytes between columns that are read along: a read of its own costs as much."""
+
+AT_A_TIME = 4
+"""What is held of a piece while it is counted: the piece, the next one being read, and what either is turned from."""
+
+
+def source_of(element: Any, opened: FileContext, dense: MakeSource) -> Source:
+    """Return a matrix as a source: a compressed one, or an array that ``dense`` makes one of."""
+    if not is_group(element):
+        return dense(element, opened)
+    if not sparse_format(element):
+        raise InputError(opened.argument, "hold a matrix that is dense, CSR or CSC", opened.name)
+    return Compressed(element, opened)
+
+
+class Compressed(Source):
+    """A group of ``data``, ``indices`` and ``indptr``; only ``indptr`` is kept in memory."""
+
+    sparse = True
+
+    def __init__(self, group: StoredGroup, opened: FileContext) -> None:
+        self.opened = opened
+        with opened.reading(), opened.parsing():
+            self.by_rows = sparse_format(group) == "csr"
+            n, d = (int(size) for size in group.attrs.get("shape", group.attrs.get("h5sparse_shape")))
+            self.data, self.indices, stored = (self._part(group, name) for name in ("data", "indices", "indptr"))
+            check_matrix((n, d), np.dtype(self.data.dtype))
+            opened.check_lines((n, d))
+            major, self.minor = (n, d) if self.by_rows else (d, n)
+            if stored.shape[0] != major + 1:
+                raise opened.broken(f"indptr of {stored.shape[0]} where {major + 1} are needed")
+            self.offsets: IntArray = np.asarray(stored[:]).astype(np.int64)
+        self.shape, self.along = (n, d), "rows" if self.by_rows else "columns"
+        # scipy knows no half precision, and its kernels read native numbers only
+        on_disk = np.dtype(self.data.dtype)
+        self.dtype = np.dtype("f4") if on_disk == np.float16 else on_disk.newbyteorder("=")
+        self.index_type = np.dtype(np.int32 if self.minor < 2**31 else np.int64)
+        least = min(self.data.shape[0], self.indices.shape[0])
+        if self.offsets[0] != 0 or self.offsets[-1] > least or (np.diff(self.offsets) < 0).any():
+            raise opened.broken(f"indptr does not rise from 0 to at most {least}")
+
+    def _part(self, group: StoredGroup, name: str) -> StoredArray:
+        """Return one of the three arrays, unless it is not what its name says."""
+        array: StoredArray = group[name]
+        kind = np.dtype(array.dtype).kind
+        if len(array.shape) != 1 or (kind not in "iu" and name != "data"):
+            raise self.opened.broken(f"a compressed matrix of {len(array.shape)}-D arrays of {array.dtype}")
+        self.opened.check_size(array.shape, np.dtype(array.dtype).itemsize)
+        return array
+
+    @property
+    def bytes_a_value(self) -> float:
+        """Bytes that a value, stored or not, takes while it is read, on average."""
+        n, d = self.shape
+        an_entry = self.dtype.itemsize + self.index_type.itemsize
+        return max(1.0, float(self.offsets[-1])) * AT_A_TIME * an_entry / (n * d)
+
+    def block(self, rows: slice, columns: slice) -> csc_array:
+        """Read some rows of some columns, repeated entries added up."""
+        made = self._read(rows, columns).tocsc()
+        made.sum_duplicates()
+        return made
+
+    def _take(self, columns: IntArray) -> FloatArray:
+        """Return all rows of rising ``columns``: rows are read once, however many columns are wanted."""
+        n = self.shape[0]
+        out = np.empty((n, columns.size), order="F")
+        for read, at, wanted in self.runs(columns):
+            for rows in self.stripes() if self.by_rows else [slice(0, n)]:
+                out[rows, at] = self._read(rows, read)[:, wanted].toarray()
+        return out
+
+    def runs(self, columns: IntArray) -> list[Run]:
+        """Read rows once, however many columns are wanted; of columns those that are not far apart together."""
+        n, d = self.shape
+        if self.by_rows:
+            return runs(columns, d, d)
+        a_column = n * self.bytes_a_value
+        return runs(columns, max(1, int(GAP / a_column)), max(1, int(AT_ONCE / a_column)))
+
+    def _read(self, rows: slice, columns: slice) -> csr_array | csc_array:
+        from scipy.sparse import csc_array, csr_array
+
+        major, minor = (rows, columns) if self.by_rows else (columns, rows)
+        offsets = self.offsets[major.start : major.stop + 1]
+        data, indices = self._stretch(int(offsets[0]), int(offsets[-1]))
+        lines = major.stop - major.start
+        index_type = self.index_type if data.size < 2**31 else np.dtype(np.int64)
+        parts = (data, indices.astype(index_type, copy=False), (offsets - offsets[0]).astype(index_type))
+        if self.by_rows:
+            by_rows = csr_array(parts, shape=(lines, self.minor))
+            return by_rows if minor.stop - minor.start == self.minor else by_rows[:, minor]
+        by_columns = csc_array(parts, shape=(self.minor, lines))
+        return by_columns if minor.stop - minor.start == self.minor else by_columns[minor]
+
+    def _stretch(self, first: int, last: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Read stored values and their indices, none of them out of range."""
+        with self.opened.reading():
+            data = np.asarray(self.data[first:last]).astype(self.dtype, copy=False)
+            indices = np.asarray(self.indices[first:last])
+        if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= self.minor):
+            raise self.opened.broken(f"an index of {indices.max()} where there are {self.minor}")
+        if data.size != last - first or indices.size != last - first:
+            raise self.opened.broken(f"{data.size} values where {last - first} are needed")
+        return data, indices
+
+
 # Zarr arrays of both formats, read in whole chunks: the library decodes those of one read side by side.
 
 CODECS = {
@@ -157,23 +281,26 @@ KEY = re.compile(r"(?:c[/.])?(\d+(?:[/.]\d+)*)", re.ASCII)
 class Zarr(Chunked):
     """A zarr array. Shards, files of several chunks, are read whole where a line of them is not too much."""
 
-    def __init__(self, array: Any, opened: FileContext) -> None:
-        (n, d), files = array.shape, _files(array)
+    def __init__(self, array: CheckedArray, opened: FileContext) -> None:
+        (n, d), files = array.shape, array.files
         whole = min(files[0] * d, files[1] * n) * array.dtype.itemsize <= AT_ONCE
-        super().__init__(array, files if whole else array.chunks, opened)
+        super().__init__(array, files if whole else array.array.chunks, opened)
 
 
-class _Array:
+class CheckedArray:
     """An array all of whose codecs are known, that leaves nothing undone behind where a chunk cannot be decoded."""
 
     def __init__(self, array: Any, opened: FileContext) -> None:
-        self._array = array
-        if 0 in _files(array):
+        self.array, self.shape, self.dtype = array, array.shape, np.dtype(array.dtype)
+        self.attrs: Mapping[str, Any] = array.attrs
+        self.files: tuple[int, ...] = array.shards or array.chunks
+        """The shape of what one file holds: a chunk, or a shard of several."""
+        if 0 in self.files:
             raise opened.broken("chunks with nothing in them")
-        opened.check_size(array.shape, array.dtype.itemsize)
-        opened.check_held(math.prod(array.chunks) * array.dtype.itemsize)
-        if math.prod(_grid(array)) > MANY_CHUNKS:
-            absent, total = _counted(array)
+        opened.check_size(self.shape, self.dtype.itemsize)
+        opened.check_held(math.prod(array.chunks) * self.dtype.itemsize)
+        if math.prod(self.grid) > MANY_CHUNKS:
+            absent, total = self.count_files()
             if absent > MOST_ABSENT * (total - absent):
                 raise opened.broken(f"{absent:,} of {total:,} chunks are not in the folder")
         names = [name.removeprefix("numcodecs.") for name in _codecs(array)]
@@ -183,37 +310,71 @@ class _Array:
                 advice = "write it again with zstd, blosc or gzip"
                 raise InputError(opened.argument, rule, f"{opened.name} with {wrong[0]!r}", advice)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked for where there is no array yet: in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self._array, name)
-
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | tuple[slice, slice] | tuple[()]) -> Array:
         try:
-            return self._array[key]
+            return np.asarray(self.array[key])
         except Exception:
             _finish_others()
             raise
 
+    @property
+    def grid(self) -> list[int]:
+        """How many files there are along each axis if all are there."""
+        return [-(-size // step) for size, step in zip(self.shape, self.files, strict=True)]
 
-class _Group:
+    def count_files(self) -> tuple[int, int]:
+        """Return how many files are not there, of an array in a folder, and how many there can be; 0 elsewhere."""
+        root, grid = getattr(self.array.store, "root", None), self.grid
+        if not isinstance(root, Path):
+            return 0, 0
+        folder = root / self.array.path
+        names = (Path(at, name).relative_to(folder).as_posix() for at, _, files in os.walk(folder) for name in files)
+        places = (re.split("[/.]", key[1]) for name in names if (key := KEY.fullmatch(name)))
+        there = sum(len(at) == len(grid) and all(int(k) < n for k, n in zip(at, grid, strict=True)) for at in places)
+        return math.prod(grid) - there, math.prod(grid)
+
+
+class CheckedGroup:
     """A group that hands out its arrays as above."""
 
-    def __init__(self, group: Any, opened: FileContext) -> None:
-        self._group, self._opened, self.attrs = group, opened, group.attrs
+    def __init__(self, group: zarr.Group, opened: FileContext) -> None:
+        self.group, self.opened = group, opened
+        self.attrs: Mapping[str, Any] = group.attrs
 
-    def __getitem__(self, name: str) -> Any:
-        return _checked(self._group[name], self._opened)
+    def __getitem__(self, name: str) -> CheckedArray | CheckedGroup:
+        return _checked(self.group[name], self.opened)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._group
+        return name in self.group
 
     def keys(self) -> list[str]:
-        return [name for name, _ in _children(self._group)]
+        """Return the names of all members."""
+        return [name for name, _ in _children(self.group)]
+
+    def listing(self) -> Iterator[tuple[str, object]]:
+        """Yield everything below; what a folder holds is listed once, as links may lead back to it."""
+        waiting: list[tuple[str, Any]] = [("", self.group)]
+        seen = set[str]()
+        while waiting:
+            path, group = waiting.pop()
+            folder = os.path.realpath(_folder(group))
+            for name, element in _children(group) if folder not in seen else ():
+                yield f"{path}{name}", element
+                if is_group(element):
+                    waiting.append((f"{path}{name}/", element))
+            seen.add(folder)
 
 
-def _checked(element: Any, opened: FileContext) -> _Array | _Group:
-    return _Group(element, opened) if is_group(element) else _Array(element, opened)
+def _checked(element: Any, opened: FileContext) -> CheckedArray | CheckedGroup:
+    """Return what is to be trusted of an array or a group."""
+    if isinstance(element, CheckedArray | CheckedGroup):
+        return element
+    return CheckedGroup(element, opened) if hasattr(element, "keys") else CheckedArray(element, opened)
+
+
+def _folder(group: Any) -> Path:
+    """Return the folder of a group."""
+    return Path(group.store.root, group.path)
 
 
 def _children(group: Any) -> Iterator[tuple[str, Any]]:
@@ -221,81 +382,39 @@ def _children(group: Any) -> Iterator[tuple[str, Any]]:
     if group.metadata.consolidated_metadata is not None:
         yield from group.members()
         return
-    for name in sorted(path.name for path in (group.store.root / group.path).iterdir()):
+    for name in sorted(path.name for path in _folder(group).iterdir()):
         element = group.get(name)
         if element is not None:
             yield name, element
 
 
-def _listing(root: Any) -> Members:
-    """Return everything below a group; what a folder holds is listed once, as links may lead back to it."""
-    out: Members = []
-    waiting, seen = [("", root)], set[str]()
-    while waiting:
-        path, group = waiting.pop()
-        folder = os.path.realpath(group.store.root / group.path)
-        for name, element in _children(group) if folder not in seen else ():
-            out.append((f"{path}{name}", element))
-            if is_group(element):
-                waiting.append((f"{path}{name}/", element))
-        seen.add(folder)
-    return out
-
-
-def matches_zarr(X: Any) -> bool:
-    """Whether ``X`` is a zarr array."""
-    return type(X).__module__.startswith("zarr.") and hasattr(type(X), "chunks")
-
-
-def read_zarr_array(array: Any, feature_names: Any = None) -> Table:
+def read_zarr_array(array: zarr.Array[Any], feature_names: object = None) -> Table:
     """Take an open array."""
     opened = FileContext(str(array.store), "zarr array", argument="X")
     with opened.reading():
-        array = _Array(array, opened)
-        return Table(zarr_source(array, opened), check_names(feature_names, array.shape[1]), _absent(array))
+        known = CheckedArray(array, opened)
+        return Table(zarr_source(known, opened), check_names(feature_names, array.shape[1]), _absent(known, opened))
 
 
-def read_zarr(path: Path, wanted: ReadOptions) -> Table:
+def read_zarr(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open the array that is meant in a .zarr folder; one that holds an AnnData is read as such."""
     zarr = require("zarr", extra="zarr", purpose="reading .zarr folders")
-    from sparsemean._data.zarr_folder import Folder
+    from sparsemean._data.anndata import read_stored
 
-    opened = FileContext(path.name, ".zarr folder", _bytes_in(path))
-    with opened.reading(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of features that not all implementations share
-        root = zarr.open(Folder(path, read_only=True), mode="r")
-        if is_group(root) and wanted.dataset is None and is_annotated(root):
-            from sparsemean._data import anndata
-
-            root = _Group(root, opened)
-            table = anndata.read_annotated(root, wanted, opened, zarr_source)
-            absent = _absent(root["X" if wanted.layer is None else f"layers/{wanted.layer}"])
-            return replace(table, notes=(*table.notes, *absent))
-        wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".zarr arrays")
-        if not is_group(root):
-            wanted.refuse("dataset", kind=".zarr folders that are one array")
-            element = _checked(root, opened)
-        else:
-            element = _checked(pick(root, wanted.dataset, lambda: _listing(root), opened), opened)
-        return Table(_source(element, opened), notes=_absent(element))
+        root = _checked(zarr.open(_store(path), mode="r"), opened)
+        return read_stored(root, wanted, opened, zarr_source, remarks=lambda element: _absent(element, opened))
 
 
-def _source(element: Any, opened: FileContext) -> Source:
-    """Return an array, or a group that is a compressed matrix, as a source."""
-    if not is_group(element):
-        return zarr_source(element, opened)
-    from sparsemean._data.sparse import Compressed
-
-    return Compressed(element, opened)
-
-
-def zarr_source(array: Any, opened: FileContext) -> Source:
+def zarr_source(array: StoredArray, opened: FileContext) -> Source:
     """Return an array as a source."""
-    check_array(array, opened)
-    return Zarr(array, opened)
+    known = array if isinstance(array, CheckedArray) else CheckedArray(array, opened)
+    check_stored_matrix(known, opened)
+    return Zarr(known, opened)
 
 
-def _codecs(array: Any) -> Iterator[str]:
+def _codecs(array: zarr.Array[Any]) -> Iterator[str]:
     """Yield the names of all codecs and filters that decode an array, of shards those inside too."""
     metadata = array.metadata
     if metadata.zarr_format == 2:
@@ -320,40 +439,40 @@ def _finish_others() -> None:
     sync(others())
 
 
-def _files(array: Any) -> Any:
-    """Return the shape of what one file holds: a chunk, or a shard of several."""
-    return getattr(array, "shards", None) or array.chunks
-
-
-def _grid(array: Any) -> list[int]:
-    """Return how many files there are along each axis if all are there."""
-    return [-(-size // step) for size, step in zip(array.shape, _files(array), strict=True)]
-
-
-def _absent(element: Any) -> tuple[str, ...]:
+def _absent(element: Any, opened: FileContext) -> tuple[str, ...]:
     """Say how many chunks are not there: empty ones are not written, but a copy that was stopped looks the same."""
-    arrays = [element[name] for name in ("data", "indices", "indptr")] if is_group(element) else [element]
-    counts = [_counted(array) for array in arrays]
-    absent, total = (sum(count) for count in zip(*counts, strict=True))
+    element = _checked(element, opened)
+    names = ("data", "indices", "indptr")
+    parts = [element[name] for name in names] if isinstance(element, CheckedGroup) else [element]
+    arrays = [part for part in parts if isinstance(part, CheckedArray)]
+    absent, total = (sum(count) for count in zip(*(array.count_files() for array in arrays), strict=True))
     if not absent:
         return ()
-    value = arrays[0].fill_value
+    value = arrays[0].array.fill_value
     meant = "are missing values" if value != value else f"hold its fill value, {value}"
     return (f"{absent:,} of {total:,} chunks are not in the folder, which by the format of zarr {meant}",)
 
 
-def _counted(array: Any) -> tuple[int, int]:
-    """Return how many files of an array in a folder are not there, and how many there can be; 0 elsewhere."""
-    root = getattr(array.store, "root", None)
-    if not isinstance(root, Path):
-        return 0, 0
-    folder = root / array.path
-    grid = _grid(array)
-    names = (Path(where, name).relative_to(folder).as_posix() for where, _, files in os.walk(folder) for name in files)
-    places = (re.split("[/.]", key[1]) for name in names if (key := KEY.fullmatch(name)))
-    there = sum(len(at) == len(grid) and all(int(k) < size for k, size in zip(at, grid, strict=True)) for at in places)
-    return math.prod(grid) - there, math.prod(grid)
+def _store(path: Path) -> LocalStore:
+    """Return a folder as zarr sees it, in which nothing is opened that is no file: it could be read for ever."""
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.storage import LocalStore
 
+    class Folder(LocalStore):
+        """Zarr's own store of a folder, which looks at each file before it opens it."""
 
-def _bytes_in(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0
+        def __reduce__(self) -> tuple[Callable[[Path], LocalStore], tuple[Path]]:  # a class made here cannot be found
+            return _store, (path,)
+
+        async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+            """Return what is in a file; one without a size, which the kernel may make up without end, holds nothing."""
+            file = Path(self.root, key)
+            refuse_endless(file)
+            prototype = prototype or default_buffer_prototype()
+            if not file.is_file():
+                return None  # at once: of chunks that were never written there may be thousands
+            if file.stat().st_size == 0:
+                return prototype.buffer.from_bytes(b"")
+            return await super().get(key, prototype, byte_range)
+
+    return Folder(path, read_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,12 @@ from sparsemean._data.dialect import (
     Dialect,
     Numerals,
     Recoder,
+    cells_of,
     dialect_of,
-    split,
     swapped,
 )
-from sparsemean._data.repeats import doubts, likely, repeated
-from sparsemean._data.source import Dense, cut
+from sparsemean._data.repeats import Layout, doubts, layout_of, repeated
+from sparsemean._data.source import Array, Dense, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
     FileContext,
@@ -34,13 +34,11 @@ from sparsemean._data.table import (
     Table,
     as_names,
     check_names,
-    chosen,
-    left_out,
     not_numeric,
+    note_left_out,
 )
 from sparsemean._kernels import cells, compiling
 from sparsemean._util.files import Unpacked
-from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -61,32 +59,28 @@ SPARE = "the last column, which has neither a name nor values, was left out"
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The columns of a text: their names, those of features if written, which are features, and what else is read.
+    """The columns of a text, their names as features if written, what is left out but read, and how it is written.
 
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves`` those
-    left out that have two values in the first lines, after one that may call a row a total.
+    ``halves`` has those left out that have two values in the first lines, after one that may call a row a total.
     """
 
-    names: list[str]
+    layout: Layout
     labels: Names | None
     dialect: Dialect
-    features: IntArray
-    of_rows: dict[str, int]
-    watched: tuple[int, ...]
-    halves: tuple[int, ...]
+    halves: list[int]
     notes: tuple[str, ...]
     spare: bool
 
     @property
     def texts(self) -> list[int]:
         """Columns that are read as text."""
-        return sorted({*self.of_rows.values(), *self.watched, *self.halves})
+        return sorted({*self.layout.of_rows.values(), *self.layout.watched, *self.halves})
 
     @property
     def roles(self) -> npt.NDArray[np.int64]:
         """What `kernels.cells` is to do with each column."""
-        out = np.full(len(self.names), cells.SKIPPED, dtype=np.int64)
-        out[self.features] = np.arange(self.features.size)
+        out = np.full(len(self.layout.names), cells.SKIPPED, dtype=np.int64)
+        out[self.layout.features] = np.arange(self.layout.features.size)
         out[self.texts] = cells.TEXT - np.arange(len(self.texts))
         return out
 
@@ -101,17 +95,17 @@ class Heading:
         if how == cells.AFTER_QUOTE:
             return "has text after a closing quote"
         line = text[: end_of_line(text, 0)]
-        count = len(split(line[:LONGEST_CELL].decode(errors="replace"), self.dialect.separator))
+        count = len(cells_of(line[:LONGEST_CELL].decode(errors="replace"), self.dialect.separator))
         more = " or more" if len(line) > LONGEST_CELL else ""
-        alone = len(self.names) == 1 and self.dialect.separator == "," and not sheet
+        alone = len(self.layout.names) == 1 and self.dialect.separator == "," and not sheet
         hint = ", which --sep ';' reads as one column" if alone else ""
-        return f"has {count}{more} cell(s) where the first line has {len(self.names)}{hint}"
+        return f"has {count}{more} cell(s) where the first line has {len(self.layout.names)}{hint}"
 
 
 def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileContext) -> Heading:
     """Tell from the first lines what the columns are, and what stands between them unless options say so."""
     dialect = dialect_of(lines, usual, wanted)
-    rows = [split(line, dialect.separator) for line in lines]
+    rows = [cells_of(line, dialect.separator) for line in lines]
     another = next((sign for sign in SEPARATORS if sign in rows[0][0]), None)
     if wanted.sep is None and len(rows[0]) == 1 and another:
         rule = f"have {SEPARATORS.get(dialect.separator, dialect.separator)} between columns"
@@ -135,36 +129,19 @@ def understand(lines: list[str], usual: str, wanted: ReadOptions, opened: FileCo
     if named and not names[0] and len(names) > 1:
         notes = (*notes, UNNAMED_ID if wanted.id is None else UNNAMED_LEFT_OUT)
         wanted = replace(wanted, id="") if wanted.id is None else replace(wanted, drop=(*wanted.drop, ""))
-    features = chosen(names, wanted)
-    labels = check_names([names[column] for column in features], features.size) if named else None
-    of_rows = {option: _only(names, name, f"--{option}") for option, name in wanted.of_rows.items()}
-    watched = _watched(names, wanted, features)
-    others = sorted(set(range(len(names))) - {*features.tolist(), *of_rows.values(), *watched})
-    texts = {column: found for column in others if (found := _texts(rest, column, len(names)))}
+    layout = layout_of(names, wanted)
+    labels = check_names(layout.called(layout.features), layout.features.size) if named else None
+    texts = {column: found for column in layout.others if (found := _texts(rest, column, len(names)))}
     naming = [column for column, found in texts.items() if len(found) > 2][:1]
-    halves = (*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT])
-    spare = spare and features[-1] == len(names) - 1
-    return Heading(names, labels, dialect, features, of_rows, watched, halves, notes, spare)
+    halves = [*naming, *[column for column, found in texts.items() if len(found) == 2][:MOST_LOOKED_AT]]
+    spare = spare and layout.features[-1] == len(names) - 1
+    return Heading(layout, labels, dialect, halves, notes, spare)
 
 
 def _texts(rows: list[list[str]], column: int, width: int) -> set[str]:
     """Return the values of a column in some rows, gaps not counted, nothing if all are numbers."""
     found = {row[column] for row in rows if len(row) == width} - {"", *cells.MISSING}
     return set() if all(NUMBER.fullmatch(cell) for cell in found) else found
-
-
-def _watched(names: list[str], wanted: ReadOptions, features: IntArray) -> tuple[int, ...]:
-    """Return columns that were left out and may name subjects."""
-    known = {*features.tolist(), *(names.index(name) for name in wanted.of_rows.values())}
-    others = {name: column for column, name in enumerate(names) if column not in known} if wanted.independent else {}
-    return tuple(others[name] for name in likely(others))
-
-
-def _only(names: list[str], name: str, argument: str) -> int:
-    """Return the one column of that name."""
-    if names.count(name) > 1:
-        raise InputError(argument, "name one column of the file", f"{name!r}, {names.count(name)} of them")
-    return names.index(name)
 
 
 def end_of_line(text: bytes, at: int) -> int | None:
@@ -244,15 +221,13 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_csv(path: Path, wanted: ReadOptions) -> Table:
+def read_csv(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a .csv, .tsv or .txt file, or one of them in .gz."""
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    opened = FileContext(path.name, f"{ending} file", path.stat().st_size)
     if opened.size == 0:  # files that the kernel makes up have no size, and some of them no end
         raise opened.broken("nothing in it")
-    with opened.reading(), path.open("rb") as raw:
-        file: Any = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
-        return Text(file, opened, raw).table(wanted, "," if ending == ".csv" else "\t")
+    with path.open("rb") as raw:
+        file: Readable = Unpacked(raw, opened.check_held) if path.name.lower().endswith(".gz") else raw
+        return Text(file, opened, raw).table(wanted, "," if opened.kind == ".csv file" else "\t")
 
 
 def read_standard_input(wanted: ReadOptions) -> Table:
@@ -307,8 +282,8 @@ class Text:
 
     def _begin(self, found: Heading, text: bytes) -> Refused:
         """Read the first lines below a heading, and return columns that hold no numbers."""
-        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.names))
-        self.values = np.empty((self._most_lines(found), found.features.size))
+        self.text, self.rows, self.numerals = text, 0, Numerals(found.dialect, len(found.layout.names))
+        self.values = np.empty((self._most_lines(found), found.layout.features.size))
         self.texts, self.held = [[] for _ in found.texts], 0
         return self._read_lines(found)
 
@@ -321,46 +296,48 @@ class Text:
         out = {}
         for column, (kind, where) in sorted(bad.items()):
             numbers = self.numerals.has_numbers(column)
-            out[found.names[column]] = f"numbers, but for {where}" if numbers else kind.replace("text", "")
+            out[found.layout.names[column]] = f"numbers, but for {where}" if numbers else kind.replace("text", "")
         return out
 
     def _refusal(self, found: Heading, bad: Refused) -> InputError:
         """Refuse columns that hold no numbers; whoever drops them is told of gaps in the others at once."""
-        others = np.isin(found.features, sorted(bad), invert=True)
+        others = np.isin(found.layout.features, sorted(bad), invert=True)
         gaps = bool(np.isnan(self.values[: self.rows, others]).any())
-        columns = {found.names[column]: kind for column, (kind, _) in sorted(bad.items())}
+        columns = {found.layout.names[column]: kind for column, (kind, _) in sorted(bad.items())}
         first = bad[min(bad)][1]
         return not_numeric("FILE", columns, first, gaps=gaps)
 
     def _finished(self, found: Heading, bad: Refused, dropped: dict[str, str]) -> Table:
         """Return the table, without the columns of ``bad``."""
+        layout = found.layout
         values, names, notes = found.trimmed(self.values[: self.rows])
         dropped |= self._remarks(found, bad)
         if bad:
-            keep = np.isin(found.features[: values.shape[1]], sorted(bad), invert=True)
+            keep = np.isin(layout.features[: values.shape[1]], sorted(bad), invert=True)
             values, names = values[:, keep], None if names is None else names[keep]
             if not keep.any():
-                raise InputError("FILE", "have columns left to look at", f"none of {len(found.names)}")
-        kept = {column: found.names[column] for column in found.features.tolist() if column not in bad}
+                raise InputError("FILE", "have columns left to look at", f"none of {len(layout.names)}")
+        kept = {column: layout.names[column] for column in layout.features.tolist() if column not in bad}
         texts = dict(zip(found.texts, self.texts, strict=True))
-        labels = {option: _labels(texts[at]) for option, at in found.of_rows.items() if option != "id"}
-        ids = texts[found.of_rows["id"]] if "id" in found.of_rows else None
-        called = [*([ids] if ids else []), *(texts[at] for at in (*found.watched, *found.halves))]
+        labels = {option: _labels(texts[at]) for option, at in layout.of_rows.items() if option != "id"}
+        ids = texts[layout.of_rows["id"]] if "id" in layout.of_rows else None
+        subjects = (repeated(layout.names[at], texts[at]) for at in layout.watched)
+        called = [*([ids] if ids else []), *(texts[at] for at in (*layout.watched, *found.halves))]
         return Table(
             Dense(values),
             names,
             (
                 *self._dialect_note(found),
                 *notes,
-                *([left_out(dropped)] if dropped else []),
+                *([note_left_out(dropped)] if dropped else []),
                 *self.numerals.notes(kept),
                 *doubts(lambda: [values], [*kept.values()], called),
             ),
             as_names(ids) if ids is not None else None,
             labels.pop("group", None),
             columns=labels,
-            repeated=next(filter(None, (repeated(found.names[at], texts[at]) for at in found.watched)), None),
-            two_valued=tuple(found.names[at] for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2),
+            repeated=next(filter(None, subjects), None),
+            two_valued=tuple(layout.called(at for at in found.halves if len({*texts[at]} - {"", *cells.MISSING}) == 2)),
         )
 
     def _dialect_note(self, found: Heading) -> list[str]:
@@ -457,7 +434,7 @@ class Text:
                 self._make_room(found, len(self.text) - used)
         self.text = self.text[used:]
         if how != cells.ALL:
-            said = found.complaint(self.text, how, sheet=self.opened.kind == ".xlsx file")
+            said = found.complaint(self.text, how, sheet=self.opened.kind.startswith(".xls"))
             raise self.opened.broken(f"row {self.rows} {said}")
         self._check_line(self.text, whole=self.ended)
         self._check_held()
@@ -469,7 +446,7 @@ class Text:
 
     def _keep_texts(self, found: Heading, text: bytes, spans: npt.NDArray[np.int64]) -> None:
         """Keep the columns that are read as text."""
-        asked_for = set(found.of_rows.values())
+        asked_for = set(found.layout.of_rows.values())
         for lines in cut(spans.shape[0], TEXTS_AT_ONCE, 1):
             ends = spans[lines].transpose(1, 2, 0).tolist()
             for column, texts, (first, last) in zip(found.texts, self.texts, ends, strict=True):
@@ -480,7 +457,7 @@ class Text:
 
     def _most_lines(self, found: Heading) -> int:
         """Return how many lines can be among the bytes that wait: a line has a byte for each column at least."""
-        return len(self.text) // len(found.names) + 2
+        return len(self.text) // len(found.layout.names) + 2
 
     def _make_room(self, found: Heading, waiting: int) -> None:
         """Make room for the rows to be expected, judging by the share of the file that has been used."""
@@ -491,7 +468,7 @@ class Text:
         self.values[: self.rows] = old
 
 
-def _labels(texts: list[str]) -> npt.NDArray[Any]:
+def _labels(texts: list[str]) -> Array:
     """Return labels as whole numbers if all are written so, else as text, those not there as NaN."""
     if all(WHOLE.fullmatch(text) for text in set(texts)):
         return np.array(texts).astype(np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -21,14 +21,19 @@ from sparsemean._util.records import BLOCK, FloatArray, IntArray
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    import dask.array as da
+    from dask.dataframe import DataFrame
+    from dask.delayed import Delayed
+
     from sparsemean._data.source import Block
+
+    Picked: TypeAlias = tuple[slice, slice, Delayed]
+    "Rows, places among the wanted columns, and the delayed values."
 
 LEAST = 512
 """Rows, and columns, of a chunk below which it is counted together with its neighbour."""
 MOST_HELD = 500_000_000
 """Values that are asked for at once, at most: 4 GB. A single column is asked for whatever it takes."""
-Picked = tuple[slice, slice, Any]
-"""Rows, places among the wanted columns, and the delayed values."""
 
 
 class Dask(Source):
@@ -36,18 +41,18 @@ class Dask(Source):
 
     engine = "dask"
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: da.Array) -> None:
         self.array, self.dtype = array, np.dtype(array.dtype)
         self.shape = (int(array.shape[0]), int(array.shape[1]))
 
-    def pieces(self) -> Any:
+    def pieces(self) -> da.Array:
         """Return the array in the pieces to count it by: its chunks, small neighbours taken together."""
         rows, columns = self.array.chunks
         values = int(AT_ONCE / self.bytes_a_value)
         high = _together(rows, values // max(columns))
         return _rechunked(self.array, high, _together(columns, values // max(high)))
 
-    def whole_columns(self) -> Any:
+    def whole_columns(self) -> da.Array:
         """Return the array in chunks of all rows each, put together by whoever computes it."""
         n, d = self.shape
         width = max(1, int(AT_ONCE / (n * self.bytes_a_value)))
@@ -72,7 +77,7 @@ class Dask(Source):
         """Compute some rows of some columns."""
         return np.asarray(as_dense(self.array[rows, columns].compute()))
 
-    def select(self, columns: IntArray) -> Any:
+    def select(self, columns: IntArray) -> da.Array:
         """Return some columns as a dask array: nothing is computed."""
         return self.array[:, columns]
 
@@ -83,7 +88,7 @@ class Dask(Source):
         out = np.empty((n, columns.size), order="F")
         parts = list(self.picked(columns))
 
-        def on_result(number: int, values: Any) -> None:
+        def on_result(number: int, values: Array | InputError) -> None:
             if isinstance(values, InputError):
                 raise values
             rows, at, _ = parts[number]
@@ -115,12 +120,7 @@ def check_held(n: int, k: int) -> None:
         raise InputError("X", rule, f"{k:,} columns of {n:,} rows, {8e-9 * n * k:,.0f} GB", advice)
 
 
-def matches_dask(X: Any) -> bool:
-    """Whether ``X`` is a dask array or data frame."""
-    return type(X).__module__.startswith("dask.") and (hasattr(X, "to_dask_array") or hasattr(X, "rechunk"))
-
-
-def read_dask(X: Any, feature_names: Any = None) -> Table:
+def read_dask(X: da.Array | DataFrame, feature_names: object = None) -> Table:
     """Take an array, or a data frame with numeric columns, whose lengths are then looked up."""
     if hasattr(X, "to_dask_array"):
         X, feature_names = _of_frame(X, feature_names)
@@ -131,7 +131,7 @@ def read_dask(X: Any, feature_names: Any = None) -> Table:
     return Table(Dask(X), check_names(feature_names, X.shape[1]))
 
 
-def _of_frame(frame: Any, feature_names: Any) -> tuple[Any, Any]:
+def _of_frame(frame: DataFrame, feature_names: object) -> tuple[da.Array, object]:
     """Return a data frame as an array, and the names of its columns."""
     if frame.ndim != 2:
         raise InputError("X", "be 2-D, rows by features", "a dask series", "pass X.to_frame()")
@@ -163,7 +163,7 @@ def _together(sizes: tuple[int, ...], most: int) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _rechunked(array: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+def _rechunked(array: da.Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> da.Array:
     """Return an array in other chunks; by plain tasks, which survive the death of a worker."""
     return array if array.chunks == (rows, columns) else array.rechunk((rows, columns), method="tasks")
 
@@ -213,11 +213,11 @@ class DaskFile(Dask):
         """Bytes that a value takes in memory."""
         return self.source.bytes_a_value
 
-    def pieces(self) -> Any:
+    def pieces(self) -> da.Array:
         """Return the pieces the file is read by."""
         return self.array
 
-    def whole_columns(self) -> Any:
+    def whole_columns(self) -> da.Array:
         """Return pieces of all rows each; a file that lies by rows is read again for each of them."""
         n, d = self.shape
         along = self.source.along == "columns"
@@ -272,7 +272,7 @@ def _sizes(total: int, width: float, grain: int) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in cut(total, max(1, int(width)), grain))
 
 
-def _array(file: File, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+def _array(file: File, rows: tuple[int, ...], columns: tuple[int, ...]) -> da.Array:
     """Return a dask array whose chunks are read from the file."""
     import dask.array
 

@@ -165,9 +165,9 @@ def dialect_of(lines: list[str], usual: str, wanted: ReadOptions) -> Dialect:
     separator = _separator(lines, usual) if wanted.sep is None else separator_called(wanted.sep)
     judged = [f"{SEPARATORS[separator]} between columns"] if wanted.sep is None and separator != usual else []
     mark = '"' if separator == "," else ","  # without it no cell has a comma
-    cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in split(line, separator)]
+    cells = [cell for line in lines[len(lines) > 1 :] if mark in line for cell in cells_of(line, separator)]
     points, commas = _decimals(cells)
-    parts = separator == "," and len(split(lines[0], separator)) > 1  # a single column is parted by nothing
+    parts = separator == "," and len(cells_of(lines[0], separator)) > 1  # a single column is parted by nothing
     if wanted.decimal not in (None, ".", ","):
         raise InputError("--decimal", "be a point or a comma", repr(wanted.decimal))
     decimal = wanted.decimal or ("," if commas and not points else ".")
@@ -201,7 +201,7 @@ def _separator(lines: list[str], usual: str) -> str:
 
 def _cut_evenly(lines: list[str], separator: str) -> list[str]:
     """Return the cells below the first line if all lines have as many, and more than one; else nothing."""
-    first, *rest = (split(line, separator) for line in lines)
+    first, *rest = (cells_of(line, separator) for line in lines)
     widths = {len(row) for row in rest or [first]}
     even = len(first) > 1 and widths in ({len(first)}, {len(first) + 1})  # R writes nothing above the names of rows
     return [cell for row in rest or [first] for cell in row] if even else []
@@ -228,7 +228,7 @@ def _decimals(cells: list[str]) -> tuple[bool, bool]:
     return points, commas
 
 
-def split(line: str, separator: str) -> list[str]:
+def cells_of(line: str, separator: str) -> list[str]:
     """Return the cells of one line."""
     pieces = PIECES.findall(line.strip("\r\n"))  # of several lines where a break stands between quotes
     usual = csv.field_size_limit(LONGEST_CELL + 1)

@@ -11,13 +11,18 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from sparsemean._data.csv import Text
 from sparsemean._data.dialect import IN_GROUPS, NUMBER
 from sparsemean._data.table import FileContext, ReadOptions, Table
 from sparsemean._util.checks import list_names
 from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """What a sheet can have."""
@@ -35,17 +40,16 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 """What the names of all elements of a sheet begin with."""
 
 
-def read_excel(path: Path, wanted: ReadOptions) -> Table:
+def read_excel(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a sheet: the values that formulas had when the file was saved, dates as text."""
     wanted.refuse("layer", "dataset", kind=".xlsx files")
     openpyxl = require("openpyxl", extra="excel", purpose="reading .xlsx files")
-    opened = FileContext(path.name, ".xlsx file", path.stat().st_size)
-    with opened.reading(), path.open("rb") as file, warnings.catch_warnings():
+    with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of formats and extensions that say nothing of values
         unpacked = _check_packed(file, opened)
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)) as book:
             sheet, notes = _sheet(book.worksheets, wanted.sheet, opened)
-            lines = Lines(sheet, opened, max(SMALL_SHEET, unpacked))
+            lines = SheetLines(sheet, opened, max(SMALL_SHEET, unpacked))
             as_written = replace(wanted, sep=",", decimal=".", encoding="utf-8")
             table = Text(lines, opened).table(as_written)
     return replace(table, notes=(*notes, *lines.notes, *table.notes))
@@ -68,7 +72,9 @@ def _check_packed(file: IO[bytes], opened: FileContext) -> int:
     return unpacked
 
 
-def _sheet(sheets: list[Any], name: str | None, opened: FileContext) -> tuple[Any, tuple[str, ...]]:
+def _sheet(
+    sheets: list[ReadOnlyWorksheet], name: str | None, opened: FileContext
+) -> tuple[ReadOnlyWorksheet, tuple[str, ...]]:
     """Return the sheet that is meant, and a note where others could be meant."""
     titles = [sheet.title for sheet in sheets]
     if not sheets:
@@ -81,13 +87,13 @@ def _sheet(sheets: list[Any], name: str | None, opened: FileContext) -> tuple[An
     return sheets[titles.index(name)], ()
 
 
-class Lines:
+class SheetLines:
     """Rows of a sheet as a text with commas, made while it is read.
 
     Rows that are empty, and gaps at the ends of others, are left out. Formulas without a result are gaps, and counted.
     """
 
-    def __init__(self, sheet: Any, opened: FileContext, most_cells: int) -> None:
+    def __init__(self, sheet: ReadOnlyWorksheet, opened: FileContext, most_cells: int) -> None:
         self.sheet, self.opened, self.most_cells, self.lines = sheet, opened, most_cells, self._lines()
         self.failed, self.first_failed = 0, ""
         self.names: list[str | None] = []
@@ -148,7 +154,7 @@ class Lines:
                 element.clear()
                 yield row
 
-    def _cells(self, row: Any, number: int) -> list[str | None]:
+    def _cells(self, row: Element, number: int) -> list[str | None]:
         """Return the cells of a row, without the gaps at its end."""
         from openpyxl.utils.cell import coordinate_to_tuple
 
@@ -167,7 +173,7 @@ class Lines:
             out.pop()
         return out
 
-    def _value(self, cell: Any, column: int) -> str | None:
+    def _value(self, cell: Element, column: int) -> str | None:
         """Return what a cell holds as text, numbers as they are written, None for an error."""
         kind, value = cell.get("t", "n"), cell.findtext(f"{MAIN}v") or ""
         if kind == "n" and value:
@@ -185,7 +191,7 @@ class Lines:
             self.doubtful.setdefault(column, text)
         return text if text.strip() else None
 
-    def _text(self, cell: Any, kind: str, value: str) -> str:
+    def _text(self, cell: Element, kind: str, value: str) -> str:
         """Return what stands in a cell that is no number."""
         from openpyxl.cell.text import Text as CellText
         from openpyxl.utils.datetime import from_ISO8601

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._data.repeats import doubts, likely, repeated
+from sparsemean._data.repeats import Layout, doubts, layout_of, repeated
 from sparsemean._data.source import Array, Dense, Source, cut
 from sparsemean._data.table import (
     MOST_LOOKED_AT,
@@ -25,9 +23,9 @@ from sparsemean._data.table import (
     as_names,
     check_matrix,
     check_names,
-    chosen,
-    left_out,
     not_numeric,
+    note_left_out,
+    unique_names,
 )
 from sparsemean._kernels.memory_layout import precision_of
 from sparsemean._util.files import refuse_endless
@@ -36,21 +34,31 @@ from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    Batch: TypeAlias = pa.RecordBatch | pa.Table
 
 
 # Columns that lie apart in memory, as in data frames of several types: stacked a few at a time.
 
 GetColumn = Callable[[int], Array]
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class Columns(Source):
-    """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN."""
+class StackedColumns(Source):
+    """``get(i)`` returns column i as a one-dimensional numeric array, what is missing as NaN.
+
+    ``single`` says of each column whether it is in single precision.
+    """
 
     in_memory = True
 
-    def __init__(self, n: int, d: int, dtype: Any, get: GetColumn, coarsest: Any = None) -> None:
-        self.shape, self.dtype, self.get = (n, d), np.dtype(dtype), get
-        self.coarsest = np.dtype(dtype if coarsest is None else coarsest)
+    def __init__(self, n: int, single: Sequence[bool], get: GetColumn) -> None:
+        self.shape, self.get = (n, len(single)), get
+        self.dtype, self.coarsest = _types(single)
+        check_matrix(self.shape, self.dtype)
 
     @property
     def precision(self) -> float:
@@ -65,72 +73,62 @@ class Columns(Source):
         return out
 
 
-def matches_arrow(X: Any) -> bool:
-    """Whether ``X`` is a table or a record batch of pyarrow's."""
-    return type(X).__module__.startswith("pyarrow") and hasattr(X, "schema") and hasattr(X, "to_pydict")
+def _types(single: Sequence[bool]) -> tuple[np.dtype[np.generic], np.dtype[np.generic]]:
+    """Return the type that holds all columns, and the coarsest in which one was measured."""
+    return SINGLE if len(single) and all(single) else DOUBLE, SINGLE if any(single) else DOUBLE
 
 
-def read_arrow(X: Any, feature_names: Any = None) -> Table:
+def read_arrow(X: Batch, feature_names: object = None) -> Table:
     """Take a table whose columns are all numeric; an index that pandas left in it names the rows."""
-    found = layout(X.schema, NOTHING, "X")
-    names = found.names if feature_names is None else check_names(feature_names, found.features.size)
-    check_matrix((X.num_rows, found.features.size), found.dtype)
-
-    def get(column: int) -> Array:
-        return numbers(X.column(int(found.features[column])))
-
-    row_names = as_names(X.column(found.of_rows["id"]).to_pylist()) if "id" in found.of_rows else None
-    return Table(Columns(X.num_rows, found.features.size, found.dtype, get, found.coarsest), names, row_names=row_names)
+    found = fields_of(X.schema, NOTHING, "X")
+    features, of_rows = found.layout.features, found.layout.of_rows
+    names = found.names if feature_names is None else check_names(feature_names, features.size)
+    source = StackedColumns(X.num_rows, found.single, lambda column: _numbers(X.column(int(features[column]))))
+    row_names = as_names(X.column(of_rows["id"]).to_pylist()) if "id" in of_rows else None
+    return Table(source, names, row_names=row_names)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Which columns of a schema are features, which say something of rows, and the type of the values.
+class Fields:
+    """The columns of a schema, the names of the features and which of these are in single precision.
 
-    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``halves``
-    those left out that may have two values.
+    ``halves`` has those left out that may have two values.
     """
 
-    features: IntArray
+    layout: Layout
     names: Names
-    of_rows: dict[str, int]
-    watched: dict[str, int]
-    halves: dict[str, int]
-    dtype: np.dtype[Any]
-    coarsest: np.dtype[Any]
-    """Of single precision where any column is."""
+    single: list[bool]
+    halves: list[int]
     notes: tuple[str, ...] = ()
 
 
-def layout(schema: Any, wanted: ReadOptions, argument: str = "FILE", *, has_gaps: Callable[[], bool] = bool) -> Layout:
+def fields_of(
+    schema: pa.Schema, wanted: ReadOptions, argument: str = "FILE", *, has_gaps: Callable[[], bool] = bool
+) -> Fields:
     """Choose among the columns of a schema; nothing but numbers may be a feature."""
     index = _index_columns(schema)
     if wanted.id is None and len(index) == 1 and index[0] not in wanted.of_rows.values():
         wanted = replace(wanted, id=index[0])
     others = [name for name in index if name not in wanted.of_rows.values()]
-    every, kinds = schema.names, schema.types  # both are made anew whenever they are asked for
-    features = chosen(every, replace(wanted, drop=(*wanted.drop, *others)))
-    names = check_names([every[column] for column in features], features.size)
-    assert names is not None
-    types = [kinds[column] for column in features]
+    kinds = schema.types  # made anew whenever they are asked for
+    layout = layout_of(schema.names, replace(wanted, drop=(*wanted.drop, *others)))
+    names = unique_names(as_names(layout.called(layout.features)), "rename one of them")
+    types = [kinds[column] for column in layout.features]
     bad = {str(name): _called(kind) for name, kind in zip(names, types, strict=True) if not is_numeric(kind)}
     if bad and not wanted.drop_text:
         raise not_numeric(argument, bad, gaps=has_gaps())
     if bad:
-        found = layout(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
-        return replace(found, notes=(left_out(bad),))
-    single = [str(kind) == "float" for kind in types]
-    dtype, coarsest = (np.dtype(np.float32 if some(single) else np.float64) for some in (all, any))
-    of_rows = {option: _only(schema, name, f"--{option}") for option, name in wanted.of_rows.items()}
-    known = {*names, *wanted.of_rows.values()}
-    rest = {name: column for column, name in enumerate(every) if name not in known}
-    halves = {name: column for name, column in rest.items() if _called(kinds[column]) in ("text", "bool")}
-    watched = {name: rest.pop(name) for name in likely(rest)} if wanted.independent else {}
-    halves = dict(islice(((name, at) for name, at in halves.items() if name not in watched), MOST_LOOKED_AT))
-    return Layout(features, names, of_rows, watched, halves, dtype, coarsest)
+        found = fields_of(schema, replace(wanted, drop=(*wanted.drop, *bad), drop_text=False), argument)
+        return replace(found, notes=(note_left_out(bad),))
+    for option, column in layout.of_rows.items():
+        if kinds[column].num_fields:
+            got = f"{schema.names[column]!r} of {kinds[column]}"
+            raise InputError(f"--{option}", "name a column of text or numbers", got)
+    halves = [column for column in layout.others if _called(kinds[column]) in ("text", "bool")]
+    return Fields(layout, names, [str(kind) == "float" for kind in types], halves[:MOST_LOOKED_AT])
 
 
-def is_numeric(kind: Any) -> bool:
+def is_numeric(kind: pa.DataType) -> bool:
     """Whether a type holds numbers; one that holds nothing but missing values does."""
     types = require("pyarrow", extra="parquet", purpose="reading Arrow data").types
     if types.is_dictionary(kind):
@@ -139,7 +137,7 @@ def is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def numbers(column: Any) -> Array:
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Array:
     """Return a column as an array, what is missing as NaN: over the same memory if it is floats without gaps."""
     import pyarrow as pa
 
@@ -156,11 +154,23 @@ def numbers(column: Any) -> Array:
 
 
 class Batches(Source):
-    """A file of Arrow's whose columns are read a few at a time, by name, in stretches of rows."""
+    """A file of Arrow's whose columns are read a few at a time, by name, in stretches of rows.
 
-    def __init__(self, opened: FileContext, n: int, found: Layout) -> None:
-        self.opened, self.found, self.dtype = opened, found, found.dtype
-        self.shape = (n, found.features.size)
+    ``batches`` yields all rows of some columns of the schema, in pieces of any shape after the number of their first
+    row; ``check_text`` refuses a column that unpacks to more than the file may stand for, where that is known before.
+    """
+
+    def __init__(
+        self,
+        opened: FileContext,
+        n: int,
+        found: Fields,
+        batches: Callable[[list[int]], Iterator[tuple[int, Batch]]],
+        check_text: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self.opened, self.found, self.batches, self.check_text = opened, found, batches, check_text
+        self.shape = (n, found.layout.features.size)
+        self.dtype, self.coarsest = _types(found.single)
         check_matrix(self.shape, self.dtype)
         opened.check_size(self.shape, self.dtype.itemsize)
         opened.check_held(8 * n)
@@ -168,18 +178,14 @@ class Batches(Source):
     @property
     def precision(self) -> float:
         """That of the column that has least of it."""
-        return precision_of(self.found.coarsest)
-
-    @abstractmethod
-    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
-        """Yield all rows of some columns of the schema, in pieces of any shape after the number of their first row."""
+        return precision_of(self.coarsest)
 
     def block(self, rows: slice, columns: slice) -> Array:
         """Return some columns side by side."""
         out = self._room(rows.stop - rows.start, columns.stop - columns.start)
         place = {name: k for k, name in enumerate(self.found.names[columns])}
         with self.opened.reading():
-            for at, batch in self._complete(self.found.features[columns]):
+            for at, batch in self._complete(self.found.layout.features[columns]):
                 first, last = max(rows.start, at), min(rows.stop, at + batch.num_rows)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True) if first < last else ():
                     to = out[first - rows.start : last - rows.start, place[name]]
@@ -193,12 +199,9 @@ class Batches(Source):
         memory = pa.allocate_buffer(n * d * self.dtype.itemsize)
         return np.ndarray((n, d), dtype=self.dtype, buffer=memory, order="F")
 
-    def check_text(self, column: int) -> None:
-        """Refuse a column that unpacks to more than the file may stand for, where that is known before."""
-
-    def texts(self, column: int) -> list[Any]:
+    def texts(self, column: int) -> list[object]:
         """Return a column, of any type, as Python objects."""
-        out: list[Any] = []
+        out: list[object] = []
         held = 0
         with self.opened.reading():
             self.check_text(column)
@@ -215,7 +218,7 @@ class Batches(Source):
         """Whether a column has two values, not counting gaps; it is read until there is a third."""
         import pyarrow as pa
 
-        found: set[Any] = set()
+        found = set[object]()
         with suppress(InputError, pa.ArrowException), self.opened.reading():  # lists, say, cannot be told apart
             self.check_text(column)
             for _, batch in self._complete(np.array([column])):
@@ -225,7 +228,7 @@ class Batches(Source):
                     break
         return len(found) == 2
 
-    def _complete(self, columns: IntArray) -> Iterator[tuple[int, Any]]:
+    def _complete(self, columns: IntArray) -> Iterator[tuple[int, Batch]]:
         """Yield pieces, no more and no fewer values than promised."""
         left = columns.size * self.shape[0]
         for at, batch in self.batches(columns.tolist()):
@@ -243,7 +246,7 @@ LOOKED_AT_ONCE, MOST_NAMES_READ = 2**23, 2**18
 
 def table_of(source: Batches) -> Table:
     """Return a file as a table, with the names and labels of its rows."""
-    texts = {option: source.texts(column) for option, column in source.found.of_rows.items()}
+    texts = {option: source.texts(column) for option, column in source.found.layout.of_rows.items()}
     ids = texts.pop("id", None)
     labels = {option: _labels(values) for option, values in texts.items()}
     return Table(
@@ -254,18 +257,18 @@ def table_of(source: Batches) -> Table:
         groups=labels.pop("group", None),
         columns=labels,
         repeated=_subjects(source),
-        two_valued=tuple(name for name, column in source.found.halves.items() if source.has_two_values(column)),
+        two_valued=tuple(source.found.layout.called(filter(source.has_two_values, source.found.halves))),
     )
 
 
-def _doubts(source: Batches, ids: list[Any] | None) -> list[str]:
+def _doubts(source: Batches, ids: list[object] | None) -> list[str]:
     """Say which values may be no measurements, by the first columns of a large file; a text left out may name rows."""
     n, d = source.shape
     pieces = cut(d, LOOKED_AT_ONCE // n, 1)[: MOST_LOOKED_AT if n <= LOOKED_AT_ONCE else 0]
     first = [source.block(slice(0, n), piece) for piece in pieces[:1]]
     if ids is None and source.found.halves and n <= MOST_NAMES_READ:
         with suppress(InputError):
-            ids = source.texts(next(iter(source.found.halves.values())))
+            ids = source.texts(source.found.halves[0])
     called = [] if ids is None else [as_names(ids).tolist()]
     rest = pieces[1:]
     names = source.found.names.tolist()
@@ -274,22 +277,22 @@ def _doubts(source: Batches, ids: list[Any] | None) -> list[str]:
 
 def _subjects(source: Batches) -> tuple[str, int] | None:
     """Return a column that was left out and names subjects; one that cannot be read names nobody."""
-    for name, column in source.found.watched.items():
+    for column in source.found.layout.watched:
         with suppress(InputError, TypeError):  # of lists, which cannot be told apart
-            if found := repeated(name, source.texts(column)):
+            if found := repeated(source.found.layout.names[column], source.texts(column)):
                 return found
     return None
 
 
-def _fill(out: Array, column: Any) -> None:
+def _fill(out: Array, column: pa.Array | pa.ChunkedArray) -> None:
     """Copy a column to where it belongs, piece by piece if it lies in pieces."""
     at = 0
     for chunk in getattr(column, "chunks", [column]):
-        out[at : at + len(chunk)] = numbers(chunk)
+        out[at : at + len(chunk)] = _numbers(chunk)
         at += len(chunk)
 
 
-def _objects(column: Any) -> list[Any]:
+def _objects(column: pa.Array) -> list[object]:
     """Return Python objects, each of a dictionary once however often it stands there."""
     if not hasattr(column, "dictionary"):
         return list(column.to_pylist())
@@ -297,7 +300,7 @@ def _objects(column: Any) -> list[Any]:
     return [values[index] for index in column.indices.fill_null(len(values) - 1).to_pylist()]
 
 
-def _labels(values: list[Any]) -> npt.NDArray[Any]:
+def _labels(values: list[object]) -> Array:
     """Return labels as an array, those not there as NaN."""
     if all(isinstance(value, int) for value in values):
         return np.array(values)
@@ -306,7 +309,7 @@ def _labels(values: list[Any]) -> npt.NDArray[Any]:
     return out
 
 
-def _index_columns(schema: Any) -> list[str]:
+def _index_columns(schema: pa.Schema) -> list[str]:
     """Return the columns that were the index of a pandas data frame."""
     try:
         said = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -316,22 +319,12 @@ def _index_columns(schema: Any) -> list[str]:
     return [name for name in said if isinstance(name, str) and name in names] if isinstance(said, list) else []
 
 
-def _called(kind: Any) -> str:
+def _called(kind: pa.DataType) -> str:
     """Name a type that holds no numbers."""
     outer, _, inner = str(kind).partition("<")
     if outer.startswith(("date", "time", "duration")):
         return "dates"
     return "text" if "string" in outer or (outer == "dictionary" and "string" in inner) else outer
-
-
-def _only(schema: Any, name: str, argument: str) -> int:
-    """Return the one column of that name."""
-    found: list[int] = schema.get_all_field_indices(name)
-    if len(found) > 1:
-        raise InputError(argument, "name one column of the file", f"{name!r}, {len(found)} of them")
-    if schema.types[found[0]].num_fields:
-        raise InputError(argument, "name a column of text or numbers", f"{name!r} of {schema.types[found[0]]}")
-    return found[0]
 
 
 # Parquet files through pyarrow: a few columns at a time, nothing read before it is asked for.
@@ -340,14 +333,13 @@ DECODED_AT_ONCE = 4_000_000
 """Bytes that are decoded before they are put where they belong: few enough to stay in cache."""
 
 
-class Parquet(Batches):
+class Parquet:
     """A .parquet file, opened anew for each block, so that no two threads share a reader; its footer is kept."""
 
-    def __init__(self, path: Path, opened: FileContext, metadata: Any, names: list[str], found: Layout) -> None:
-        super().__init__(opened, metadata.num_rows, found)
-        self.path, self.metadata, self.names = path, metadata, names
+    def __init__(self, path: Path, opened: FileContext, metadata: pq.FileMetaData, names: list[str]) -> None:
+        self.path, self.opened, self.metadata, self.names = path, opened, metadata, names
 
-    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
+    def batches(self, columns: list[int]) -> Iterator[tuple[int, Batch]]:
         """Yield some columns, a few at a time and of some row groups each where those are small."""
         import pyarrow.parquet as pq
 
@@ -366,6 +358,15 @@ class Parquet(Batches):
         sizes = (told.row_group(group).column(leaf).total_uncompressed_size for group in range(told.num_row_groups))
         self.opened.check_held(sum(sizes))
 
+    def has_gaps(self) -> bool:
+        """Whether the footer counts values of numbers that are not there."""
+        groups = (self.metadata.row_group(group) for group in range(self.metadata.num_row_groups))
+        columns = (group.column(k) for group in groups for k in range(group.num_columns))
+        return any(
+            column.physical_type != "BYTE_ARRAY" and column.is_stats_set and bool(column.statistics.null_count)
+            for column in columns
+        )
+
     def _runs_of_groups(self) -> Iterator[tuple[int, int, list[int]]]:
         """Yield row groups to be read together, with the number of their first row and how many rows they have."""
         run: list[int] = []
@@ -378,40 +379,24 @@ class Parquet(Batches):
                 run, at, rows = [], at + rows, 0
 
 
-def read_parquet(path: Path, wanted: ReadOptions) -> Table:
+def read_parquet(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open a .parquet file; columns that hold no numbers are refused before anything but the footer is read."""
     wanted.refuse("layer", "dataset", kind=".parquet files")
     pq = require("pyarrow.parquet", extra="parquet", purpose="reading .parquet files")
-    opened = FileContext(path.name, ".parquet file", path.stat().st_size)
-    with opened.reading():
-        with pq.ParquetFile(path) as file:
-            metadata, schema = file.metadata, file.schema_arrow
-        n = metadata.num_rows
-        if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
-            raise opened.broken(f"other than the {n} rows it promises")
-        found = layout(schema, wanted, has_gaps=lambda: _has_gaps(metadata))
-        return table_of(Parquet(path, opened, metadata, schema.names, found))
-
-
-def _has_gaps(metadata: Any) -> bool:
-    """Whether the footer counts values of numbers that are not there."""
-    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
-    columns = (group.column(k) for group in groups for k in range(group.num_columns))
-    return any(
-        column.physical_type != "BYTE_ARRAY" and column.is_stats_set and bool(column.statistics.null_count)
-        for column in columns
-    )
+    with pq.ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+    n = metadata.num_rows
+    if n != sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)):
+        raise opened.broken(f"other than the {n} rows it promises")
+    file_of = Parquet(path, opened, metadata, schema.names)
+    found = fields_of(schema, wanted, has_gaps=file_of.has_gaps)
+    return table_of(Batches(opened, n, found, file_of.batches, file_of.check_text))
 
 
 # pandas data frames: numeric columns with their names, as one array where they have one type; an index names rows.
 
 
-def matches_pandas(X: Any) -> bool:
-    """Whether ``X`` is a pandas data frame."""
-    return hasattr(X, "iloc") and hasattr(X, "columns")
-
-
-def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
+def read_pandas(frame: pd.DataFrame, feature_names: object = None) -> Table:
     """Take a frame whose columns are all numeric; decimals, which pandas keeps as objects, are numbers."""
     frame = _with_decimals(frame)
     kinds = ((str(name), getattr(dtype, "kind", "O")) for name, dtype in frame.dtypes.items())
@@ -425,14 +410,12 @@ def read_pandas(frame: pd.DataFrame, feature_names: Any = None) -> Table:
         values: Array = frame.to_numpy()
         check_matrix(values.shape, values.dtype)
         return Table(Dense(values), names, row_names=rows)
-    kept = [np.float32 if np.dtype(getattr(of, "numpy_dtype", of)) == np.float32 else np.float64 for of in frame.dtypes]
-    dtype, coarsest = np.result_type(*kept), np.float32 if np.float32 in kept else np.float64
-    check_matrix(frame.shape, dtype)
+    single = [np.dtype(getattr(dtype, "numpy_dtype", dtype)) == SINGLE for dtype in frame.dtypes]
 
     def get(column: int) -> Array:
-        return np.asarray(frame.iloc[:, column].to_numpy(dtype=kept[column], na_value=np.nan))
+        return np.asarray(frame.iloc[:, column].to_numpy(SINGLE if single[column] else DOUBLE, na_value=np.nan))
 
-    return Table(Columns(*frame.shape, dtype, get, coarsest), names, row_names=rows)
+    return Table(StackedColumns(len(frame), single, get), names, row_names=rows)
 
 
 def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
@@ -452,12 +435,7 @@ def _with_decimals(frame: pd.DataFrame) -> pd.DataFrame:
 # Data frames of polars': numeric columns with their names, each where it lies.
 
 
-def matches_polars(X: Any) -> bool:
-    """Whether ``X`` is a data frame of polars', computed or not."""
-    return type(X).__module__.startswith("polars") and hasattr(X, "collect_schema")
-
-
-def read_polars(X: Any, feature_names: Any = None) -> Table:
+def read_polars(X: pl.DataFrame, feature_names: object = None) -> Table:
     """Take a frame whose columns are all numeric."""
     if hasattr(X, "collect"):
         raise InputError("X", "be a data frame", "a LazyFrame of polars", "call .collect() first")
@@ -471,13 +449,10 @@ def read_polars(X: Any, feature_names: Any = None) -> Table:
     }
     if bad:
         raise not_numeric("X", bad)
-    single = [kind == pl.Float32 for kind in kinds]
-    dtype, coarsest = (np.dtype(np.float32 if kinds and some(single) else np.float64) for some in (all, any))
-    check_matrix(X.shape, dtype)
     names = check_names(X.columns if feature_names is None else feature_names, X.width)
 
     def get(column: int) -> Array:
         series = X.to_series(column)
         return np.asarray((series if series.dtype.is_float() else series.cast(pl.Float64)).to_numpy())
 
-    return Table(Columns(X.height, X.width, dtype, get, coarsest), names)
+    return Table(StackedColumns(X.height, [kind == pl.Float32 for kind in kinds], get), names)

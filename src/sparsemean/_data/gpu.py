@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from sparsemean._data.table import Table, check_matrix, check_names, dense_table
 from sparsemean._kernels import gpu
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    import cupy
+    import torch
+
+    OnDevice: TypeAlias = cupy.ndarray | torch.Tensor
 
 DEVICES = ("cpu", "gpu")
 
@@ -24,7 +30,7 @@ class DeviceArray(Source):
     in_memory = True
     engine = "gpu"
 
-    def __init__(self, values: Any, kind: str, origin: Any) -> None:
+    def __init__(self, values: cupy.ndarray, kind: str, origin: OnDevice) -> None:
         self.values, self.kind, self.origin = values, kind, origin
         self.dtype = np.dtype(np.float32) if kind == "bfloat16" else np.dtype(values.dtype)
         self.shape = (int(values.shape[0]), int(values.shape[1]))
@@ -40,9 +46,10 @@ class DeviceArray(Source):
         """That of bfloat16 too, which NumPy does not have."""
         return 2.0 ** gpu.PRECISION[self.kind] if self.kind in gpu.PRECISION else super().precision
 
-    def there(self) -> Any:
+    def there(self) -> AbstractContextManager[object]:
         """Return a context in which the device that the array lies on is the one in use."""
-        return gpu.cupy().cuda.Device(self.values.device.id)
+        device: AbstractContextManager[object] = gpu.cupy().cuda.Device(self.values.device.id)
+        return device
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Copy some columns to the host."""
@@ -51,12 +58,12 @@ class DeviceArray(Source):
             copied: FloatArray = self.plain(taken).astype(np.float64).get()
         return copied
 
-    def select(self, columns: IntArray) -> Any:
+    def select(self, columns: IntArray) -> OnDevice:
         """Return some columns as an array of the kind that was given, where it lies."""
         with self.there():
             return self.origin[:, like(self.origin, columns)]
 
-    def plain(self, values: Any) -> Any:
+    def plain(self, values: cupy.ndarray) -> cupy.ndarray:
         """Return values of a kind that NumPy has."""
         if self.kind != "bfloat16":
             return values
@@ -68,7 +75,7 @@ def counted_there(source: Source) -> DeviceArray | None:
     return source if isinstance(source, DeviceArray) and source.kind in gpu.KINDS else None
 
 
-def matches_device(X: Any) -> bool:
+def matches_device(X: object) -> bool:
     """Whether ``X`` is a tensor of torch, or an array of any kind that lies on an NVIDIA GPU.
 
     Arrays of other libraries say so themselves; some only know when they are asked.
@@ -81,7 +88,7 @@ def matches_device(X: Any) -> bool:
         return False
 
 
-def _is_torch(X: Any) -> bool:
+def _is_torch(X: object) -> TypeGuard[torch.Tensor]:
     return any(_module(kind) == "torch" for kind in type(X).__mro__)
 
 
@@ -89,7 +96,7 @@ def _module(kind: type) -> str:
     return kind.__module__.partition(".")[0]
 
 
-def read_device(X: Any, feature_names: Any = None) -> Table:
+def read_device(X: OnDevice, feature_names: object = None) -> Table:
     """Take an array where it lies: on a device, or on the host in the case of torch."""
     if _module(type(X)) == "cupyx":
         raise InputError("X", "be a dense array", type(X).__name__, "convert it first: X.toarray()")
@@ -112,19 +119,19 @@ def read_device(X: Any, feature_names: Any = None) -> Table:
         return _resident(values, "bfloat16" if brain else values.dtype.name, given, feature_names)
 
 
-def _resident(values: Any, kind: str, origin: Any, feature_names: Any) -> Table:
+def _resident(values: cupy.ndarray, kind: str, origin: OnDevice, feature_names: object) -> Table:
     if kind == "bfloat16":
         values = values.view(np.int16)
     check_matrix(tuple(values.shape), np.dtype(np.float32) if kind == "bfloat16" else values.dtype)
     return Table(DeviceArray(values, kind, origin), check_names(feature_names, values.shape[1]))
 
 
-def lies_on_device(X: Any) -> bool:
+def lies_on_device(X: object) -> TypeGuard[OnDevice]:
     """Whether ``X`` is an array or a tensor on a GPU."""
     return matches_device(X) and (not _is_torch(X) or X.device.type != "cpu")
 
 
-def like(X: Any, array: Array) -> Any:
+def like(X: OnDevice, array: Array) -> OnDevice:
     """Return an array of the host as one of the kind of ``X``, where ``X`` lies."""
     if not _is_torch(X):
         with gpu.cupy().cuda.Device(X.device.id):
@@ -134,7 +141,7 @@ def like(X: Any, array: Array) -> Any:
     return torch.as_tensor(array, device=X.device)
 
 
-def on_the_host(value: Any, table: Table, *, argument: str) -> Any:
+def on_the_host(value: object, table: Table, *, argument: str) -> Any:
     """Return a small array that comes with the data on the host; one on a device for data on the host is refused."""
     if not lies_on_device(value):
         return value
@@ -157,7 +164,7 @@ def where_it_lies(table: Table) -> Iterator[None]:
         yield
 
 
-def sent(table: Table, device: Any) -> Table:
+def sent(table: Table, device: object) -> Table:
     """Return ``table`` as it is to be counted: on the host ("cpu"), on a GPU ("gpu"), or where it lies (None)."""
     if device is not None and device not in DEVICES:
         raise InputError("device", "be None, 'cpu' or 'gpu'", repr(device))

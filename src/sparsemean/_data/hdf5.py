@@ -9,33 +9,34 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemean._data.chunked import Chunked, check_array, is_annotated, is_group, pick
-from sparsemean._data.numpy_files import Npy
+from sparsemean._data.chunked import Chunked, check_stored_matrix
+from sparsemean._data.matrices import Npy
 from sparsemean._data.source import Source
-from sparsemean._data.table import OF_ROWS, FileContext, ReadOptions, Table, check_names
+from sparsemean._data.table import FileContext, ReadOptions, Table, check_names
 from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    import h5py
 
 SCANNED = 32_000_000
 """Bytes at either end of a file that are looked through, which is where names and attributes mostly are."""
 SUPERBLOCK = b"\x89HDF\r\n\x1a\n"
 START = b"GCOL\x01\x00\x00\x00"
 HEADER = struct.Struct("<HHIQ")
-VIRTUAL = re.compile(rb"\x04\x03(?=(.{6}\0\0.{4}))", re.DOTALL)
-"""Version and class of a layout before the address of a collection, and an index in it; no file is 2⁴⁸ bytes long."""
+VIRTUAL = re.compile(rb"\x04\x03(?=(.{6}\0\0))", re.DOTALL)
+"""Version and class of the layout of a virtual dataset, before the address of a heap; no file is 2⁴⁸ bytes long."""
 MANY_CHUNKS = 100_000
 """Chunks that any file may claim."""
 CHECKSUM = 4
 """Bytes that the filter fletcher32 puts after a chunk."""
-SEED = 0xDEADBEEF
-WORD = 0xFFFFFFFF
 
 
 def check_heaps(path: Path, opened: FileContext) -> int:
-    """Refuse a file with a heap that HDF5 would walk for ever, or with sources that are not what was written.
+    """Refuse a file with a heap that HDF5 would walk for ever, or with a virtual dataset, which it trusts blindly.
 
     Return the bytes of the longest string, which may be that of any number of rows.
     """
@@ -43,24 +44,22 @@ def check_heaps(path: Path, opened: FileContext) -> int:
         head = file.read(SCANNED)
         last = file.seek(max(SCANNED, path.stat().st_size - SCANNED))
         tail = file.read(SCANNED)
-    base, heaps, longest = max(0, head.find(SUPERBLOCK)), dict[int, tuple[bytes, int]](), 0
+    base, heaps, longest = max(0, head.find(SUPERBLOCK)), set[int](), 0
     for content, first in ((head, -base), (tail, last - base)):
         for start in re.finditer(re.escape(START), content):
-            heaps[start.start() + first] = content, start.start()
-            sizes = [size for _, _, size in _objects(content, start.start())]
-            if None in sizes:
-                raise opened.broken("a heap of strings that is damaged")
-            longest = max(longest, *filter(None, sizes), 0)
+            heaps.add(start.start() + first)
+            for size in _sizes_of_objects(content, start.start()):
+                if size is None:
+                    raise opened.broken("a heap of strings that is damaged")
+                longest = max(longest, size)
     for content in (head, tail) if heaps else ():
-        for layout in VIRTUAL.finditer(content):
-            address, index = struct.unpack("<QI", layout[1])
-            if address in heaps and not _is_whole(_stored(*heaps[address], index)):
-                raise opened.broken("sources of a virtual dataset that are damaged")
+        if any(int.from_bytes(layout[1], "little") in heaps for layout in VIRTUAL.finditer(content)):
+            raise _beyond(opened, "a virtual dataset")
     return longest
 
 
-def _objects(content: bytes, start: int) -> Iterator[tuple[int, int, int | None]]:
-    """Yield index, place and size of the objects of one collection; no size where the walk makes no headway."""
+def _sizes_of_objects(content: bytes, start: int) -> Iterator[int | None]:
+    """Yield the sizes of the objects of one collection, None where the walk makes no headway."""
     if start + HEADER.size > len(content):
         return
     end = min(len(content), start + struct.unpack_from("<Q", content, start + 8)[0])
@@ -68,64 +67,13 @@ def _objects(content: bytes, start: int) -> Iterator[tuple[int, int, int | None]
     while at + HEADER.size <= end:
         index, _, _, size = HEADER.unpack_from(content, at)
         step = HEADER.size + (size + 7) // 8 * 8 if index else size
+        yield size if step else None
         if step == 0:
-            yield index, at, None
             return
-        yield index, at + HEADER.size, size
         at += step
 
 
-def _stored(content: bytes, start: int, wanted: int) -> bytes:
-    """Return one object of a collection."""
-    return next(
-        (content[at : at + (size or 0)] for index, at, size in _objects(content, start) if index == wanted), b""
-    )
-
-
-def _is_whole(stored: bytes) -> bool:
-    """Whether the last four bytes are the checksum of the others."""
-    return len(stored) > 4 and lookup3(stored[:-4]) == int.from_bytes(stored[-4:], "little")
-
-
-def lookup3(content: bytes) -> int:
-    """Return the checksum of Jenkins (http://burtleburtle.net/bob/c/lookup3.c) that HDF5 keeps of its own records.
-
-    Examples
-    --------
-    >>> hex(lookup3(b"")), hex(lookup3(b"Four score and seven years ago"))
-    ('0xdeadbeef', '0x17770551')
-    """
-    a: int
-    b: int
-    c: int
-    a = b = c = (SEED + len(content)) & WORD
-    if not content:
-        return c
-    *rest, last = (content[k : k + 12].ljust(12, b"\0") for k in range(0, len(content), 12))
-    for part in rest:
-        x, y, z = struct.unpack("<III", part)
-        a, b, c = _mixed((a + x) & WORD, (b + y) & WORD, (c + z) & WORD)
-    x, y, z = struct.unpack("<III", last)
-    a, b, c = (a + x) & WORD, (b + y) & WORD, (c + z) & WORD
-    for by in (14, 11, 25, 16, 4, 14, 24):  # (b, c), (c, a), (a, b) in turn
-        c = ((c ^ b) - _turned(b, by)) & WORD
-        a, b, c = b, c, a
-    return b
-
-
-def _mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
-    for by in (4, 6, 8, 16, 19, 4):
-        a = ((a - c) & WORD) ^ _turned(c, by)
-        c = (c + b) & WORD
-        a, b, c = b, c, a
-    return a, b, c
-
-
-def _turned(word: int, by: int) -> int:
-    return (word << by | word >> (32 - by)) & WORD
-
-
-def check_filters(dataset: Any, opened: FileContext) -> None:
+def check_filters(dataset: h5py.Dataset, opened: FileContext) -> None:
     """Refuse parameters of filters that are not those HDF5 itself would set for such a dataset."""
     import h5py
 
@@ -144,7 +92,7 @@ def check_filters(dataset: Any, opened: FileContext) -> None:
             raise opened.broken(f"{dataset.name!r} with filters of another array")
 
 
-def _check_chunks(dataset: Any, opened: FileContext) -> None:
+def _check_chunks(dataset: h5py.Dataset, opened: FileContext) -> None:
     """Refuse chunks larger or more than so few bytes can tell of: they cost time and memory, written or not."""
     if getattr(dataset, "chunks", None) is None:
         return
@@ -155,7 +103,7 @@ def _check_chunks(dataset: Any, opened: FileContext) -> None:
         raise opened.broken(f"{total:,} chunks in {opened.size:,.0f} bytes")
 
 
-def _check_sums(dataset: Any, opened: FileContext, *, packed: bool) -> None:
+def _check_sums(dataset: h5py.Dataset, opened: FileContext, *, packed: bool) -> None:
     """Refuse chunks too short for their checksums: HDF5 takes four bytes off the length, and reads from there on."""
     least = CHECKSUM + (0 if packed else math.prod(dataset.chunks) * dataset.dtype.itemsize)
     sizes: set[int] = set()
@@ -168,14 +116,12 @@ def _check_sums(dataset: Any, opened: FileContext, *, packed: bool) -> None:
 
 MOST_LINKS = 16
 """Soft links that are followed one after the other, as many as HDF5 follows."""
-MOST_NESTED = 8
-"""Virtual datasets made of virtual datasets; one that is made of itself never ends."""
 
 
 class Hdf5Group:
     """A group of an open file. Its members are groups like it, and datasets whose values can be read."""
 
-    def __init__(self, group: Any, opened: FileContext) -> None:
+    def __init__(self, group: h5py.Group, opened: FileContext) -> None:
         self.group, self.opened, self.attrs = group, opened, group.attrs
 
     def __enter__(self) -> Hdf5Group:
@@ -221,7 +167,7 @@ class Hdf5Group:
             here = here if name in ("", ".") else self._step(here, name, left)
         return here
 
-    def _step(self, group: Any, name: str, left: int) -> Any:
+    def _step(self, group: h5py.Group, name: str, left: int) -> Any:
         if self._is_hard(group, name):
             return group[name]
         target = group.get(name, getlink=True)
@@ -232,7 +178,7 @@ class Hdf5Group:
         return Hdf5Group(group, self.opened).follow(target.path, left - 1)
 
     @staticmethod
-    def _is_hard(group: Any, name: str | bytes) -> bool:
+    def _is_hard(group: h5py.Group, name: str | bytes) -> bool:
         """Whether a member lies in the group, rather than being linked to; h5py's own ``in`` would follow the link."""
         from h5py import h5l
 
@@ -240,7 +186,7 @@ class Hdf5Group:
             raise KeyError(f"no {name!r} in {group.name}")
         return bool(group.id.links.get_info(_name_bytes(name)).type == h5l.TYPE_HARD)
 
-    def listing(self) -> Iterator[tuple[str, Any]]:
+    def listing(self) -> Iterator[tuple[str, object]]:
         """Yield everything below, each once; links to other files as such, those within the file not at all.
 
         h5py's ``visititems`` would ask for more than names, and HDF5 does not survive that in a damaged file.
@@ -273,48 +219,15 @@ def _name_bytes(name: str | bytes) -> bytes:
     return name if isinstance(name, bytes) else name.encode()
 
 
-def check_stored(dataset: Any, opened: FileContext) -> None:
-    """Refuse a dataset whose values lie in other files, but for sources of a virtual one that are all there."""
-    _check(dataset, opened, 0, set())
-
-
-def _check(dataset: Any, opened: FileContext, nested: int, seen: set[tuple[str, str]]) -> None:
+def check_stored(dataset: h5py.Dataset, opened: FileContext) -> None:
+    """Refuse a dataset whose values lie in other files, or may: those that are absent would be fill values."""
     if not hasattr(dataset, "is_virtual"):
         return
     if dataset.external:
         raise _beyond(opened, f"{dataset.name!r}, stored in another file")
-    if not dataset.is_virtual:
-        check_filters(dataset, opened)
-        return
-    if nested == MOST_NESTED:
-        raise opened.broken(f"{dataset.name!r}, virtual and made of itself")
-    for file_name, name in {(source.file_name, source.dset_name) for source in dataset.virtual_sources()}:
-        path = _source_path(dataset, file_name, opened)
-        if (str(path), name) not in seen:
-            _check_source(path, name, opened, nested + 1, seen)
-            seen.add((str(path), name))
-
-
-def _source_path(dataset: Any, file_name: str, opened: FileContext) -> Path:
-    """Return where a source lies, if it lies in the folder of the file."""
-    own = Path(dataset.file.filename).absolute()
-    path = own if file_name == "." else own.parent / file_name
-    if path.parent.resolve() != own.parent.resolve() or "%b" in file_name:
-        raise _beyond(opened, f"{dataset.name!r} made of {file_name!r}", "put its sources, by name, into its folder")
-    return path
-
-
-def _check_source(path: Path, name: str, opened: FileContext, nested: int, seen: set[tuple[str, str]]) -> None:
-    """Refuse a source that is not there, or whose own values are not."""
-    missing = f"{opened.name} without {path.name!r}"
-    if path.is_file():
-        file, source = open_hdf5(path, ".h5 file")
-        with file, source.reading():
-            if name in file:
-                _check(file.follow(name), source, nested, seen)
-                return
-        missing = f"{opened.name} without {name!r} of {path.name!r}"
-    raise InputError(opened.argument, "have all sources of its virtual datasets", missing, "put them into its folder")
+    if dataset.is_virtual:
+        raise _beyond(opened, f"{dataset.name!r}, a virtual dataset")
+    check_filters(dataset, opened)
 
 
 def _beyond(opened: FileContext, what: str, advice: str = "write the values into the file itself") -> InputError:
@@ -327,41 +240,28 @@ def _beyond(opened: FileContext, what: str, advice: str = "write the values into
 class H5(Chunked):
     """An h5py dataset. Rows that follow each other are read along rows, chunks the way that reads each once."""
 
-    def __init__(self, dataset: Any, opened: FileContext) -> None:
+    def __init__(self, dataset: h5py.Dataset, opened: FileContext) -> None:
         chunks = dataset.chunks or (1, dataset.shape[1])
         super().__init__(dataset, chunks, opened)
         if dataset.chunks is None:
             self.along, self.grain = "rows", 1
 
 
-def matches_hdf5(X: Any) -> bool:
-    """Whether ``X`` is an h5py dataset."""
-    return type(X).__module__.startswith("h5py") and hasattr(type(X), "chunks")
-
-
-def read_hdf5_dataset(dataset: Any, feature_names: Any = None) -> Table:
+def read_hdf5_dataset(dataset: h5py.Dataset, feature_names: object = None) -> Table:
     """Take a dataset of an open file."""
     opened = FileContext(type(dataset).__name__, "HDF5 dataset in an open file", argument="X")
     with opened.reading():
         return Table(hdf5_source(dataset, opened), check_names(feature_names, dataset.shape[1]))
 
 
-def read_hdf5(path: Path, wanted: ReadOptions) -> Table:
-    """Open the dataset that is meant in an .h5 file; one that holds an AnnData is read as such."""
-    file, opened = open_hdf5(path, ".h5 file")
+def read_hdf5(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
+    """Open the AnnData of an .h5ad file, or what is meant of an .h5 file."""
+    from sparsemean._data.anndata import read_stored
+
+    file, opened = open_hdf5(path, opened.kind)
     try:
         with opened.reading():
-            if wanted.dataset is None and is_annotated(file):
-                from sparsemean._data import anndata
-
-                return anndata.read_annotated(file, wanted, opened, hdf5_source)
-            wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".h5 files")
-            element = pick(file, wanted.dataset, lambda: list(file.listing()), opened)
-            if is_group(element):
-                from sparsemean._data.sparse import Compressed
-
-                return Table(Compressed(element, opened))
-            return Table(hdf5_source(element, opened))
+            return read_stored(file, wanted, opened, hdf5_source)
     except BaseException:
         file.close()
         raise
@@ -376,15 +276,15 @@ def open_hdf5(path: Path, kind: str) -> tuple[Hdf5Group, FileContext]:
         return Hdf5Group(h5py.File(path, "r", locking="best-effort"), opened), opened
 
 
-def hdf5_source(dataset: Any, opened: FileContext) -> Source:
+def hdf5_source(dataset: h5py.Dataset, opened: FileContext) -> Source:
     """Return a dataset as a source: mapped from the file if it lies there as NumPy would have it in memory."""
     check_stored(dataset, opened)
-    check_array(dataset, opened)
+    check_stored_matrix(dataset, opened)
     _check_chunks(dataset, opened)
     return _mapped(dataset) or H5(dataset, opened)
 
 
-def _mapped(dataset: Any) -> Npy | None:
+def _mapped(dataset: h5py.Dataset) -> Npy | None:
     """Map a dataset that lies in one stretch of a file opened for reading; None where it does not."""
     import h5py
 

@@ -7,15 +7,20 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from sparsemean._data import DATABASE
-from sparsemean._data.frames import Batches, Layout, layout, table_of
+from sparsemean._data.frames import Batches, fields_of, table_of
 from sparsemean._data.table import FileContext, ReadOptions, Table
-from sparsemean._util.checks import list_names
 from sparsemean._util.files import refuse_endless
 from sparsemean.errors import InputError, require
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from sparsemean._data.frames import Batch
 
 # Tables of a database: ``file.duckdb`` with ``--dataset TABLE``, or ``duckdb:///file.db?TABLE``.
 
@@ -59,31 +64,18 @@ def located(address: str | Path, wanted: ReadOptions) -> tuple[Path, ReadOptions
     return path, replace(wanted, dataset=table or wanted.dataset)
 
 
-class Fetched(Batches):
-    """Columns of a table that were fetched together, so that their rows are in one order."""
-
-    def __init__(self, opened: FileContext, columns: Any, found: Layout, names: list[str]) -> None:
-        super().__init__(opened, columns.num_rows, found)
-        self.columns, self.names = columns, names
-
-    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
-        """Yield some columns, all rows of them."""
-        yield 0, self.columns.select([self.names[column] for column in columns])
-
-
-def read_duckdb(path: Path, wanted: ReadOptions) -> Table:
+def read_duckdb(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read the columns that are wanted of a table into memory; one that is not named must be the only one."""
     wanted.refuse("layer", kind="DuckDB databases")
     duckdb = require("duckdb", extra="duckdb", purpose="reading DuckDB databases")
     pa = require("pyarrow", extra="duckdb", purpose="reading DuckDB databases")
-    opened = FileContext(path.name, "DuckDB database", path.stat().st_size)
-    with opened.reading(), closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
+    with closing(duckdb.connect(str(path), read_only=True, config=SHUT)) as database:
         table = _table(database, wanted.dataset, opened)
         schema = database.sql(f"SELECT * FROM {table} LIMIT 0").to_arrow_table().schema
-        found = layout(schema, wanted)
-        names: list[str] = schema.names
-        used = {*found.features.tolist(), *found.of_rows.values(), *found.watched.values(), *found.halves.values()}
-        columns = ", ".join(_quoted(names[column]) for column in sorted(used))
+        found = fields_of(schema, wanted)
+        layout = found.layout
+        used = {*layout.features.tolist(), *layout.of_rows.values(), *layout.watched, *found.halves}
+        columns = ", ".join(map(_quoted, layout.called(sorted(used))))
         rows = database.sql(f"SELECT {columns} FROM {table}")
         read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"  # as it was once called
         reader = getattr(rows, read)(ROWS_AT_ONCE)
@@ -92,25 +84,25 @@ def read_duckdb(path: Path, wanted: ReadOptions) -> Table:
             batches.append(batch)
             held += batch.nbytes
             opened.check_held(held)
-        return table_of(Fetched(opened, pa.Table.from_batches(batches, reader.schema), found, names))
+        held_columns = pa.Table.from_batches(batches, reader.schema)
+
+    def fetched(columns: list[int]) -> Iterator[tuple[int, Batch]]:
+        yield 0, held_columns.select(layout.called(columns))
+
+    return table_of(Batches(opened, held_columns.num_rows, found, fetched))
 
 
-def _table(database: Any, name: str | None, opened: FileContext) -> str:
+def _table(database: duckdb.DuckDBPyConnection, name: str | None, opened: FileContext) -> str:
     """Return the table that is meant, as SQL writes it."""
     found = database.sql(TABLES).fetchall()
     rows = [row[:2] for row in found]
     tables = {_called(*row): ".".join(map(_quoted, row)) for row in rows}
-    name = next(iter(tables)) if name is None and len(rows) == 1 else name
+    name = opened.choose(sorted(tables), name, "tables", "name a table of the database, no view")
     if any(_called(*row) == name and COMPUTED in sql for *row, sql in found):
         advice = "write its values to a table of their own: CREATE TABLE plain AS SELECT * FROM ..."
         raise InputError("--dataset", "name a table without computed columns", repr(name), advice)
-    has = f"{opened.name} has {list_names(sorted(tables)) or 'none'}"
-    if name is None:
-        raise InputError("--dataset", "name one of several tables", "none", has)
     if sum(_called(*row) == name for row in rows) > 1:
         raise InputError("--dataset", "name one table", f"{name!r}, which several schemas have", "rename one of them")
-    if name not in tables:
-        raise InputError("--dataset", "name a table of the database, no view", repr(name), has)
     return tables[name]
 
 
@@ -126,12 +118,7 @@ def _quoted(name: str) -> str:
 # Relations, which are not data yet.
 
 
-def matches_relation(X: Any) -> bool:
-    """Whether ``X`` is a relation of DuckDB's, a statement that was not executed yet."""
-    return hasattr(X, "to_arrow_table")
-
-
-def refuse_relation(*_: Any) -> Table:
+def refuse_relation(*_: object) -> Table:
     """Say how a relation becomes a table."""
     raise InputError("X", "be a table in memory", "a relation of DuckDB", "call .to_arrow_table() first")
 
@@ -193,20 +180,8 @@ def _check_batches(file: IO[bytes], opened: FileContext) -> int:
     return n
 
 
-class Feather(Batches):
-    """A .feather file, opened anew for each block, so that no two threads share a reader."""
-
-    def __init__(self, path: Path, opened: FileContext, n: int, found: Layout) -> None:
-        super().__init__(opened, n, found)
-        self.path = path
-
-    def batches(self, columns: list[int]) -> Iterator[tuple[int, Any]]:
-        """Yield some columns, one batch of rows at a time."""
-        yield from _batches(self.path, columns)
-
-
-def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
-    """Yield batches of rows with the number of the first row."""
+def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Batch]]:
+    """Yield batches of rows with the number of the first row; no two threads share a reader."""
     import pyarrow as pa
 
     refuse_endless(path)
@@ -220,17 +195,15 @@ def _batches(path: Path, columns: list[int]) -> Iterator[tuple[int, Any]]:
             at += batch.num_rows
 
 
-def read_feather(path: Path, wanted: ReadOptions) -> Table:
+def read_feather(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Open a .feather file; columns that hold no numbers are refused before any is read."""
     wanted.refuse("layer", "dataset", kind=".feather files")
     pa = require("pyarrow", extra="parquet", purpose="reading .feather files")
-    opened = FileContext(path.name, ".feather file", path.stat().st_size)
-    with opened.reading():
-        with path.open("rb") as start:
-            if start.read(4) == FIRST_VERSION:
-                raise opened.broken("version 1 of the format")
-        with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
-            schema = reader.schema
-        with opened.parsing(), path.open("rb") as start:
-            n = _check_batches(start, opened)
-        return table_of(Feather(path, opened, n, layout(schema, wanted)))
+    with path.open("rb") as start:
+        if start.read(4) == FIRST_VERSION:
+            raise opened.broken("version 1 of the format")
+    with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+        schema = reader.schema
+    with opened.parsing(), path.open("rb") as start:
+        n = _check_batches(start, opened)
+    return table_of(Batches(opened, n, fields_of(schema, wanted), partial(_batches, path)))

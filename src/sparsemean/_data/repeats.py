@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import cut
+from sparsemean._data.table import ReadOptions, chosen
 from sparsemean._util.checks import is_missing, list_names
+from sparsemean._util.records import IntArray
+from sparsemean.errors import InputError
 
 Values = npt.NDArray[Any]
 SUBJECTS = (
@@ -54,7 +58,40 @@ def _place(name: str) -> int | None:
     return None if stem not in SUBJECTS or (stem in ONLY_WITH_NUMBER and not numbered) else SUBJECTS.index(stem)
 
 
-def repeated(name: str, values: Collection[Any], most: float = 0.5) -> tuple[str, int] | None:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns of a file are features, and which are read for what they say of rows.
+
+    ``of_rows`` has the columns that options name, ``watched`` those left out that may name subjects, ``others`` what is
+    left.
+    """
+
+    names: list[str]
+    features: IntArray
+    of_rows: dict[str, int]
+    watched: list[int]
+    others: list[int]
+
+    def called(self, columns: Iterable[int]) -> list[str]:
+        """Return the names of some columns."""
+        return [self.names[column] for column in columns]
+
+
+def layout_of(names: list[str], wanted: ReadOptions) -> Layout:
+    """Tell the columns of a file apart by their names; one that an option names must be the only one of that name."""
+    features = chosen(names, wanted)
+    for option, name in wanted.of_rows.items():
+        if names.count(name) > 1:
+            raise InputError(f"--{option}", "name one column of the file", f"{name!r}, {names.count(name)} of them")
+    of_rows = {option: names.index(name) for option, name in wanted.of_rows.items()}
+    known = {*features.tolist(), *of_rows.values()}
+    others = [column for column in range(len(names)) if column not in known]
+    called = {names[column]: column for column in others}
+    watched = [called[name] for name in likely(called)] if wanted.independent else []
+    return Layout(names, features, of_rows, watched, [column for column in others if column not in watched])
+
+
+def repeated(name: str, values: Collection[object], most: float = 0.5) -> tuple[str, int] | None:
     """Return the name of a column and its number of values, unless that is one, or more than a share of the rows."""
     different = len({value for value in values if not is_missing(value)})
     return (name, different) if 1 < different < most * len(values) else None
@@ -99,12 +136,12 @@ def says_groups(name: str) -> bool:
     return not GROUPS.isdisjoint(word.lower() for word in WORD.findall(name))
 
 
-def group_names(names: list[str], values: Values) -> list[str]:
+def named_as_groups(names: list[str], values: Values) -> list[str]:
     """Return the names of features with two values, gaps not counted, that are called as groups are.
 
     Examples
     --------
-    >>> group_names(["is treated", "clicks", "sex"], np.array([[0, 3, 1], [1, 4, 2], [0, 3, 3]]))
+    >>> named_as_groups(["is treated", "clicks", "sex"], np.array([[0, 3, 1], [1, 4, 2], [0, 3, 3]]))
     ['is treated']
     """
     joined = "\n".join(names).lower()  # most tables have no such name, and some very many names
@@ -203,7 +240,7 @@ def gap_codes(values: Values) -> dict[float, dict[int, int]]:
     return found
 
 
-def _is_far(code: Any, values: Values, known: Values, *, every: bool) -> npt.NDArray[np.bool_]:
+def _is_far(code: float | Values, values: Values, known: Values, *, every: bool) -> npt.NDArray[np.bool_]:
     """Whether a number lies far beyond all values of a column that are not known codes, or may, by some of the rows."""
     off = np.where(np.isfinite(values) & ~np.isin(values, known), values - code, np.nan)
     least, largest = np.fmin.reduce(off, axis=0), np.fmax.reduce(off, axis=0)

@@ -74,7 +74,7 @@ class Source(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     along: Along = "columns"
     grain: int = 1
     sparse: bool = False

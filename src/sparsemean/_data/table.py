@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -80,6 +81,15 @@ class FileContext:
     def broken(self, why: str, advice: str = "write it again") -> InputError:
         """Say that the file is not what its ending promises."""
         return InputError(self.argument, f"be a complete {self.kind}", f"{self.name} ({why})", advice)
+
+    def choose(self, names: Sequence[str], wanted: str | None, kind: str, rule: str) -> str:
+        """Return which of several parts of a ``kind`` is meant by --dataset, the only one if it is not given."""
+        if wanted is None and len(names) == 1:
+            return names[0]
+        if wanted is None or wanted not in names:
+            rule, got = ("name one of several " + kind, "none") if wanted is None else (rule, repr(wanted))
+            raise InputError("--dataset", rule, got, f"{self.name} has {list_names(names) or 'none'}")
+        return wanted
 
     def check_size(self, shape: tuple[int, ...], itemsize: int) -> None:
         """Refuse a shape that so few bytes cannot hold: a damaged one would ask for all memory.
@@ -264,7 +274,7 @@ def not_numeric(argument: str, columns: Mapping[str, str], where: str = "", *, g
     return InputError(argument, "have numeric columns only", "; ".join(shown), advice)
 
 
-def left_out(columns: Mapping[str, str]) -> str:
+def note_left_out(columns: Mapping[str, str]) -> str:
     """Say which columns were left out, with what is to be remarked of each."""
     names = [f"{name!r} ({remark})" if remark not in ("", "text") else repr(name) for name, remark in columns.items()]
     number = f"{len(names)} columns" if len(names) > 1 else "a column"
@@ -350,10 +360,10 @@ class Table:
     feature_names: Names | None = None
     notes: tuple[str, ...] = ()
     row_names: Names | None = None
-    groups: npt.NDArray[Any] | None = None
+    groups: npt.NDArray[np.generic] | None = None
     file: Fingerprint | None = None
     """What the file was when it was opened, where it is one."""
-    columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    columns: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict)
     """The subject, the stratum and the pair of each row, by the name of the option that asked for them."""
     repeated: tuple[str, int] | None = None
     """A column that names subjects, if nobody asked for it and there are many rows a subject; and their number."""
@@ -393,13 +403,13 @@ class Table:
         return f"column {column}" + (f" ({self.feature_names[column]!r})" if self.feature_names is not None else "")
 
 
-def dense_table(values: Array, feature_names: Any = None, **more: Any) -> Table:
+def dense_table(values: Array, feature_names: object = None) -> Table:
     """Return an array as a table, unless it is not a matrix of numbers."""
     check_matrix(values.shape, values.dtype)
-    return Table(Dense(values), check_names(feature_names, values.shape[1]), **more)
+    return Table(Dense(values), check_names(feature_names, values.shape[1]))
 
 
-def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
     """Refuse what is not a real-valued matrix with something in it."""
     if dtype.kind == "c":
         raise InputError(
@@ -419,20 +429,22 @@ def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         raise InputError("X", "be numeric", f"dtype {dtype}", "convert it to numbers first")
 
 
-def check_names(names: Any, d: int) -> Names | None:
+def check_names(names: object, d: int) -> Names | None:
     """Return one name for each of ``d`` features, no two alike, or None."""
     if names is None:
         return None
-    countable = hasattr(names, "__len__") and hasattr(names, "__iter__") and not isinstance(names, str)
-    if not countable or len(names) != d:
-        size = len(names) if countable else type(names).__name__
+    if isinstance(names, str) or not isinstance(names, Sized) or not isinstance(names, Iterable) or len(names) != d:
+        size = len(names) if isinstance(names, Sized) and not isinstance(names, str) else type(names).__name__
         raise InputError("feature_names", f"be a sequence of {d} names, one for each column of X", size)
-    out = as_names(names)
-    if len(set(out)) < d:
-        seen: set[object] = set()
-        twice = next(name for name in out if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", "rename one of them")
-    return out
+    return unique_names(as_names(names), "rename one of them")
+
+
+def unique_names(names: Names, advice: str) -> Names:
+    """Return names of features, of which no two may be alike."""
+    if len(set(names)) < names.size:
+        twice = next(name for name, count in Counter(names.tolist()).items() if count > 1)
+        raise InputError("feature names", "differ from each other", f"{twice!r} more than once", advice)
+    return names
 
 
 def as_names(names: Any) -> Names:
@@ -459,7 +471,7 @@ def as_text(name: object) -> str:
 # NumPy arrays and memory maps, and anything NumPy can view as one.
 
 
-def from_array(X: Any, feature_names: Any = None) -> Table:
+def from_array(X: object, feature_names: object = None) -> Table:
     """Take ``X`` as it lies in memory; only lists and arrays of Python objects are converted."""
     if isinstance(X, np.ma.MaskedArray):
         raise InputError("X", "have no mask", "a masked array", "fill it first, for example X.filled(numpy.nan)")

@@ -1,37 +1,32 @@
-"""What is asked of an estimate afterwards: other shares of bad rows, intervals by name, paths, arms of a scorecard."""
+"""What is asked of an estimate afterwards: other shares of bad rows, intervals by name, paths."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from sparsemean._counts import ranks
 from sparsemean._counts.sketch import check_names
 from sparsemean._data import as_table
-from sparsemean._data.source import Checksum, Source
+from sparsemean._data.source import Checksum
 from sparsemean._data.table import FileContext, Table
-from sparsemean._fit import covariates, mean, mean_difference, one_sample, two_sample
+from sparsemean._evidence import groups, signed_ranks, signs
+from sparsemean._evidence.groups import RankEvidence
+from sparsemean._fit import covariates, mean, mean_difference
 from sparsemean._fit.data import FitData
 from sparsemean._fit.from_sketch import as_counted
 from sparsemean._fit.inference import best_beta, best_sizes
-from sparsemean._fit.suspects import ELSEWHERE
 from sparsemean._kernels import rounding
-from sparsemean._kernels.influence import ERROR
-from sparsemean._stats import intervals, path
+from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_buckets
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.effects import Arms, GroupEffects, effect_columns
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.planning import ask, bad_pairs, bad_rows, check_shares, of_question
-from sparsemean._stats.rank_evidence import Contrast
-from sparsemean._stats.row_scores import FEW, LARGE, TOGETHER
+from sparsemean._stats.decision import Allowed, Decision
+from sparsemean._stats.effects import GroupEffects, effect_columns
+from sparsemean._stats.planning import bad_pairs, bad_rows, check_shares, of_question
 from sparsemean._util.checks import fraction_of_rows
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning
+from sparsemean._util.records import BucketSpec, FloatArray, IntArray, Leaning, Uncertified
 from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate, Located
@@ -163,26 +158,26 @@ def compared_at(comparison: Comparison, contamination: Any) -> Comparison:
     )
 
 
-def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Any]:
+def plan_at(estimate: Estimate, contamination: Any) -> tuple[Plan, Allowed]:
     """Return the plan with another share of bad rows, and what is allowed for then; of pairs, of both of their rows."""
     plan = of_question(estimate.plan, shares=check_shares(contamination), looked=True)
     if plan.sizes:
         shares = check_shares(contamination)
         allowed = cast(RankEvidence, estimate.decision.evidence).at_share(shares)
-        label, reference = allowed[estimate.decision.contrast]
-        bad = label + reference
-        return replace(plan, contamination=max(shares), bad_rows=bad, bad_by_group=(reference, label)), allowed
+        own = allowed[estimate.decision.contrast]
+        return replace(plan, contamination=max(shares), bad_rows=own.total, bad_by_group=own), allowed
     share = fraction_of_rows(contamination) if not estimate.paired else max(check_shares(contamination))
     bad = bad_pairs(plan.n_units, check_shares(contamination)) if estimate.paired else bad_rows(plan.n_units, share)
     if estimate.mean_test is not None and estimate.mean_test.rows is not None:
         mean.refuse_without_scale(bad > 0)
-    return replace(plan, contamination=share, bad_rows=bad), bad
+    plan = replace(plan, contamination=share, bad_rows=bad)
+    return plan, (plan.bad,)
 
 
 def _decided(estimate: Estimate, plan: Plan, decision: Decision) -> Estimate:
     """Return an estimate with another decision: values that are known stay, what is not known is NaN."""
     support, before = decision.support, estimate.support
-    same = plan.bad_rows == estimate.plan.bad_rows and plan.bad_by_group == estimate.plan.bad_by_group
+    same = plan.bad == estimate.plan.bad
     known = np.isin(support, before)
     value = np.zeros(plan.n_features) if estimate.shift is None else estimate.shift.copy()
     value[support] = np.where(known, estimate.mean[support], np.nan)
@@ -221,24 +216,25 @@ def intervals_of(estimate: Estimate, columns: IntArray, error: float, data: FitD
     if estimate.difference_test is not None:
         return mean_difference.intervals_of(estimate, columns, error, table)
     if estimate.labels is not None:
-        reference, label = plan.bad_by_group or (plan.bad_rows, plan.bad_rows)
         options: dict[str, Any] = {
-            "error": error, "bad": (label, reference), "side": plan.question.side, "grid": table.source.grid,
+            "error": error, "bad": plan.bad, "side": plan.question.side, "grid": table.source.grid,
         }  # fmt: skip
-        strata = ranks.strata_of(estimate.labels, estimate.strata)
+        strata = groups.strata_of(estimate.labels, estimate.strata)
         pieces = table.source.takes_of(columns)
-        found = [ranks.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces]
+        found = [
+            groups.shifts(piece, strata, missing=plan.question.missing == "omit", **options) for _, piece in pieces
+        ]
         return np.concatenate(found)[:, 1:]
 
     def work(levels: list[FloatArray], which: IntArray) -> FloatArray:
-        levels = intervals.sort_levels(levels, plan)
-        ends = intervals.of_levels(levels, plan, error=error)
+        levels = signs.sort_levels(levels, plan)
+        ends = signed_ranks.of_levels(levels, plan, error=error)
         if plan.walk.dealing == "blocks":
-            other, _ = intervals.given_nonzero(levels, plan, ends.copy(), error=error)
+            other, _ = signed_ranks.given_nonzero(levels, plan, ends.copy(), error=error)
             ends = np.where(np.isin(which, support), other, ends)
         return ends
 
-    ends = data.means(columns, work, intervals.levels_used(plan)[-1] + 1).T
+    ends = data.means(columns, work, signs.levels_used(plan)[-1] + 1).T
     if estimate.shift is not None:
         null = estimate.shift[columns][:, np.newaxis]
         ends = rounding.settle(ends, 0.0, null, precision=data.precision)
@@ -255,7 +251,7 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
         return np.asarray(unit * path.walk(means / unit, **scales, times=range(last + 1)))
 
     if estimate.labels is not None:
-        return ranks.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
+        return groups.map_differences(data.table.source, columns, estimate.labels, work, estimate.strata)
     out = np.empty((last + 1, columns.size))
     for size in np.unique(estimate.bucket_size[columns]):
         at = np.flatnonzero(estimate.bucket_size[columns] == size)
@@ -268,149 +264,65 @@ def walks_of(estimate: Estimate, columns: IntArray, last: int, data: FitData) ->
     return out if estimate.shift is None else out + estimate.shift[columns]
 
 
-# Arms of an experiment: what a scorecard needs of their rows, kept where the rows are not.
-
-LEFT_OUT = {"nobody": (), "together": (TOGETHER,), "suspects": (TOGETHER, FEW, LARGE)}
-"""Kinds of suspects that means leave out. Without those whose label is contradicted means lie apart."""
-KEPT = 500_000_000
-"""Values, over all tests, up to which it is computed for a file: more than experiments have, fewer than atlases."""
-NO_ARMS = "of an earlier version"
-"""What a result without them is, unless it tells."""
-LEVEL = 0.95
-"""Of the intervals of means by their test, which has them at no other one without the rows."""
-OF_CONTROL = 0.1
-"""Of the error of an interval of the lift, which pays for the mean of the control. A lift is small, and so is what an
-error of that mean does to it."""
+# The one order of strength: tables, pictures and pages list features in it.
 
 
-def left_out(estimate: Estimate, leave_out: str) -> IntArray:
-    """Return the suspects that means leave out."""
-    assert estimate.rows is not None
-    kinds = np.array(estimate.rows.kinds, dtype=object)
-    return np.asarray(estimate.rows.suspects[np.flatnonzero(np.isin(kinds, LEFT_OUT[leave_out]))])
+def numbers_of(estimate: Estimate, features: IntArray) -> dict[str, Any]:
+    """Return the columns of the table of some features but for ``skewed``; what prints a few needs no data frame."""
+    pairs = estimate.plan.walk.dealing == "pairs"
+    ranked = pairs and estimate.plan.question.target != "mean"
+    return {
+        "feature": estimate.names(features),
+        "estimate": np.where(np.isin(features, estimate.support), estimate.mean[features], np.nan),
+        "ci_low": estimate.intervals[features, 0],
+        "ci_high": estimate.intervals[features, 1],
+        "p_value": estimate.p_values[features],
+        "log10_p": estimate.log10_p[features],
+        "p_adjusted": estimate.p_adjusted[features],
+        "q_value": estimate.q_values[features],
+        "radius": estimate.radius[features],
+        "max_contamination": estimate.max_contamination[features],
+        "beta": estimate.beta[features],
+        **({"auc": 0.5 + 0.5 * estimate.beta[features]} if ranked else {}),
+        **(effect_columns(estimate.effects, features, estimate.support) if pairs else {}),
+        "entry_time": estimate.entry_time[features],
+        "bucket_size": estimate.bucket_size[features],
+    }
 
 
-def arms_of(estimate: Estimate, leave_out: str, level: float = LEVEL) -> Arms:
-    """Return what a scorecard needs of the rows, from the data where they are not what was asked for before."""
-    usual, out = level == LEVEL or estimate.plan.question.target != "mean", left_out(estimate, leave_out)
-    for other, known in estimate._arms.items():
-        if usual and np.array_equal(out, left_out(estimate, other)):
-            return known
-    if estimate.source is None and not usual:
-        advice = "fit again for another"
-        raise InputError("level", f"be {LEVEL} once a result with target='mean' was saved", level, advice)
-    if estimate.source is None:
-        rule, reason = "have the means of its arms, as it has no data", estimate.__dict__.get("_no_arms", NO_ARMS)
-        advice = "make the scorecard first, or save() the result, while it has its data; else fit again"
-        raise InputError("result", rule, f"one {reason}", advice)
-    table, plan = rows_of(estimate).table, estimate.plan
-    labels = np.array(estimate.labels)
-    labels[out] = ELSEWHERE
-    rows = [np.flatnonzero(labels == arm) for arm in (0, 1)]
-    moments = _moments(table.source, rows)
-    moved = _moved(table.source, rows, moments)
-    moments[:, 1] += moved
-    of_test = _of_test(estimate, table, level, moved) if plan.target == "mean" else np.full((8, moved.size), np.nan)
-    arms = Arms(moments, moved, _left(estimate, table, labels), of_test)
-    if usual:
-        estimate._arms[leave_out] = arms
-    return arms
+def strongest_first(estimate: Estimate, features: IntArray) -> IntArray:
+    """Return ``features`` with the selected ones first, by p-value, however small, and then by |β|."""
+    keys = (-np.abs(estimate.beta[features]), estimate.decision.log_p[features], ~np.isin(features, estimate.support))
+    return features[np.lexsort(keys)]
 
 
-def kept_arms(estimate: Estimate) -> tuple[dict[str, Arms], str]:
-    """Return what any scorecard needs, and why some of it is not there: data that are gone, or too many."""
-    plan = estimate.plan
-    if estimate.labels is None or estimate.source is None:
-        return estimate._arms, estimate.__dict__.get("_no_arms", NO_ARMS)
-    if plan.n_rows * plan.n_features * plan.n_tests > KEPT:
-        return estimate._arms, f"saved without them, as it is of more than {KEPT:,} values"
-    try:
-        with FITTED.reading():
-            estimate.source.check_unchanged()
-            estimate.source.source.block(slice(0, 1), slice(0, 1))
-        for leave_out in LEFT_OUT:
-            arms_of(estimate, leave_out)
-    except InputError as error:
-        return estimate._arms, f"saved without them, as {error}"
-    return estimate._arms, ""
+def sorted_uncertified(estimate: Estimate) -> Uncertified:
+    """Return the features that only the rows left after screening show, by p-value and then by |estimate|."""
+    if estimate.uncertified is None:
+        return Uncertified(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))
+    shown = estimate.uncertified
+    order = np.lexsort((-np.abs(shown.estimate), shown.p_adjusted))
+    return Uncertified(shown.features[order], shown.estimate[order], shown.p_adjusted[order])
 
 
-def _moments(source: Source, rows: Sequence[IntArray]) -> FloatArray:
-    """Return (groups, 3, d): how many values are there, their mean and their variance."""
-    out = np.empty((len(rows), 3, source.shape[1]))
-    for columns, values in source.takes_of(np.arange(source.shape[1])):
-        for group, own in enumerate(rows):
-            block = np.asarray(values[own], dtype=np.float64)
-            there = ~np.isnan(block)
-            n = there.sum(axis=0)
-            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                mean = np.where(there, block, 0.0).sum(axis=0) / n
-                variance = np.where(there, (block - mean) ** 2, 0.0).sum(axis=0) / (n - 1)
-            out[group][:, columns] = n, mean, variance
-    return out
+def table_of(estimate: Estimate, *, all: bool) -> pd.DataFrame:
+    """Return a row for each selected feature, or for every one, strongest first; see `Estimate.table`."""
+    import pandas as pd
+
+    features = strongest_first(estimate, np.arange(estimate.plan.n_features) if all else estimate.support)
+    skewed = pd.arrays.BooleanArray(estimate.skewed[features] == 1, estimate.skewed[features] < 0)
+    return pd.DataFrame({**numbers_of(estimate, features), "skewed": skewed})
 
 
-def _moved(source: Source, rows: Sequence[IntArray], moments: FloatArray) -> FloatArray:
-    """Return by how much all values must rise for both arms together to have the mean that was measured.
+def uncertified_table(estimate: Estimate) -> pd.DataFrame:
+    """Return the features that only the rows left after screening show; see `Estimate.table`."""
+    import pandas as pd
 
-    Values that were adjusted for those from before (CUPED) are differences to what was expected of each user.
-    """
-    measured = source.measured
-    if measured is source:
-        return np.zeros(source.shape[1])
-    number, mean, _ = _moments(measured, rows).transpose(1, 0, 2)
-    return np.asarray((number * (mean - moments[:, 1])).sum(axis=0) / number.sum(axis=0))
-
-
-def _of_test(estimate: Estimate, table: Table, level: float, moved: FloatArray) -> FloatArray:
-    """Return differences of means and relative ones by the test of means, both covered at once.
-
-    A difference within [a, b] over a mean of the control within [c, d], c > 0, is at least a/d or a/c, by its sign.
-    Where values were adjusted the bound of deviations is that of the adjusted ones, and relative ends are not known.
-    """
-    test, labels, plan = estimate.difference_test, estimate.labels, estimate.plan
-    assert test is not None
-    assert labels is not None
-    every, tested = np.arange(plan.n_features), np.ones(labels.size, dtype=bool)
-    if test.rows is not None:
-        tested = np.isin(np.arange(labels.size), test.rows)
-    label, reference = (np.flatnonzero((labels == group) & tested) for group in (1, 0))
-    difference = mean_difference.values_of(
-        table, every, (label, reference), test=test, plan=plan, error=(1 - OF_CONTROL) * (1 - level)
-    )
-    known = np.isfinite(test.unit[1])
-    scale = np.where(known, test.unit[1] * np.sqrt((test.bias[1] / test.sizes[1] - ERROR) / test.kappa), 1.0)
-    control = one_sample.sparse_mean(
-        table.source.take(every)[reference], target="mean", scale=scale, missing=plan.question.missing,
-        contamination=plan.bad_by_group[0] / plan.sizes[0],
-    )  # fmt: skip
-    low, high = control.interval(every, 1 - OF_CONTROL * (1 - level)).T
-    mean = np.where(control.mean != 0, control.mean, (low + high) / 2) + moved
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = (
-            np.where(difference[1] > 0, difference[1] / high, difference[1] / low),
-            np.where(difference[2] > 0, difference[2] / low, difference[2] / high),
-        )
-        relative = np.stack((difference[0] / mean, *ends))
-    relative[:, ~(known & (low > 0))] = np.nan
-    relative[1:, moved != 0] = np.nan
-    return np.stack((mean, mean + difference[0], *difference, *relative))
-
-
-def _left(estimate: Estimate, table: Table, labels: IntArray) -> FloatArray:
-    """Test those who are left, allowing for no bad one; NaN where that is the test that was made.
-
-    Each of several tests gets its part of the level. Means are not tested again: their intervals are those of the test.
-    """
-    plan = estimate.plan
-    unchanged = not plan.bad_rows and np.array_equal(labels, np.asarray(estimate.labels))
-    if unchanged or plan.question.target == "mean" or not all((labels == arm).any() for arm in (0, 1)):
-        return np.full((2, plan.n_features), np.nan)
-    design = two_sample.Design(table, np.arange(ELSEWHERE + 1), labels, estimate.strata)
-    request = ask(
-        contamination=0.0, selection=plan.question.selection, level=plan.question.level / plan.n_tests,
-        alternative=plan.alternative, min_effect=plan.question.min_effect, missing=plan.question.missing,
-    )  # fmt: skip
-    decided = two_sample.decide_all(design, [Contrast(1, 0, design.sizes)], request, seed=estimate.seed)
-    shown = np.isin(np.arange(plan.n_features), decided.decision.support)
-    return np.stack((decided.decision.p_values, np.where(shown, np.sign(decided.tests[0].strength), 0.0)))
+    uncertified = sorted_uncertified(estimate)
+    columns = {
+        "feature": estimate.names(uncertified.features),
+        "estimate": uncertified.estimate,
+        "p_adjusted": uncertified.p_adjusted,
+        "certified": np.zeros(uncertified.features.size, dtype=bool),
+    }
+    return pd.DataFrame(columns)

@@ -7,65 +7,94 @@ are held as they are; one after the other is put together where its centre is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._data.dask import Dask
-from sparsemean._data.source import Source, cut
+from sparsemean._data.source import Array, Source, cut
 from sparsemean._kernels.rounding import centred
-from sparsemean._stats.judged import BLOCK_VALUES, Flags, Units
+from sparsemean._stats import standardized
+from sparsemean._stats.arrays import some_rows
+from sparsemean._stats.standardized import CLIP, Flags, Part, Rows, Single, StandardizedRows, Units
 from sparsemean._util.cluster import ask, hold
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    from dask.delayed import Delayed
+
     from sparsemean._data.source import Block
 
+T = TypeVar("T")
+Read: TypeAlias = Array | InputError
+"""A block of columns, or why it could not be read."""
 HELD_THERE = 100_000_000
 """Values of selected columns that workers hold at once, 400 MB in single precision: of more, some after the others."""
 TAKEN_HERE = 16_000_000
 """Values of columns that come to the process that asks at once, 128 MB, or one column: much more is made of them."""
-Rule = Callable[..., Any]
 
 
+def task(function: Callable[..., object]) -> Callable[..., Delayed]:
+    """Return a function whose calls are made where what it is given lies."""
+    import dask
+
+    delayed: Callable[..., Delayed] = dask.delayed(function, pure=False)
+    return delayed
+
+
+@dataclass(frozen=True, eq=False)
 class Columns:
-    """Some columns of some rows in blocks, each computed where it lies; less a number each.
+    """Some columns of some rows in blocks, each computed where it lies; less a number each."""
 
-    Parameters
-    ----------
-    source : Dask
-        What they are columns of.
-    columns : array of int
-        Which ones, rising.
-    kept : array of bool, optional
-        Rows that are looked at; all by default.
-    about : array of float, optional
-        What is taken from each column; nothing by default.
-    nonzero : array of int, optional
-        Columns of which what is zero then is missing.
-    """
+    source: Dask
+    """What they are columns of."""
+    columns: IntArray
+    """Which ones, rising."""
+    kept: Flags | None = None
+    """Rows that are looked at; None for all."""
+    about: FloatArray | None = None
+    """What is taken from each column; None for nothing."""
+    nonzero: IntArray | None = None
+    """Columns of which what is zero then is missing."""
+    there: Sequence[Delayed] | None = None
+    """The blocks, where workers hold them."""
 
-    def __init__(
-        self,
-        source: Dask,
-        columns: IntArray,
-        *,
-        kept: Flags | None = None,
-        about: FloatArray | None = None,
-        nonzero: IntArray | None = None,
-        blocks: Sequence[Any] | None = None,
-    ) -> None:
-        self.source, self.columns, self.kept = source, columns, kept
-        self.about = np.zeros(columns.size) if about is None else about
-        self.nonzero = np.isin(columns, () if nonzero is None else nonzero)
-        self.lazy = blocks is None
-        self.blocks = _picked(source, columns) if blocks is None else blocks
-        self.starts = np.cumsum([0, *source.array.chunks[0]])
-        self.ends = self.starts if kept is None else np.concatenate(([0], np.cumsum(kept)))[self.starts]
-        self.shape = (int(self.ends[-1]), int(columns.size))
+    @cached_property
+    def blocks(self) -> Sequence[Delayed]:
+        """The columns as they were read, in blocks of rows."""
+        return _picked(self.source, self.columns) if self.there is None else self.there
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first row of each block, and the number of all."""
+        return np.cumsum([0, *self.source.array.chunks[0]])
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """The same of the rows that are looked at."""
+        return self.starts if self.kept is None else np.concatenate(([0], np.cumsum(self.kept)))[self.starts]
+
+    @property
+    def heights(self) -> list[int]:
+        """The number of rows of each block that has any."""
+        return [height for height in np.diff(self.ends).tolist() if height]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows that are looked at, and columns."""
+        return int(self.ends[-1]), int(self.columns.size)
+
+    @property
+    def form(self) -> Form:
+        """What is made of values before they are looked at."""
+        about = np.zeros(self.columns.size) if self.about is None else self.about
+        return Form(about, np.isin(self.columns, () if self.nonzero is None else self.nonzero), self.source.precision)
 
     @property
     def at_once(self) -> int:
@@ -74,14 +103,14 @@ class Columns:
 
     def held(self) -> Columns:
         """Return the same, each block computed once and held."""
-        return self._with(self.columns, blocks=hold(self.blocks))
+        return replace(self, there=hold(self.blocks))
 
     def only(self, at: IntArray) -> Columns:
         """Return some of the columns, by their places."""
-        import dask
-
-        blocks = None if self.lazy else [dask.delayed(_only, pure=False)(block, at) for block in self.blocks]
-        return self._with(self.columns[at], about=self.about[at], nonzero=self.nonzero[at], blocks=blocks)
+        only = task(_only)
+        there = None if self.there is None else [only(block, at) for block in self.there]
+        about = None if self.about is None else self.about[at]
+        return replace(self, columns=self.columns[at], about=about, there=there)
 
     def of_rows(self, kept: Flags) -> Columns:
         """Return some of the rows that are looked at."""
@@ -89,101 +118,66 @@ class Columns:
             return self
         rows = np.zeros(self.source.shape[0], dtype=bool)
         rows[np.flatnonzero(np.ones_like(rows) if self.kept is None else self.kept)[kept]] = True
-        return self._with(self.columns, kept=rows)
+        return replace(self, kept=rows)
 
-    def _with(self, columns: IntArray, **changed: Any) -> Columns:
-        blocks = None if self.lazy and columns is not self.columns else self.blocks
-        now: dict[str, Any] = {"kept": self.kept, "about": self.about, "blocks": blocks, **changed}
-        nonzero = now.pop("nonzero", self.nonzero)
-        return Columns(self.source, columns, nonzero=columns[nonzero], **now)
+    def _of_blocks(self, function: Callable[..., object], *given: object) -> list[Delayed]:
+        """Return what a function makes of each block that has rows, told of these and of the form."""
+        form, made = self.form, task(function)
+        return [made(block, kept, form, *given) for block, kept in self._parts()]
 
-    def each(self, rule: Rule, height: int) -> list[Any]:
+    def _parts(self) -> Iterator[tuple[Delayed, Flags | None]]:
+        """Yield each block that has rows which are looked at, and which ones."""
+        for block, (first, last), height in zip(self.blocks, pairwise(self.starts), np.diff(self.ends), strict=True):
+            if height:
+                yield block, None if self.kept is None else self.kept[first:last]
+
+    def each(self, rule: Callable[[FloatArray], T], height: int) -> list[T]:
         """Return what ``rule`` makes of so many rows at a time."""
-        import dask
+        return list(chain.from_iterable(ask(self._of_blocks(of_blocks, rule, height))))
 
-        task, form = dask.delayed(of_blocks, pure=False), self._form
-        found = ask(
-            [task(block, self._kept(k), form, rule, height) for k, block in enumerate(self.blocks) if self._rows(k)]
-        )
-        return [part for parts in found for part in parts]
-
-    def over_columns(self, rule: Rule, *of_columns: Any) -> list[Any]:
+    def over_columns(self, rule: Callable[..., T], *of_columns: FloatArray) -> list[T]:
         """Return what ``rule`` makes of each column, put together by a worker, and of what is given for it.
 
         Where they are too many to be held at once, all is computed again for each part of them.
         """
-        import dask
-
-        found: list[Any] = []
-        one, joined = dask.delayed(_one, pure=False), dask.delayed(_joined, pure=False)
-        for part in cut(self.columns.size, self.at_once, 1):
-            at = np.arange(self.columns.size)[part]
-            few = self if at.size == self.columns.size else self.only(at).held()
+        found: list[T] = []
+        one, joined, size = task(_one), task(_joined), self.columns.size
+        for part in cut(size, self.at_once, 1):
+            at = np.arange(size)[part]
+            few = self if at.size == size else self.only(at).held()
             tasks = []
             for j in range(at.size):
-                pieces = [one(block, few._kept(k), j) for k, block in enumerate(few.blocks) if few._rows(k)]
+                pieces = [one(block, kept, j) for block, kept in few._parts()]
                 tasks.append(
-                    joined(pieces, few.only_form(j), rule, *(values[part][j : j + 1] for values in of_columns))
+                    joined(pieces, few.form.of_column(j), rule, *(values[at[j : j + 1]] for values in of_columns))
                 )
             found += ask(tasks)
         return found
 
+    def gaps(self) -> int:
+        """Return how many values are missing."""
+        return sum(
+            self.each(lambda x: int(np.isnan(x).sum()), max(1, standardized.BLOCK_VALUES // max(1, self.shape[1])))
+        )
+
     def __getitem__(self, rows: IntArray | slice) -> FloatArray:
         return self.take(rows)
 
-    def gaps(self) -> int:
-        """Return how many values are missing."""
-        return sum(self.each(_gaps, max(1, BLOCK_VALUES // max(1, self.shape[1]))))
-
     def take(self, rows: IntArray | slice) -> FloatArray:
         """Return some of the rows that are looked at, rising, as they are in one process."""
-        import dask
-
-        n = self.shape[0]
-        rows = np.arange(n)[rows] if isinstance(rows, slice) else rows
+        rows = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else rows
         wanted = rows if self.kept is None else np.flatnonzero(self.kept)[rows]
-        at = np.searchsorted(wanted, self.starts)
-        some = dask.delayed(_some, pure=False)
+        at, form, some = np.searchsorted(wanted, self.starts), self.form, task(_some)
         tasks = [
-            some(block, wanted[low:high] - self.starts[k], self._form)
-            for k, (block, (low, high)) in enumerate(zip(self.blocks, pairwise(at), strict=True))
+            some(block, wanted[low:high] - first, form)
+            for block, first, (low, high) in zip(self.blocks, self.starts, pairwise(at), strict=False)
             if high > low
         ]
         return np.concatenate([np.empty((0, self.columns.size)), *ask(tasks)])
 
-    def coded(self, units: Units, clip: float) -> list[Any]:
+    def coded(self, units: Units, clip: float) -> list[Delayed]:
         """Return blocks in units of their columns, held by a byte a value."""
-        import dask
-
-        from sparsemean._fit.coded_rows import code
-
-        task = dask.delayed(code, pure=False)
-        return hold(
-            [
-                task(block, self._kept(k), self._form, units, clip)
-                for k, block in enumerate(self.blocks)
-                if self._rows(k)
-            ]
-        )
-
-    @property
-    def heights(self) -> list[int]:
-        """The number of rows of each block that has any."""
-        return [height for height in np.diff(self.ends).tolist() if height]
-
-    @property
-    def _form(self) -> Form:
-        return Form(self.about, self.nonzero, self.source.precision)
-
-    def only_form(self, j: int) -> Form:
-        """Return what is made of one column."""
-        return Form(self.about[j : j + 1], self.nonzero[j : j + 1], self.source.precision)
-
-    def _rows(self, k: int) -> int:
-        return int(self.ends[k + 1] - self.ends[k])
-
-    def _kept(self, k: int) -> Flags | None:
-        return None if self.kept is None else self.kept[self.starts[k] : self.starts[k + 1]]
+        return hold(self._of_blocks(code, units, clip))
 
 
 class Form(NamedTuple):
@@ -193,66 +187,65 @@ class Form(NamedTuple):
     nonzero: Flags
     precision: float
 
-    def of(self, values: Any) -> FloatArray:
+    def of(self, values: Array) -> FloatArray:
         """Return values as they are looked at."""
         x = np.asarray(values, dtype=np.float64)
         x = centred(x, self.about, self.precision) if self.about.any() else x
         return np.where(self.nonzero & (x == 0), np.nan, x) if self.nonzero.any() else x
 
+    def of_column(self, j: int) -> Form:
+        """Return what is made of one column."""
+        return Form(self.about[j : j + 1], self.nonzero[j : j + 1], self.precision)
 
-def _picked(source: Dask, columns: IntArray) -> list[Any]:
+
+def _picked(source: Dask, columns: IntArray) -> list[Delayed]:
     """Return columns in blocks of rows, as the chunks are."""
-    import dask
-
-    beside: list[list[Any]] = [[] for _ in source.array.chunks[0]]
+    beside: list[list[Delayed]] = [[] for _ in source.array.chunks[0]]
     for number, (_, _, values) in enumerate(source.picked(columns)):
         beside[number % len(beside)].append(values)
-    join = dask.delayed(_beside, pure=False)
+    join = task(_beside)
     return [parts[0] if len(parts) == 1 else join(parts) for parts in beside]
 
 
 # What workers do with a block.
 
 
-def _beside(parts: list[Any]) -> Any:
+def _beside(parts: list[Read]) -> Read:
     for part in parts:
         if isinstance(part, InputError):
             return part
-    return np.concatenate(parts, axis=1)
+    return np.concatenate([sound(part) for part in parts], axis=1)
 
 
-def sound(block: Any) -> Any:
+def sound(block: Read) -> Array:
     """Return a block that could be read."""
     if isinstance(block, InputError):
         raise block
     return block
 
 
-def _gaps(x: FloatArray) -> int:
-    return int(np.count_nonzero(np.isnan(x)))
-
-
-def _only(block: Any, at: IntArray) -> Any:
+def _only(block: Read, at: IntArray) -> Array:
     return sound(block)[:, at]
 
 
-def _one(block: Any, kept: Flags | None, j: int) -> Any:
+def _one(block: Read, kept: Flags | None, j: int) -> Array:
     column = sound(block)[:, j]
     return column.copy() if kept is None else column[kept]
 
 
-def _joined(pieces: list[Any], form: Form, rule: Rule, *given: Any) -> Any:
+def _joined(pieces: list[Array], form: Form, rule: Callable[..., T], *given: FloatArray) -> T:
     return rule(form.of(np.concatenate(pieces)[:, np.newaxis]), *given)
 
 
-def _some(block: Any, rows: IntArray, form: Form) -> FloatArray:
+def _some(block: Read, rows: IntArray, form: Form) -> FloatArray:
     return form.of(sound(block)[rows])
 
 
-def of_blocks(block: Any, kept: Flags | None, form: Form, rule: Rule, height: int) -> list[Any]:
+def of_blocks(block: Read, kept: Flags | None, form: Form, rule: Callable[[FloatArray], T], height: int) -> list[T]:
     """Return what ``rule`` makes of the rows of a block, some at a time."""
-    rows = np.arange(sound(block).shape[0]) if kept is None else np.flatnonzero(kept)
-    return [rule(form.of(block[rows[part]])) for part in cut(rows.size, height, 1)]
+    values = sound(block)
+    rows = np.arange(values.shape[0]) if kept is None else np.flatnonzero(kept)
+    return [rule(form.of(values[rows[part]])) for part in cut(rows.size, height, 1)]
 
 
 class HeldColumns(Source):
@@ -266,20 +259,25 @@ class HeldColumns(Source):
         """Compute some rows of some columns."""
         return self.source.block(rows, columns)
 
-    def columns(self, columns: IntArray, **options: Any) -> Columns:
-        """Return rising columns in blocks; options are those of `Columns`."""
-        held = self.held
+    def columns(
+        self,
+        columns: IntArray,
+        kept: Flags | None = None,
+        about: FloatArray | None = None,
+        nonzero: IntArray | None = None,
+    ) -> Columns:
+        """Return rising columns in blocks, with the other fields of `Columns`."""
+        found, held = Columns(self.source, columns, kept, about, nonzero), self.held
         if held is None or not np.isin(columns, held.columns).all():
-            return Columns(self.source, columns, **options)
+            return found
         at = np.searchsorted(held.columns, columns)
-        blocks = held.blocks if at.size == held.columns.size else held.only(at).blocks
-        return Columns(self.source, columns, blocks=blocks, **options)
+        return replace(found, there=held.there if at.size == held.columns.size else held.only(at).there)
 
     def _take(self, columns: IntArray) -> FloatArray:
         """Put columns together here."""
-        return self.columns(columns).take(slice(None))
+        return self.columns(columns)[:]
 
-    def takes_of(self, columns: IntArray) -> Any:
+    def takes_of(self, columns: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield rising columns a few at a time; as many as workers can hold are computed at once."""
         for part in cut(columns.size, max(1, HELD_THERE // self.shape[0]), 1):
             near = self.adding(columns[part])
@@ -292,3 +290,213 @@ class HeldColumns(Source):
         if np.isin(columns, known).all() or columns.size * self.shape[0] > HELD_THERE:
             return self
         return HeldColumns(self.source, Columns(self.source, columns).held())
+
+
+# Rows that are judged where they lie: their values as steps of their columns, a byte a value.
+
+STEPS = 126
+"""Steps from zero to the clip: they are whole numbers that a byte holds."""
+MISSING = -128
+
+
+class Coded(NamedTuple):
+    """Values of a block as steps, and those in tails or beyond the last one: where, row by row, and how large."""
+
+    steps: npt.NDArray[np.int8]
+    at: npt.NDArray[np.int32] | IntArray
+    value: Single
+    clip: float
+    sums: FloatArray
+    """Of the columns, clipped, and of their products: before they became steps."""
+    products: FloatArray
+    own: Single
+    """The size of each row, before too."""
+    whole: bool
+    """Whether nothing is missing."""
+
+    def part(self, rows: slice) -> Part:
+        """Return neighbouring rows, and where they are not missing; None: nowhere missing."""
+        p = self.steps.shape[1]
+        x, has = self._near(self.steps[rows])
+        low, high = np.searchsorted(self.at, (rows.start * p, rows.stop * p))
+        x.ravel()[self.at[low:high] - rows.start * p] = self.value[low:high]
+        return x, has
+
+    def rows(self, wanted: IntArray) -> Part:
+        """Return any rows in the same way."""
+        p = self.steps.shape[1]
+        x, has = self._near(self.steps[wanted])
+        low, high = np.searchsorted(self.at, wanted * p), np.searchsorted(self.at, (wanted + 1) * p)
+        row = np.repeat(np.arange(wanted.size), high - low)
+        at = np.arange(row.size) + np.repeat(low - np.cumsum(high - low) + (high - low), high - low)
+        x[row, self.at[at] - wanted[row] * p] = self.value[at]
+        return x, has
+
+    def _near(self, steps: npt.NDArray[np.int8]) -> Part:
+        x = steps * np.float32(self.clip / STEPS)
+        if self.whole:
+            return x, None
+        has = steps != MISSING
+        x[~has] = 0
+        return x, has
+
+
+def code(block: Read, kept: Flags | None, form: Form, units: Units, clip: float) -> Coded:
+    """Return a block in units of its columns as steps."""
+    height = max(1, standardized.BLOCK_VALUES // max(1, sound(block).shape[1]))
+    parts = of_blocks(block, kept, form, lambda x: _steps(x, units, clip), height)
+    sizes = np.cumsum([0, *(part.steps.size for part in parts)])
+    places = np.int32 if sizes[-1] < np.iinfo(np.int32).max else np.intp
+    return Coded(
+        steps=np.concatenate([part.steps for part in parts]),
+        at=np.concatenate([(part.at + first).astype(places) for part, first in zip(parts, sizes, strict=False)]),
+        value=np.concatenate([part.value for part in parts]),
+        clip=clip,
+        sums=sum_of(part.sums for part in parts),
+        products=sum_of(part.products for part in parts),
+        own=np.concatenate([part.own for part in parts]),
+        whole=all(part.whole for part in parts),
+    )
+
+
+def _steps(values: FloatArray, units: Units, clip: float) -> Coded:
+    """Return values as steps: to the nearest one, but zero is nothing else than zero."""
+    x, has = standardized.ratios_of(values, units)
+    tail = min(clip, standardized.INNER)
+    at = np.flatnonzero((x > tail) | (x < -tail))
+    near = np.clip(x, -clip, clip)
+    size = np.abs(near) * np.float32(STEPS / clip)
+    steps = np.copysign(np.maximum(np.rint(size), x != 0), x).astype(np.int8)
+    if has is not None:
+        steps[~has] = MISSING
+    sums, products = near.sum(axis=0, dtype=np.float64), (near.T @ near).astype(np.float64)
+    own = standardized.row_scales(x, units) if units.judging.size else np.ones(x.shape[0], dtype=np.float32)
+    return Coded(steps, at, x.ravel()[at], clip, sums, products, own, has is None)
+
+
+def sum_of(arrays: Iterable[FloatArray]) -> FloatArray:
+    """Return the sum of some arrays."""
+    return np.asarray(sum(arrays))
+
+
+class Steps(NamedTuple):
+    """Blocks of rows as steps, where workers hold them."""
+
+    blocks: list[Delayed]
+    heights: list[int]
+    width: int
+    whole: bool
+    """Whether nothing is missing."""
+
+
+def _each_part(
+    block: Coded, height: int, look: Callable[..., Part], given: list[Array], shared: int, rule: Callable[..., T]
+) -> list[T]:
+    """Return what ``rule`` makes of parts of a block as ``look`` shows them, which is given some numbers first."""
+    out = []
+    for rows in cut(block.steps.shape[0], height, 1):
+        mine = [values[rows] for values in given]
+        with np.errstate(invalid="ignore"):
+            out.append(rule(*look(*block.part(rows), *mine[:shared]), *mine[shared:]))
+    return out
+
+
+def _rows_of(
+    block: Coded, look: Callable[..., Part], given: list[Array], wanted: IntArray, columns: IntArray | None
+) -> Single:
+    """Return some rows of a block as ``look`` shows them."""
+    x, _ = look(*block.rows(wanted), *given)
+    return np.asarray(x if columns is None else x[:, columns])
+
+
+class CodedRows(Rows):
+    """Rows that workers hold as steps, as ``look`` shows them: it is given ``numbers`` of the rows, if there are."""
+
+    on_device = False
+    products: Single | None = None
+    """Those of the columns before they became steps, where they are known."""
+
+    def __init__(self, steps: Steps, look: Callable[..., Part], numbers: Sequence[Array] = (), *, p: int) -> None:
+        self.steps, self.look, self.numbers = steps, look, numbers
+        self.whole, self.n_jobs, self.lengths = steps.whole, 1, None
+        self.height = max(1, standardized.BLOCK_VALUES // max(1, steps.width))
+        self.first = np.cumsum([0, *steps.heights])
+        parts = [part.stop - part.start for height in steps.heights for part in cut(height, self.height, 1)]
+        self.ends = np.cumsum([0, *parts])
+        self.shape = (int(self.ends[-1]), p)
+
+    def seen(self, look: Callable[..., Part], *numbers: Array, p: int) -> CodedRows:
+        """Return the same rows, looked at in another way."""
+        return CodedRows(self.steps, look, numbers, p=p)
+
+    def over(self, lengths: FloatArray) -> CodedRows:
+        """Return the same rows, each divided by its length."""
+        rows = CodedRows(self.steps, self.look, self.numbers, p=self.shape[1])
+        rows.lengths = lengths
+        return rows
+
+    def each(self, rule: Callable[..., T], *of_rows: Array) -> list[T]:
+        """Return what ``rule`` makes of every part of a block, with its share of what is given for each row."""
+        given, shared, part = (*self.numbers, *of_rows), len(self.numbers), task(_each_part)
+        tasks = [
+            part(block, self.height, self.look, [values[low:high] for values in given], shared, rule)
+            for block, (low, high) in zip(self.steps.blocks, pairwise(self.first), strict=True)
+        ]
+        return list(chain.from_iterable(ask(tasks)))
+
+    def _along(self, directions: Single) -> Single:
+        return np.concatenate(self.each(lambda x, _: directions.T @ x.T), axis=1)
+
+    def gram(self) -> Single:
+        """Return the products of all columns."""
+        return super().gram() if self.products is None else self.products.copy()
+
+    def take(self, rows: IntArray, columns: IntArray | None = None) -> Single:
+        """Return some rows, of some columns."""
+        order = np.argsort(rows, kind="stable")
+        rising, some, tasks = rows[order], task(_rows_of), []
+        at = pairwise(np.searchsorted(rising, self.first))
+        for block, first, (low, high) in zip(self.steps.blocks, self.first, at, strict=False):
+            if high > low:
+                mine = rising[low:high]
+                given = [values[mine] for values in self.numbers]
+                tasks.append(some(block, self.look, given, mine - first, columns))
+        out = np.empty((rows.size, self.shape[1] if columns is None else columns.size), dtype=np.float32)
+        if tasks:
+            out[order] = np.concatenate(ask(tasks))
+        if self.lengths is not None:
+            out /= self.lengths[rows, np.newaxis].astype(np.float32)
+        return out
+
+
+class CodedColumns(StandardizedRows):
+    """What `StandardizedRows` is, of columns that workers hold."""
+
+    def __init__(self, values: Columns, clip: float = CLIP) -> None:
+        n = values.shape[0]
+        self.units = standardized.column_units(values[some_rows(*values.shape)])
+        self.columns, self.judging = self.units.used, self.units.judging
+        blocks, p = values.coded(self.units, clip), self.judging.size
+        told = task(lambda block: (block.whole, block.sums, block.products, block.own))
+        of_whole, of_sums, of_products, of_own = zip(*ask(list(map(told, blocks))), strict=True)
+        whole, sums = all(of_whole), sum_of(of_sums)[self.judging]
+        products, self.row_scale = sum_of(of_products)[np.ix_(self.judging, self.judging)], np.concatenate(of_own)
+        steps = Steps(blocks, values.heights, self.columns.size, whole)
+        self.ratios: CodedRows = CodedRows(steps, lambda *part: part, p=self.columns.size)
+        look = partial(standardized.clipped_about, judging=self.judging, clip=clip)
+        if whole:
+            mean, gram = sums / n, (products - np.outer(sums, sums) / n).astype(np.float32)
+        else:
+            mean, gram = sums / np.maximum(self.ratios.per_column[self.judging], 1), None
+        scaled = self.ratios.seen(partial(look, mean=mean.astype(np.float32)), p=p)
+        scaled.products = gram
+        self.scaled, self.variances = scaled, None
+
+    def release(self) -> None:
+        """Do nothing: clipped rows are not held."""
+
+    def winsorized(self) -> Rows:
+        """Return rows over their own size, clipped far out."""
+        return self.ratios.seen(
+            partial(standardized.winsorized_block, judging=self.judging), self.row_scale, p=self.judging.size
+        )

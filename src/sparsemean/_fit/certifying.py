@@ -11,14 +11,12 @@ import numpy.typing as npt
 from sparsemean._data import as_table
 from sparsemean._data.gpu import where_it_lies
 from sparsemean._data.table import Table
-from sparsemean._fit import mean
-from sparsemean._fit.data import FitData
-from sparsemean._fit.inference import best_beta, best_sizes, columns_ranked, infer
-from sparsemean._fit.one_sample import prepare
+from sparsemean._fit.mean import Means
+from sparsemean._fit.one_sample import count_centres, prepare
+from sparsemean._fit.pipeline import Found, settled
 from sparsemean._stats import planning
-from sparsemean._stats.arrays import namespace
-from sparsemean._stats.decision import Decision
-from sparsemean._util.checks import draw_seed
+from sparsemean._stats.arrays import near
+from sparsemean._util.checks import AUTO, draw_seed, is_auto
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
@@ -82,7 +80,7 @@ def certify(
     X: Any,
     y: Any = None,
     *,
-    contamination: Any = 0.05,
+    contamination: Any = AUTO,
     selection: Any = "fwer",
     level: Any = 0.05,
     test: Any = "auto",
@@ -109,8 +107,9 @@ def certify(
         Whatever `SparseMean` can fit. Answers lie where it lies, on the host or on a device.
     y : sequence of n labels, optional
         The group of each row: groups are compared, as by `SparseMeanDifference`.
-    contamination : float in [0, 0.5), default=0.05
-        Share ε of rows that may be arbitrary; of each group, where groups are compared.
+    contamination : "auto", float in [0, 0.5) or pair of them, default="auto"
+        Share ε of rows that may be arbitrary; of each group, where groups are compared. "auto" allows for as many as
+        look bad, for which some columns are read again.
     selection : {"fwer", "fdr", "fdr_by"}, default="fwer"
         As in `SparseMean`; the paper's rule needs a fit.
     level : float in (0, 1), default=0.05
@@ -137,97 +136,56 @@ def certify(
     >>> int(found.radius[found.support].min())
     119
     """
-    rule = planning.one_of(selection, RULES, argument="selection")
+    planning.one_of(selection, RULES, argument="selection")
     table = as_table(X, feature_names)
-    shared = {
-        "contamination": contamination, "level": level, "missing": missing, "alternative": alternative,
-        "min_effect": min_effect,
+    asked = {
+        "contamination": contamination, "selection": selection, "level": level, "missing": missing, "target": target,
+        "alternative": alternative, "min_effect": min_effect, "scale": scale,
     }  # fmt: skip
-    if y is not None:
-        one_sample = (
-            ("test", test, "auto"), ("bucket_sizes", bucket_sizes, "auto"),
-            ("device", device, None),
-        )  # fmt: skip
-        for name, value, usual in one_sample:
-            if repr(value) != repr(usual):  # arrays have no one answer to ==
-                raise InputError(name, "be left out where groups are compared", repr(value))
-        if np.any(np.asarray(null) != 0):
-            raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")
+    with where_it_lies(table):
+        if y is None:
+            if of_groups:
+                raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
+            found: Found = _of_one(
+                table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, test=test,
+                bucket_sizes=bucket_sizes, **asked,
+            )  # fmt: skip
+            return _certified(found, 0, table.feature_names)
+        _refuse_for_groups(test=test, bucket_sizes=bucket_sizes, device=device, null=null)
         if unknown := sorted(set(of_groups) - set(OF_GROUPS)):
             advice = "SparseMeanDifference has it" if unknown[0] == "pairs" else "check its spelling"
             raise InputError("option", f"be one of {', '.join(OF_GROUPS)}", repr(unknown[0]), advice)
-        with where_it_lies(table):
-            return _of_groups(
-                table, y, seed=draw_seed(random_state), n_jobs=n_jobs, selection=rule, target=target, scale=scale,
-                **shared, **of_groups,
-            )  # fmt: skip
-    if of_groups:
-        raise InputError("y", f"be given with {sorted(of_groups)[0]}", None, "pass the group of each row as y")
-    data, _ = prepare(
-        table, random_state=random_state, n_jobs=n_jobs, device=device, null=null, selection=rule,
-        test=test, target=target, scale=scale, bucket_sizes=bucket_sizes, refine=None, screen_rows=False, **shared,
-    )  # fmt: skip
-    with where_it_lies(data.table):
-        return certify_means(data) if data.plan.question.target == "mean" else certify_centres(data)
+        from sparsemean._fit import two_sample  # numba, which one sample on a device has no need of
+
+        groups = two_sample.counted(
+            table, two_sample.Asked(y, **of_groups), planning.ask(**asked), seed=draw_seed(random_state), n_jobs=n_jobs
+        )
+        groups = settled(groups)[0] if groups.plans[0].auto else groups
+    each = [_certified(groups, k, table.feature_names) for k in range(len(groups.plans))]
+    return each[0] if len(each) == 1 else dict(zip(groups.keys, each, strict=True))
 
 
-def _of_groups(
-    table: Table,
-    y: Any,
-    *,
-    seed: int,
-    n_jobs: int | None,
-    reference: Any = None,
-    alternative: Any = "two-sided",
-    min_effect: Any = 0.0,
-    groups: Any = None,
-    strata: Any = None,
-    covariate: Any = None,
-    **asked: Any,
-) -> Certified | dict[Any, Certified]:
-    """Count and select, of every test."""
-    # These load numba, which one sample on a device has no need of.
-    from sparsemean._fit import covariates, designs, two_sample
-
-    request = planning.ask(alternative=alternative, min_effect=min_effect, **asked)
-    two_sample.refuse_strata(strata, request)
-    for name, given in (("y", y), ("groups", groups), ("strata", strata)):
-        designs.refuse_other_index(table, given, name)
-    classes, codes = designs.classes_of(y, table.shape[0])
-    if covariate is not None:
-        table, _ = covariates.adjusted(table, covariate, target=request.target)
-    design = two_sample.design_of(
-        table, classes, codes, groups=groups, strata=strata, seed=seed, missing=request.missing
-    )
-    contrasts = two_sample.contrasts_of(classes, design.sizes, reference)
-    decided = two_sample.decide_all(design, contrasts, request, seed=seed, n_jobs=n_jobs)
-    ones = np.ones(table.shape[1], dtype=np.intp)
-    of_tests = zip(decided.each, decided.tests, decided.plans, strict=True)
-    each = [_certified(table, plan, seed, decision, test.strength, ones) for decision, test, plan in of_tests]
-    return each[0] if len(each) == 1 else dict(zip(two_sample.keys_of(classes, contrasts), each, strict=True))
+def _of_one(table: Table, *, contamination: Any, **asked: Any) -> Found:
+    """Count one sample and decide, for as many bad rows as look bad unless someone has named a share."""
+    data, _ = prepare(table, contamination=contamination, refine=None, screen_rows=is_auto(contamination), **asked)
+    found: Found = Means.of(data) if data.plan.question.target == "mean" else count_centres(data)
+    return settled(found)[0]
 
 
-def certify_centres(data: FitData) -> Certified:
-    """Count, select and say how far each feature is from the other side."""
-    plan = data.plan
-    counts, data = data.count_and_keep(columns_ranked(plan))
-    inference, data = infer(data, counts)
-    sizes = best_beta(plan, counts, best_sizes(plan, inference.decision))
-    return _certified(data.table, plan, data.seed, inference.decision, *sizes)
+def _refuse_for_groups(*, null: Any, **one_sample: Any) -> None:
+    """Refuse what is for one sample only."""
+    for name, value in one_sample.items():
+        if value is not None and value != "auto":
+            raise InputError(name, "be left out where groups are compared", repr(value))
+    if np.any(np.asarray(null) != 0):
+        raise InputError("null", "be left out where groups are compared", "numbers", "min_effect= is for groups")
 
 
-def certify_means(data: FitData) -> Certified:
-    """Add up influences and do the same."""
-    found = mean.infer(data)
-    sizes = namespace(found.beta).ones(data.plan.n_features, dtype=np.intp)
-    return _certified(data.table, found.plan, data.seed, found.decision, found.beta, sizes)
-
-
-def _certified(
-    table: Table, plan: Plan, seed: int, decision: Decision, beta: FloatArray, bucket_size: IntArray
-) -> Certified:
+def _certified(found: Found, contrast: int, feature_names: npt.NDArray[np.object_] | None) -> Certified:
+    decision, leaning = found.decision.of(contrast), found.leaning(contrast)
     return Certified(
-        support=decision.support, p_values=decision.p_values, p_adjusted=decision.p_adjusted,
+        support=near(decision.p_values, decision.support), p_values=decision.p_values, p_adjusted=decision.p_adjusted,
         q_values=decision.q_values, radius=decision.radius, max_contamination=decision.max_contamination,
-        beta=beta, bucket_size=bucket_size, feature_names=table.feature_names, plan=plan, seed=seed,
+        beta=leaning.beta, bucket_size=leaning.bucket_size, feature_names=feature_names, plan=found.plans[contrast],
+        seed=found.seed,
     )  # fmt: skip

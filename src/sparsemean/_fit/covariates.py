@@ -13,10 +13,10 @@ groups, given z, keeps one law. That is exact where θ is no function of the lab
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,9 @@ SAME = 1e-9
 """Share of the range of a column that rounding may leave where all of it is taken off."""
 NEAR = (0.1, 0.1, 1e3, 1e3)
 """How far off the row lies from which another draws a value, as a share of all rows: some are alike, some anyone."""
+
+
+Slope: TypeAlias = Callable[[FloatArray, FloatArray], tuple[float, float]]
 
 
 class Adjusted(Source):
@@ -84,14 +87,17 @@ class _Stretch:
 
 
 def adjusted(
-    table: Table, covariate: Any, *, target: str = "centre", called: str = "covariate"
+    table: Table, covariate: object, *, target: str = "centre", called: str = "covariate"
 ) -> tuple[Table, FloatArray]:
     """Return a table whose values are adjusted for those from before, with notes on what that takes off, and θ.
 
     ``covariate`` is a table like X, or a pair of them, the earlier stretch and the later one.
     """
-    several = isinstance(covariate, list) and all(len(getattr(each, "shape", ())) == 2 for each in covariate)
-    given = tuple(covariate) if several or isinstance(covariate, tuple) else (covariate,)
+    given: tuple[object, ...] = (covariate,)
+    if isinstance(covariate, tuple) or (
+        isinstance(covariate, list) and all(len(getattr(each, "shape", ())) == 2 for each in covariate)
+    ):
+        given = tuple(covariate)
     if len(given) > 2 or not given:
         raise InputError(called, "be one table, or a pair of an earlier and a later one", f"{len(given)} tables")
     stretches = [_stretch(table, each, called) for each in given]
@@ -121,7 +127,7 @@ def adjusted(
     return table, theta
 
 
-def _worthwhile(pair: tuple[FloatArray, FloatArray], slope: Any) -> float:
+def _worthwhile(pair: tuple[FloatArray, FloatArray], slope: Slope) -> float:
     """Return the slope of the second on the first values where it gains something, else 0."""
     there = np.isfinite(pair[0]) & np.isfinite(pair[1])
     if there.sum() < FEWEST:
@@ -291,7 +297,7 @@ def _named(table: Table, columns: IntArray) -> str:
 # What is given: tables like X, or some of its columns by name, in the order of its rows.
 
 
-def _stretch(table: Table, given: Any, called: str) -> _Stretch:
+def _stretch(table: Table, given: object, called: str) -> _Stretch:
     """Check one table from before against X."""
     before = given if isinstance(given, Table) else _as_table(given, called)
     _refuse_elsewhere(table, before, called)
@@ -312,7 +318,7 @@ def _stretch(table: Table, given: Any, called: str) -> _Stretch:
     return _Stretch(before, np.array([places.get(name, -1) for name in table.feature_names]))
 
 
-def _as_table(given: Any, called: str) -> Table:
+def _as_table(given: object, called: str) -> Table:
     """Take a table as X would be; what is wrong with it is told by its own name."""
     try:
         if given is None or np.isscalar(given) or isinstance(given, Mapping):
@@ -347,7 +353,9 @@ def _taken(stretch: _Stretch, columns: IntArray, called: str) -> FloatArray:
     return values
 
 
-def split(table: Table, suffixes: Sequence[str], called: str = "--covariate") -> tuple[Table, Any]:
+def split(
+    table: Table, suffixes: Sequence[str], called: str = "--covariate"
+) -> tuple[Table, Table | tuple[Table, ...]]:
     """Return the columns of a file that are features, and the covariate that columns NAME + suffix make of them."""
     _refuse_elsewhere(table, table, called)
     names = [] if table.feature_names is None else table.feature_names.tolist()

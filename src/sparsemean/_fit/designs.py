@@ -409,7 +409,7 @@ def _differences(table: Table, members: IntArray, *, skip_missing: bool) -> Sour
         return Dense(dense, precision=table.source.precision)
     from scipy.sparse import hstack
 
-    from sparsemean._data.sparse import read_sparse
+    from sparsemean._data.matrices import read_sparse
 
     return read_sparse(hstack(compressed, format="csc")).source
 

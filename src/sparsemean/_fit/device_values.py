@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from sparsemean._data.gpu import DeviceArray, counted_there
 from sparsemean._data.source import TAKEN_AT_ONCE, cut
+from sparsemean._evidence import signs
 from sparsemean._fit.data import FitData
 from sparsemean._kernels import gpu, rounding
 from sparsemean._kernels.gpu_blocks import Columns
-from sparsemean._stats import intervals, symmetry
+from sparsemean._stats import location
 from sparsemean._stats.signed_ranks import REPEAT_SHARE
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray
@@ -42,12 +43,12 @@ def values_there(data: FitData, features: IntArray, best: IntArray, *, error: fl
 def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) -> FloatArray:
     xp, plan = gpu.cupy(), data.plan
     levels = columns.level_means(data.buckets.partition, data.buckets.partition.depth)
-    used = intervals.levels_used(plan)
+    used = signs.levels_used(plan)
     share = error * 2 / plan.question.side.number / len(used)
     rows = [(levels[0] == 0).sum(axis=1).astype(np.float64)]
     for level in used:
         ordered, J = xp.sort(levels[level], axis=1), levels[level].shape[1]
-        rank = max(1, intervals.order_statistic(J, share) - plan.bad_rows)
+        rank = max(1, signs.order_statistic(J, share) - plan.bad_rows)
         rows += [ordered[:, at] for at in (rank - 1, J - rank, (J - 1) // 2, J // 2)]
     zeros, *numbers = xp.stack(rows).get()
     found = np.stack(numbers).reshape(len(used), 4, best.size)
@@ -60,9 +61,9 @@ def _values(data: FitData, columns: Columns, best: IntArray, *, error: float) ->
 def _ends(each: FloatArray, buckets: list[int], plan: Plan, *, share: float) -> FloatArray:
     """Return the intersection of the intervals of all sizes, infinite where a size has too few buckets for one."""
     for ends, J in zip(each, buckets, strict=True):
-        if intervals.order_statistic(J, share) - plan.bad_rows < 1:
+        if signs.order_statistic(J, share) - plan.bad_rows < 1:
             ends[0], ends[1] = -np.inf, np.inf
-    return np.stack(plan.question.side.interval(*intervals.common(each)))
+    return np.stack(plan.question.side.interval(*signs.common(each)))
 
 
 def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.NDArray[np.intp] | None:
@@ -72,9 +73,9 @@ def skew_flags_there(data: FitData, kept: IntArray, features: IntArray) -> npt.N
         return None
     if not features.size:
         return np.empty(0, dtype=np.intp)
-    rows, size = symmetry.dealt_rows(kept.size)
+    rows, size = location.dealt_rows(kept.size)
     h = _columns(data, source, features).skewness(kept[rows], size).get()
-    return symmetry.flags_of(symmetry.p_of_groups(h), np.full(features.size, kept.size))
+    return location.flags_of(location.p_of_groups(h), np.full(features.size, kept.size))
 
 
 def columns_of(data: FitData, features: IntArray, about: FloatArray | None = None) -> Any:
@@ -84,8 +85,8 @@ def columns_of(data: FitData, features: IntArray, about: FloatArray | None = Non
         return data.rows_of(features, about)
     xp = gpu.cupy()
     values = source.plain(source.values[:, xp.asarray(features)]).astype(np.float64)
-    if data.null is not None:
-        values = rounding.centred(values, xp.asarray(data.null[features]), data.precision, xp)
+    if data.buckets.null is not None:
+        values = rounding.centred(values, xp.asarray(data.buckets.null[features]), data.precision, xp)
     return values if about is None else values - xp.asarray(about)
 
 
@@ -95,4 +96,6 @@ def _there(data: FitData) -> DeviceArray | None:
 
 
 def _columns(data: FitData, source: DeviceArray, features: IntArray) -> Columns:
-    return Columns(source.values, source.kind, features, None if data.null is None else data.null[features])
+    return Columns(
+        source.values, source.kind, features, None if data.buckets.null is None else data.buckets.null[features]
+    )

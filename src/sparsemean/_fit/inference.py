@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sparsemean._data.source import TAKEN_AT_ONCE
+from sparsemean._evidence import signed_ranks, signs
+from sparsemean._evidence.signed_ranks import DOWN, UP, SignedRankEvidence
+from sparsemean._evidence.signs import SlackEvidence, beside, of_signs
 from sparsemean._fit.data import FitData
 from sparsemean._fit.device_values import values_there
 from sparsemean._kernels import rounding
-from sparsemean._stats import intervals, path
+from sparsemean._stats import decision, path
 from sparsemean._stats.arrays import medians, medians_sorted, namespace, on_device, on_host, take
-from sparsemean._stats.decision import Decision, decide, rule_of
-from sparsemean._stats.nulls import SignTestNull
+from sparsemean._stats.decision import Decision, decide_planned
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.sign_evidence import SlackEvidence, beside, of_signs, sign_test_eras
-from sparsemean._stats.signed_ranks import DOWN, UP, SignedRankEvidence, filter_of
+from sparsemean._stats.signed_ranks import filter_of
 from sparsemean._util.plans import Plan, Side
 from sparsemean._util.records import Counts, FloatArray, IntArray
 
@@ -25,16 +26,8 @@ LOOKED_AT = 64
 """Columns that are looked at together to see whether they hold one value only."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inference:
-    """What is selected, and the features whose walk had to be iterated for that."""
-
-    decision: Decision
-    iterated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-
-
-def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
-    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `settle`.
+def infer(data: FitData, counts: Counts) -> tuple[Decision, FitData]:
+    """Return what counts, and ranks where these are asked for, decide: all there is to it but for `walked`.
 
     Columns that were read for it may be kept in the data that are returned.
     """
@@ -54,7 +47,7 @@ def infer(data: FitData, counts: Counts) -> tuple[Inference, FitData]:
         signs, plan.n_units, plan.n_features, first_error(plan), features, passing, sums, sides,
         ties_against=bool(plan.question.min_effect),
     )  # fmt: skip
-    return Inference(decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)), data
+    return decide_planned(evidence, plan), data
 
 
 def columns_ranked(plan: Plan) -> IntArray:
@@ -72,11 +65,9 @@ def _passing(plan: Plan, signs: SlackEvidence) -> tuple[IntArray, IntArray]:
     return features, signs.last(largest, features, None)
 
 
-def by_signs(plan: Plan, signs: SlackEvidence) -> Inference:
+def by_signs(plan: Plan, signs: SlackEvidence) -> Decision:
     """Return what the signs of bucket means decide."""
-    numbers = [int(null.most) for null in signs.nulls if isinstance(null, SignTestNull)]
-    signs = replace(signs, eras=sign_test_eras(numbers, error=first_error(plan), sides=signs.sides))
-    return Inference(decide(signs, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows))
+    return decide_planned(signs.staged(first_error(plan)), plan)
 
 
 def _signs(data: FitData, counts: Counts) -> SlackEvidence:
@@ -91,18 +82,15 @@ def _signs(data: FitData, counts: Counts) -> SlackEvidence:
     return parts[0] if len(parts) == 1 else beside(*parts)
 
 
-def settle(data: FitData, counts: Counts, inference: Inference) -> Inference:
-    """Settle what counts alone do not: the walks of the paper's rule."""
-    plan, decision = data.plan, inference.decision
-    if plan.question.selection != "paper":
-        return inference
+def walked(data: FitData, counts: Counts, decision: Decision) -> tuple[Decision, IntArray]:
+    """Put the support of the paper's rule in place, and say which features had to be walked for it."""
     decision, iterated = _paper_support(data, counts, on_host(decision))
     counts = on_host(counts)
     if counts.present is not None:  # a column without any value may have come in to reach min_selected
         support = decision.support[counts.present[0, decision.support] > 0]
         filled_up = decision.filled_up + int(support.size - decision.support.size)
         decision = replace(decision, support=support, filled_up=filled_up)
-    return Inference(decision, iterated)
+    return decision, iterated
 
 
 def best_sizes(plan: Plan, decision: Decision) -> Any:
@@ -186,19 +174,19 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
     """Estimate the selected features, with intervals that hold after selection."""
     plan = data.plan
     d = plan.n_features
-    offset = np.zeros(d) if data.null is None else data.null
+    offset = np.zeros(d) if data.buckets.null is None else data.buckets.null
     mean, ends = offset.copy(), np.full((d, 2), np.nan)
     if not support.size:
         return Values(mean, ends, support, support, support)
-    error = intervals.error_after_selection(plan, support.size)
+    error = decision.error_after_selection(plan, support.size)
 
     def work(levels: list[FloatArray], columns: IntArray) -> FloatArray:
-        levels = intervals.sort_levels(levels, plan)
-        used = [levels[level] for level in intervals.levels_used(plan)]
+        levels = signs.sort_levels(levels, plan)
+        used = [levels[level] for level in signs.levels_used(plan)]
         value = _value(used, take(best_of_all, columns), plan)
-        (low, high), other = intervals.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
+        (low, high), other = signed_ranks.of_levels(levels, plan, error=error), np.zeros(columns.size, dtype=bool)
         if plan.walk.dealing == "blocks":
-            (low, high), other = intervals.given_nonzero(levels, plan, np.stack((low, high)), error=error)
+            (low, high), other = signed_ranks.given_nonzero(levels, plan, np.stack((low, high)), error=error)
             value[other] = medians(np.where(levels[0][:, other] == 0, np.nan, levels[0][:, other]))
         return np.vstack((value, low, high, other))
 
@@ -209,12 +197,12 @@ def _support_values(data: FitData, support: IntArray, best_of_all: Any) -> Value
     elif (at := np.flatnonzero(found[3])).size:
         found[:, at] = data.means(support[at], work, depth)
     value, low, high, other = found
-    if data.null is not None:  # what is made of two values may miss the null value by rounding too
+    if data.buckets.null is not None:  # what is made of two values may miss the null value by rounding too
         value, low, high = (
-            rounding.settle(x, 0.0, data.null[support], precision=data.precision) for x in (value, low, high)
+            rounding.settle(x, 0.0, data.buckets.null[support], precision=data.precision) for x in (value, low, high)
         )
     mean[support] = value + offset[support]
-    at_null = support[intervals.end_at_null(low, high)]
+    at_null = support[signed_ranks.end_at_null(low, high)]
     ends[support] = np.column_stack((low, high)) + offset[support][:, np.newaxis]
     ends[at_null] = np.nan
     return Values(mean, ends, support[:0], at_null, support[other.astype(bool)])

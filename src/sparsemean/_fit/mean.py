@@ -13,16 +13,16 @@ from sparsemean._counts.engines import Progress, engine_of
 from sparsemean._data import as_table
 from sparsemean._data.source import AT_ONCE, Dense, cut, find_non_finite
 from sparsemean._data.table import Table
+from sparsemean._evidence import means
 from sparsemean._fit import messages, screening
 from sparsemean._fit.data import FitData
 from sparsemean._fit.pipeline import build_estimate
 from sparsemean._fit.refinement import Refinement
 from sparsemean._kernels import influence
 from sparsemean._kernels.memory_layout import one_blas_thread
-from sparsemean._stats import means
-from sparsemean._stats.arrays import on_host
-from sparsemean._stats.decision import Decision, decide, rule_of
-from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats import nulls
+from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._stats.decision import Decision, decide_planned, error_after_selection
 from sparsemean._stats.planning import allow_for
 from sparsemean._util.checks import one_number_each, pluralize
 from sparsemean._util.plans import Plan
@@ -65,17 +65,26 @@ class Means:
             rows = np.zeros(plan.n_units, dtype=bool)
             rows[test.rows] = True
         found = engine_of(table.source).influence_sums(
-            table, means.centres_of(plan, data.null), test.unit, test.kappa,
+            table, means.centres_of(plan, data.buckets.null), test.unit, test.kappa,
             rows=rows, skip_missing=data.buckets.skip_missing, n_jobs=data.n_jobs, progress=progress,
         )  # fmt: skip
         evidence, beta = means.evidence_of(plan, test, found.sums)
-        decision = decide(evidence, rule_of(plan.selection, plan.level, plan.n_features), plan.bad_rows)
+        decision = decide_planned(evidence, plan)
         return cls(replace(data, plan=plan), table, test, found.missing, beta, decision, tuple(notes), method)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plan of the only contrast."""
         return (self.data.plan,)
+
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        return self.data.seed
+
+    def leaning(self, contrast: int = 0) -> Leaning:  # noqa: ARG002
+        """Return the sums as shares of the largest that there can be."""
+        return Leaning(self.beta, namespace(self.beta).ones(self.data.plan.n_features, dtype=np.intp))
 
     def score_rows(self) -> screening.ScreeningResult | None:
         """Judge rows by all columns, about their medians; None where it was named how many are bad."""
@@ -84,12 +93,14 @@ class Means:
         with one_blas_thread():
             return screening.screen_first(self.data, on_host(self.decision))
 
-    def allowing(self, rows: screening.ScreeningResult) -> Means:
+    def allowing(self, rows: screening.ScreeningResult | None) -> Means:
         """Decide again for the bad rows that were found; κ and the units stay what they were for none."""
+        if rows is None:
+            return self
         plan = allow_for(self.data.plan, rows.rows.aligned)
         if plan.bad_rows and self.test.rows is not None:
             return replace(self, notes=(messages.NOT_ALLOWED_FOR, *self.notes))
-        decision = self.decision.at(plan.bad_rows) if plan.bad_rows else self.decision
+        decision = self.decision.at((plan.bad,)) if plan.bad_rows else self.decision
         return replace(self, data=replace(self.data, plan=plan), decision=decision)
 
     def estimate(
@@ -125,7 +136,7 @@ class Means:
         )
         return build_estimate(
             plan, decision, table=table, began=began, notes=notes,
-            values=(located.mean, ends), leaning=Leaning(found.beta, np.ones(plan.n_features, dtype=np.intp)),
+            values=(located.mean, ends), leaning=found.leaning(),
             status={
                 "screening": rows.how, "refinement": located.how, "iterations": located.iterations,
                 "converged": located.converged,
@@ -174,13 +185,13 @@ def _test(data: FitData, table: Table) -> tuple[Plan, MeanTest, list[str]]:
         half = pluralize(int(for_scale.size), "row" if data.units is None else "subject")
         notes.insert(0, f"{half}, drawn by the seed, gave the scale; the other {tested.size:,} were tested")
         plan = replace(plan, scale_rows=int(for_scale.size))
-        return plan, means.mean_test(plan, bounds, tested), notes
+        return plan, nulls.mean_test(plan, bounds, tested), notes
     if np.ndim(scale) == 2 or hasattr(scale, "columns"):
         earlier = as_table(scale)
         bounds, notes = scale_from_earlier(earlier, plan, data.buckets.skip_missing)
         plan = replace(plan, scale_rows=earlier.shape[0])
-        return plan, means.mean_test(plan, bounds), notes
-    return plan, means.mean_test(plan, given_scale(scale, plan.n_features)), []
+        return plan, nulls.mean_test(plan, bounds), notes
+    return plan, nulls.mean_test(plan, given_scale(scale, plan.n_features)), []
 
 
 def refuse_without_scale(bad: bool) -> None:
@@ -192,8 +203,8 @@ def refuse_without_scale(bad: bool) -> None:
 
 def scale_from_earlier(earlier: Table, plan: Plan, skip_missing: bool) -> tuple[FloatArray, list[str]]:
     """Return upper bounds of standard deviations from earlier data, and what has to be said about them."""
-    if earlier.shape[1] != plan.n_features or earlier.shape[0] < means.FEWEST_ROWS:
-        rule = f"be {means.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
+    if earlier.shape[1] != plan.n_features or earlier.shape[0] < nulls.FEWEST_ROWS:
+        rule = f"be {nulls.FEWEST_ROWS} rows or more of earlier data with the same {plan.n_features:,} columns"
         raise InputError("scale", rule, f"shape {earlier.shape}")
     drawn = np.random.default_rng(0).permutation(earlier.shape[0])
     return scale_from_rows(earlier, drawn, plan, skip_missing, argument="scale")
@@ -220,7 +231,7 @@ def scale_from_rows(
 
     Rows come in an order that was drawn: neighbours in a sorted file differ by next to nothing.
     """
-    needed = means.rows_for_scale(plan)
+    needed = nulls.rows_for_scale(plan)
     if rows.size // 2 * 2 <= needed:
         least = 2 * (math.floor(needed / 2) + 1)
         asked = 2 * least if argument == "X" else least
@@ -232,12 +243,12 @@ def scale_from_rows(
         raise InputError(argument, rule, received, "pass scale=, an upper bound of the standard deviation")
     variance, complete = np.empty(plan.n_features), np.empty(plan.n_features, dtype=np.intp)
     for columns, values in checked(table, np.arange(plan.n_features), skip_missing):
-        variance[columns], complete[columns] = means.pair_variance(values[rows])
-    bounds = means.scale_bound(variance, complete, plan)
+        variance[columns], complete[columns] = nulls.pair_variance(values[rows])
+    bounds = nulls.scale_bound(variance, complete, plan)
     notes = [
         f"the scale was taken from {pluralize(int(rows.size), 'row')}: standard deviations are assumed to be at most "
         f"{1 / math.sqrt(1 - math.sqrt(needed / (rows.size // 2 * 2))):.3g} times those seen there, which holds for a "
-        f"kurtosis of at most {means.KURTOSIS:g} but for a tenth of the level"
+        f"kurtosis of at most {nulls.KURTOSIS:g} but for a tenth of the level"
     ]
     constant = np.flatnonzero(bounds == 0)
     if constant.size:
@@ -281,7 +292,7 @@ def _too_wide(found: Means, support: IntArray) -> list[str]:
 def _on_support(tested: Means) -> tuple[FloatArray, FloatArray, Decision, IntArray]:
     """Return means, intervals, the support less columns that hold one value only, and those columns."""
     data, plan, d, decision = tested.data, tested.data.plan, tested.data.plan.n_features, tested.decision
-    mean, ends = (np.zeros(d) if data.null is None else data.null.copy()), np.full((d, 2), np.nan)
+    mean, ends = (np.zeros(d) if data.buckets.null is None else data.buckets.null.copy()), np.full((d, 2), np.nan)
     table = tested.table
     constant = [
         columns[np.fmin.reduce(values) == np.fmax.reduce(values)]
@@ -351,8 +362,8 @@ def _kept_inside(
 
 def nothing_possible(plan: Plan, test: MeanTest) -> list[str]:
     """Say so where not even rows that all agree could make a feature selected."""
-    needed = means.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
-    if test.n_units * means.most(test.kappa) >= needed:
+    needed = nulls.bound(test, plan.question.level / plan.n_hypotheses, plan.bad_rows)
+    if test.n_units * nulls.psi_max(test.kappa) >= needed:
         return []
     least = means.rows_to_reject(plan, test)
     how = (

@@ -12,12 +12,13 @@ import numpy as np
 from sparsemean._counts.engines import Progress
 from sparsemean._data import as_table
 from sparsemean._data.table import Table
+from sparsemean._evidence import means
+from sparsemean._evidence.groups import GroupTest
+from sparsemean._evidence.means import GroupSums, MeanContrast
+from sparsemean._evidence.ranks import Contrast
 from sparsemean._fit import mean
 from sparsemean._kernels import influence
-from sparsemean._stats import mean_differences, means
-from sparsemean._stats.families import RankEvidence
-from sparsemean._stats.mean_differences import GroupSums, MeanContrast
-from sparsemean._stats.rank_evidence import REST, Contrast
+from sparsemean._stats import nulls
 from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Plan, Question
 from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
@@ -25,12 +26,6 @@ from sparsemean._util.records import FloatArray, IntArray, MeanDifferenceTest
 if TYPE_CHECKING:
     from sparsemean._fit.two_sample import Design
     from sparsemean.result import Estimate
-
-
-def labels_of(codes: IntArray, contrast: Contrast) -> tuple[IntArray, IntArray]:
-    """Return the rows of the label and of what it is compared with."""
-    first = codes == contrast.first
-    return np.flatnonzero(first), np.flatnonzero(~first if contrast.second == REST else codes == contrast.second)
 
 
 def difference_evidence(
@@ -42,7 +37,7 @@ def difference_evidence(
     seed: int,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[RankEvidence, tuple[str, ...], int]:
+) -> tuple[list[MeanContrast], tuple[str, ...], int]:
     """Fix every test and read all columns once; with what there is to say of the scale, and its rows.
 
     ``plans`` are those of the tests.
@@ -50,14 +45,14 @@ def difference_evidence(
     tests, notes, scale_rows = _tests(design, contrasts, request, plans, seed)
     table, d = design.table, design.table.shape[1]
     rows = [_rows_of(design.codes, contrast, test) for contrast, test in zip(contrasts, tests, strict=True)]
-    looks: list[list[mean_differences.Look]] = [[] for _ in tests]
+    looks: list[list[means.Look]] = [[] for _ in tests]
     gaps = [np.zeros(d, dtype=np.int32) for _ in tests]
     for columns, values in mean.checked(table, np.arange(d), request.missing == "omit"):
         for at, test in enumerate(tests):
             parts = _parts(values, rows[at])
             gaps[at][columns] = sum(np.isnan(part).sum(axis=0) for part in parts)
             looks[at].append(
-                mean_differences.look(
+                means.look(
                     parts, columns, _sums_of(parts, columns, test, n_jobs, table), test=test,
                     side=request.side, min_effect=request.min_effect,
                 )
@@ -66,18 +61,11 @@ def difference_evidence(
             progress((columns[-1] + 1) / d)
     found = [
         MeanContrast(contrast, test, missing=gap, **{
-            name: np.concatenate([getattr(look, name) for look in blocks]) for name in mean_differences.Look._fields
+            name: np.concatenate([getattr(look, name) for look in blocks]) for name in means.Look._fields
         })
         for contrast, test, gap, blocks in zip(contrasts, tests, gaps, looks, strict=True)
     ]  # fmt: skip
-    evidence = RankEvidence(
-        tuple(found),
-        side=request.side,
-        missing=request.missing == "omit",
-        level=request.level,
-        n_jobs=n_jobs,
-    )
-    return evidence, notes, scale_rows
+    return found, notes, scale_rows
 
 
 def values_of(
@@ -95,20 +83,21 @@ def values_of(
     for piece, values in table.source.takes_of(columns):
         parts = _parts(values, rows)
         found.append(
-            mean_differences.invert_difference(
+            means.invert_difference(
                 parts, piece, _sums_of(parts, piece, test, n_jobs, table), test=test, error=error,
-                bad=(plan.bad_by_group[1], plan.bad_by_group[0]), side=plan.question.side,
+                bad=plan.bad, side=plan.question.side,
             )
         )  # fmt: skip
     return np.concatenate(found, axis=1)
 
 
 def on_support(
-    design: Design, tested: MeanContrast, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
+    design: Design, tested: GroupTest, support: IntArray, *, plan: Plan, error: float, n_jobs: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the differences of the selected features, and their intervals, which leave out what the test refuses."""
-    rows = _rows_of(design.codes, tested.contrast, tested.test)
-    found = values_of(design.table, support, rows, test=tested.test, plan=plan, error=error, n_jobs=n_jobs)
+    assert tested.mean_test is not None
+    rows = _rows_of(design.codes, tested.contrast, tested.mean_test)
+    found = values_of(design.table, support, rows, test=tested.mean_test, plan=plan, error=error, n_jobs=n_jobs)
     value, low, high = found
     # Ends are found by steps, to the safe side; what p-values refuse, they refuse at this error or a smaller one.
     low = np.where(value > 0, np.maximum(low, plan.question.min_effect), low)
@@ -129,10 +118,10 @@ def intervals_of(made: Estimate, columns: IntArray, error: float, table: Table) 
 
 def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
     """Say so where not even groups that lie far apart could make a feature differ."""
-    slack = mean_differences.slack_of(test, (plan.bad_by_group[1], plan.bad_by_group[0]))
-    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - mean_differences.LOG_JOINT
+    slack = means.slack_of(test, plan.bad)
+    asked = math.log(test.factor * plan.n_hypotheses / plan.question.level) - means.LOG_JOINT
     weights, bias = np.array(test.weights), test.bias.max(axis=1, initial=0.0)
-    if means.most(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
+    if nulls.psi_max(test.kappa) * (weights @ np.array(test.sizes)) >= asked + weights @ bias + slack.joint:
         return []
     n1, n2 = test.sizes
     return [f"no feature can be selected by means of {n1:,} and {n2:,} rows: more rows, or fewer bad ones, are needed"]
@@ -140,7 +129,7 @@ def nothing_possible(plan: Plan, test: MeanDifferenceTest) -> list[str]:
 
 def _rows_of(codes: IntArray, contrast: Contrast, test: MeanDifferenceTest) -> tuple[IntArray, IntArray]:
     """Return the rows of either group that are added up."""
-    first, second = labels_of(codes, contrast)
+    first, second = contrast.rows_of(codes)
     return _tested(first, test.rows), _tested(second, test.rows)
 
 
@@ -182,13 +171,13 @@ def _tests(
     planned = replace(plans[0], n_tests=2 * len(contrasts))
     notes, scale_rows, tested, of_level = list[str](), 0, None, 1.0
     bounds: dict[tuple[int, ...], FloatArray] = {}
-    groups = [(contrast, labels_of(design.codes, contrast)) for contrast in contrasts]
+    groups = [(contrast, contrast.rows_of(design.codes)) for contrast in contrasts]
     if scale is None:
         mean.refuse_without_scale(any(request.at_first))
         for_scale, tested = _halves(design.codes, seed)
-        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(for_scale.size)
+        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(for_scale.size)
         for contrast, pair in groups:
-            for labels, rows in zip(((contrast.first,), contrast.labels), pair, strict=True):
+            for labels, rows in zip(((contrast.label,), contrast.labels), pair, strict=True):
                 if labels not in bounds:
                     own = for_scale[np.isin(for_scale, rows)]  # in the order drawn: pairs of rows cross labels
                     bounds[labels], said = mean.scale_from_rows(
@@ -199,16 +188,16 @@ def _tests(
         notes.insert(0, f"{half}, half of each group, drawn by the seed, gave the scale; the others were tested")
     elif np.ndim(scale) == 2 or hasattr(scale, "columns"):
         given, notes = mean.scale_from_earlier(as_table(scale), planned, request.missing == "omit")
-        of_level, scale_rows = 1.0 - means.SCALE_SHARE, int(as_table(scale).shape[0])
+        of_level, scale_rows = 1.0 - nulls.SCALE_SHARE, int(as_table(scale).shape[0])
     else:
         given = mean.given_scale(scale, d)
     tests = []
     for contrast, pair in groups:
         sizes = _tested(pair[0], tested).size, _tested(pair[1], tested).size
-        each = [bounds[labels] if scale is None else given for labels in ((contrast.first,), contrast.labels)]
+        each = [bounds[labels] if scale is None else given for labels in ((contrast.label,), contrast.labels)]
         tests.append(
-            mean_differences.difference_test(
-                np.stack(each), sizes=sizes, bad=contrast.bad(request.at_first), sides=means.sides(plans[0]),
+            means.difference_test(
+                np.stack(each), sizes=sizes, bad=contrast.bad(request.at_first), sides=request.side.number,
                 error=request.level / plans[0].n_hypotheses, of_level=of_level, rows=tested,
             )
         )  # fmt: skip

@@ -16,7 +16,7 @@ from sparsemean._fit.power import nothing_possible
 from sparsemean._stats.arrays import on_host
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import ALARM, SortKeys
-from sparsemean._stats.symmetry import CHECKABLE
+from sparsemean._stats.location import CHECKABLE
 from sparsemean._util.checks import NAMED, list_names, unit_name
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import CountArray, Counts, IntArray
@@ -65,12 +65,14 @@ def of_precision(data: FitData, support: IntArray) -> list[str]:
     A null value that is off by eps moves the centre by δ = eps·|null|/sd deviations, which n rows show once nδ² is not
     small. The spread is that of the inner four fifths of the values.
     """
-    if data.null is None or data.spread:
+    if data.buckets.null is None or data.spread:
         return []
     coarse = [support[:0]]
-    for columns, values in data.values_of(support[data.null[support] != 0]):
+    for columns, values in data.values_of(support[data.buckets.null[support] != 0]):
         low, high = np.nanquantile(values, (0.1, 0.9), axis=0)
-        away = data.precision * np.abs(data.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
+        away = (
+            data.precision * np.abs(data.buckets.null[columns]) * INNER / np.maximum(high - low, np.finfo(float).tiny)
+        )
         coarse.append(columns[np.sqrt(data.plan.n_units) * away > np.sqrt(SHOWN)])
     found = np.concatenate(coarse)
     if not found.size:

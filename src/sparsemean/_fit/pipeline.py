@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,20 @@ class Found(Protocol):
         """The plan of each contrast."""
         ...
 
+    @property
+    def decision(self) -> Decision:
+        """What is selected, in all contrasts together."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """What was drawn with."""
+        ...
+
+    def leaning(self, contrast: int) -> Leaning:
+        """Return to which side each feature leans."""
+        ...
+
     def score_rows(self) -> Any:
         """Judge rows; None of one sample whose bad rows were named: these are judged off the support, once it is known.
 
@@ -43,7 +57,7 @@ class Found(Protocol):
         ...
 
     def allowing(self, rows: Any) -> Self:
-        """Decide again for as many bad rows as look bad.
+        """Decide again for as many bad rows as look bad, unless someone has named a share.
 
         A feature that is selected for so many is real or more are bad, for all numbers at once: so they may be chosen
         by looking at the rows.
@@ -55,10 +69,13 @@ class Found(Protocol):
         ...
 
 
-def settled(found: Found) -> tuple[Found, Any]:
+F = TypeVar("F", bound=Found)
+
+
+def settled(found: F) -> tuple[F, Any]:
     """Score rows, and decide for those that look bad unless someone has named a share."""
     rows = found.score_rows()
-    return (found.allowing(rows) if found.plans[0].auto else found), rows
+    return found.allowing(rows), rows
 
 
 def estimates(found: Found, *, began: float, progress: Iterable[Progress | None]) -> list[Estimate]:

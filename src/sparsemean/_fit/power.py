@@ -1,23 +1,41 @@
-"""What n rows of d features can show: detectable effects, power, the rows that are needed."""
+"""What n rows of d features, or two groups, can show: detectable effects, power, the rows that are needed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from sparsemean._fit.power_groups import MOST, MOST_ROWS, fewest, plan_groups, written
-from sparsemean._fit.theorems import numbers
-from sparsemean._stats.one_sample_power import TestPower, error_of, power_of, survivable_rows
-from sparsemean._stats.planning import MIN_ROWS, MOST_RANKED, bad_rows, check_share, of_question, plan_fit
+from sparsemean._fit.theorems import theorem_rows
+from sparsemean._stats.one_sample_power import OneSamplePower, power_of
+from sparsemean._stats.planning import (
+    MOST_RANKED,
+    WITHOUT_BUCKETS,
+    ask,
+    bad_rows,
+    check_share,
+    check_shares,
+    of_question,
+    plan_fit,
+)
+from sparsemean._stats.power import MOST_ROWS, GroupPower, Power, fewest, smallest_p
 from sparsemean._util.checks import fraction_of_rows, integer, pluralize, real
-from sparsemean._util.plans import Plan, PowerAnalysis
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, PowerAnalysis, Shares
 from sparsemean.errors import InputError
 
+NEVER = 0.001
+"""Probabilities below it are not written out."""
+MOST = 10**15
+MOST_OF_GROUP = 10**9
+"""Rows and features beyond which probabilities of counts are no longer exact in floating point."""
 MOST_FOR_RANKS = 10**9
 """Rows whose sums of ranks are whole numbers of 64 bits."""
+
+
+# The search for rows: the same plan for other numbers of them.
 
 
 def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None) -> Plan:
@@ -26,6 +44,17 @@ def at_rows(plan: Plan, n: int, contamination: float, *, test: str | None = None
         of_question(plan, test=test or plan.question.test),
         n_rows=n, n_units=n, bad_rows=bad_rows(n, contamination), contamination=contamination,
     )  # fmt: skip
+
+
+def of_groups(plan: Plan, sizes: GroupSizes, shares: Shares) -> Plan:
+    """Return the same plan for groups of these sizes, of which such shares may be bad."""
+    bad = BadRows(bad_rows(sizes.reference, shares.reference), bad_rows(sizes.label, shares.label))
+    return replace(plan, sizes=sizes, bad_by_group=bad, bad_rows=bad.total)
+
+
+def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
+    """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
+    return power_of(at_rows(plan, n, contamination)).smallest(power, opposed=False)
 
 
 # What is beyond reach at n, d and ε, whatever the data are.
@@ -38,20 +67,12 @@ def rows_for_any(plan: Plan, contamination: float) -> int:
         made = at_rows(plan, n, contamination)
         return power_of(made).possible(made.bad_rows)
 
-    low, high = MIN_ROWS - 1, MIN_ROWS
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > MOST_ROWS:
-            return 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return fewest(suffices, exact=True)
 
 
 def nothing_possible(plan: Plan, unit: str = "row") -> list[str]:
     """Say so where no feature could be selected, however clear, and what would help."""
-    limit, n = survivable_rows(plan), plan.n_units
+    limit, n = power_of(plan).survivable_rows(), plan.n_units
     if limit >= plan.bad_rows:
         return []
     if limit < 0:
@@ -76,6 +97,30 @@ def _rows_wanted(plan: Plan) -> str:
     return f"{clean} if none is bad, {more} at contamination {plan.contamination:g}"
 
 
+def groups_possible(plan: Plan, unit: str = "row") -> list[str]:
+    """Refuse groups too small for any test, and say so where nothing could be certified at this contamination."""
+    asked = GroupPower(plan)
+    n0, n1, bad = asked.sizes.reference, asked.sizes.label, plan.bad
+    smallest, threshold = smallest_p(n0, n1, plan.question.side.number), plan.question.level / plan.n_hypotheses
+    if smallest > plan.question.level and plan.n_tests == plan.n_strata == 1:
+        rule, received = f"be large enough for a test at level {plan.question.level:g}", f"{n1} and {n0} {unit}s"
+        raise InputError(
+            "groups", rule, received, f"their smallest possible p-value is {smallest:.2g}: give more {unit}s"
+        )
+    if smallest > threshold:
+        numbers = f"{smallest:.2g}, is above what is needed, {threshold:.2g}"
+        return [f"nothing can be certified: the smallest possible p-value, {numbers}; more {unit}s would help"]
+    if plan.n_strata > 1:
+        return []
+    limit = asked.survivable_share()
+    if bad.reference <= bad_rows(n0, limit) and bad.label <= bad_rows(n1, limit):
+        return []
+    return [
+        f"nothing can be certified: with {bad.label} and {bad.reference} bad {unit}s among {n1} and "
+        f"{n0} even groups that do not overlap could be false; at most {limit:.2%} of each group can be survived"
+    ]
+
+
 # What a plan can find, before any data: thresholds, detectable effect, rows needed, contamination survived.
 
 
@@ -85,7 +130,7 @@ def plan(
     *,
     contamination: float = 0.05,
     level: float = 0.05,
-    bucket_sizes: Any = "auto",
+    bucket_sizes: object = "auto",
     power: float = 0.8,
     effect: float | None = None,
     k: int = 1,
@@ -138,78 +183,117 @@ def plan(
     0.1...
     """
     if isinstance(n, tuple) or np.ndim(n) == 1:
-        _only_of_one_sample(test=test, target=target, min_effect=min_effect)
+        for name, value, usual in (("test", test, "auto"), ("target", target, "centre"), ("min_effect", min_effect, 0)):
+            if value != usual:
+                raise InputError(name, "be left out where two groups are planned", repr(value))
         return plan_groups(
-            n, d, contamination=contamination, level=level, power=power, effect=effect, alternative=alternative
+            cast("Sequence[int]", n),
+            d,
+            contamination=contamination,
+            level=level,
+            power=power,
+            effect=effect,
+            alternative=alternative,
         )
-    for name, value, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
-        integer(value, argument=name, least=1, rule="be a positive integer")
-        integer(value, argument=name, least=1, most=most, rule=f"be at most {most:,}")
+    for name, number, most in (("n", n, MOST), ("d", d, MOST), ("k", k, d)):
+        integer(number, argument=name, least=1, rule="be a positive integer")
+        integer(number, argument=name, least=1, most=most, rule=f"be at most {most:,}")
     n, d = int(n), int(d)
     power, contamination = check_share("power", power), fraction_of_rows(contamination)
     made = plan_fit(
         n, d, contamination=contamination, level=level, bucket_sizes=bucket_sizes, test=test, target=target,
         alternative=alternative, min_effect=min_effect,
     )  # fmt: skip
-    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
-        raise InputError("effect", "be a positive number", effect)
+    _check_effect(effect)
     if made.question.test == "ranks" and n > MOST_FOR_RANKS:
         raise InputError("n", f"be at most {MOST_FOR_RANKS:,} with test='ranks'", n)
-    survivable = survivable_rows(made)
-    if made.bad_rows > survivable:
-        raise _impossible(made, survivable)
-    found = power_of(made)
-    best, opposed = (found.smallest(power, opposed=against) for against in (False, True))
     auto = test == "auto" and made.question.target == "centre" and isinstance(bucket_sizes, str)
-    needed = None if effect is None else _rows_needed(made, effect, power, auto=auto)
-    sentences = [*_found(found, (best, opposed), power, survivable)]
-    if effect is not None and needed is not None:
-        sentences.append(_needed(made, effect, power, needed, auto=auto))
-    outlook = PowerAnalysis(
-        detectable_effect=best,
-        survivable_contamination=survivable / n,
-        rows_needed=needed,
-        effect=effect,
-        power=power,
-        table=found.table(power),
-        theorems=numbers(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect),
-        text=" ".join(sentences),
-    )
+
+    def needed(effect: float, epsilon: float, *, opposed: bool) -> int:
+        """Return the rows needed, with ``auto`` by the test that a fit of so many rows would take."""
+
+        def suffices(n: int) -> bool:
+            test = ("ranks" if n <= MOST_RANKED else "buckets") if auto else None
+            return power_of(at_rows(made, n, epsilon, test=test)).chance(effect, opposed=opposed) >= power
+
+        return fewest(suffices)
+
+    asked = power_of(made)
+    survivable = asked.survivable_rows()
+    if made.bad_rows > survivable:
+        raise _impossible(asked, survivable)
+    rows = None if effect is None else needed(effect, made.contamination, opposed=False)
+    found = _smallest(asked, power)
+    text = _found(asked, found, power, survivable)
+    if effect is not None and rows is not None:
+        text = f"{text} {_needed(made, effect, rows, needed)}"
+    theorems = theorem_rows(n, d, contamination=made.contamination, k=k, sigma=sigma, delta=delta, effect=effect)
+    outlook = PowerAnalysis(found[0], survivable / n, rows, effect, power, asked.table(power), theorems, text)
     return replace(made, outlook=outlook)
 
 
-def _only_of_one_sample(**asked: Any) -> None:
-    """Refuse what plans of two groups do not have."""
-    usual = {"test": "auto", "target": "centre", "min_effect": 0.0}
-    for name, value in asked.items():
-        if value != usual[name]:
-            raise InputError(name, "be left out where two groups are planned", repr(value))
+def plan_groups(
+    sizes: Sequence[int],
+    d: int,
+    *,
+    contamination: object,
+    level: object,
+    power: object,
+    effect: float | None = None,
+    alternative: object = "two-sided",
+) -> Plan:
+    """Say what can be found between a reference and a label of so many rows each."""
+    if len(sizes) != 2:
+        raise InputError("n", "be a number of rows, or those of two groups", repr(sizes))
+    rule = f"be numbers of rows from 2 to {MOST_OF_GROUP:,}"
+    n0, n1 = (integer(size, argument="n", least=2, most=MOST_OF_GROUP, rule=rule) for size in sizes)
+    integer(d, argument="d", least=1, most=MOST, rule="be a positive integer")
+    wanted, shares = check_share("power", power), check_shares(contamination)
+    _check_effect(effect)
+    asked_of_rows = Plan(
+        ask(contamination=contamination, level=level, alternative=alternative), WITHOUT_BUCKETS,
+        n_rows=n0 + n1, n_features=int(d), n_units=n0 + n1, contamination=max(shares), bad_rows=0,
+    )  # fmt: skip
+    made = of_groups(asked_of_rows, GroupSizes(n0, n1), shares)
+    if impossible := groups_possible(made):
+        if smallest_p(n0, n1, made.question.side.number) > made.question.level / d:
+            raise InputError("n", "be large enough", f"{n0} and {n1} rows", impossible[0])
+        raise InputError("contamination", "leave enough rows", contamination, impossible[0])
+    asked, needed = GroupPower(made), None
+    if effect is not None:
+        shift, ratio = effect, n0 / (n0 + n1)
+
+        def suffices(n: int) -> bool:
+            first = min(max(2, round(ratio * n)), n - 2)
+            there = GroupPower(of_groups(made, GroupSizes(first, n - first), shares))
+            return there.chance(shift, opposed=False) >= wanted
+
+        needed = fewest(suffices)
+    found, limit, table = _smallest(asked, wanted), asked.survivable_share(), asked.table(wanted)
+    text = _groups_text(asked, found, wanted, limit, table[0]["auc"])
+    if effect is not None:
+        rows = f"{needed:,} rows in all" if needed else "more rows than can be planned for"
+        text = f"{text} A shift of {effect:g} takes {rows}, in the same ratio."
+    return replace(made, outlook=PowerAnalysis(found[0], limit, needed, effect, wanted, table, (), text))
 
 
-def smallest_effect(plan: Plan, n: int, contamination: float, power: float) -> float:
-    """Return the effect that the same plan would find among n rows with ``power``; infinity if none."""
-    return power_of(at_rows(plan, n, contamination)).smallest(power, opposed=False)
+def _check_effect(effect: object) -> None:
+    if effect is not None and real(effect, argument="effect", rule="be a positive number") <= 0:
+        raise InputError("effect", "be a positive number", effect)
 
 
-def _rows_needed(plan: Plan, effect: float, power: float, *, auto: bool, opposed: bool = False) -> int:
-    """Return the smallest n, to within 1 %, at which ``effect`` is found with ``power`` at the same ε; 0 if none is.
-
-    With ``auto`` by the test that a fit of so many rows would take.
-    """
-
-    def suffices(n: int) -> bool:
-        test = ("ranks" if n <= MOST_RANKED else "buckets") if auto else None
-        return power_of(at_rows(plan, n, plan.contamination, test=test)).chance(effect, opposed=opposed) >= power
-
-    return fewest(suffices)
+def _smallest(asked: Power, power: float) -> tuple[float, float]:
+    """Return the effects that are found with ``power`` where bad rows are like the others, and where they oppose."""
+    return asked.smallest(power, opposed=False), asked.smallest(power, opposed=True)
 
 
-def _impossible(plan: Plan, survivable: int) -> InputError:
+def _impossible(asked: OneSamplePower, survivable: int) -> InputError:
     """Say which of n and ε is in the way, with its numbers, and what is the nearest plan that exists."""
+    plan = asked.plan
     n, d = plan.n_rows, pluralize(plan.n_features, "feature")
     if survivable < 0:
-        asked = f"be large enough that rows which all agree have p ≤ {error_of(plan):.2g}, for {d}"
-        return InputError("n", asked, f"n = {n}", _rows_wanted(plan))
+        rule = f"be large enough that rows which all agree have p ≤ {asked.error:.2g}, for {d}"
+        return InputError("n", rule, f"n = {n}", _rows_wanted(plan))
     return InputError(
         "contamination",
         f"leave enough rows: at n = {n}, d = {plan.n_features} a feature on which all rows agree survives {survivable} "
@@ -237,35 +321,53 @@ def _mean(plan: Plan, effect: float) -> str:
     return f"{side} of {beyond}{effect:.3g} standard deviations"
 
 
-def _found(found: TestPower, effects: tuple[float, float], power: float, survivable: int) -> list[str]:
-    plan, (best, opposed) = found.plan, effects
+def _opposed(asked: Power, effects: tuple[float, float], power: float, thing: str) -> str:
+    """Say what is left of the power where bad rows do more than stay silent."""
+    effect, opposed = effects
+    takes = f"{power:g} takes one of {opposed:.3g}" if math.isfinite(opposed) else f"no {thing} is found with {power:g}"
+    chance = asked.chance(effect, opposed=True)
+    left = f"{chance:.2g}" if chance >= NEVER else f"below {NEVER:g}"
+    return f"vote against it, such a {thing} is found with probability {left}, and {takes}."
+
+
+def _found(asked: Power, effects: tuple[float, float], power: float, survivable: int) -> str:
+    plan = asked.plan
     sentences = [
         f"With {plan.n_rows:,} rows of {pluralize(plan.n_features, 'feature')}, {plan.bad_rows} of which may be bad, "
-        f"{_name(plan)} {_mean(plan, best)} with probability {power:g} (Gaussian noise), at a family-wise error of "
-        f"{plan.question.level:g}."
+        f"{_name(plan)} {_mean(plan, effects[0])} with probability {power:g} (Gaussian noise), at a family-wise error "
+        f"of {plan.question.level:g}."
     ]
     if plan.bad_rows:
-        chance = written(found.chance(best, opposed=True))
-        takes = (
-            f"{power:g} takes one of {opposed:.3g}" if math.isfinite(opposed) else f"no mean is found with {power:g}"
-        )
-        sentences.append(
-            "That holds if the bad rows behave like the others; if all of them vote against it, such a mean is found "
-            f"with probability {chance}, and {takes}."
-        )
+        left = _opposed(asked, effects, power, "mean")
+        sentences.append(f"That holds if the bad rows behave like the others; if all of them {left}")
     share = f"({survivable / plan.n_rows:.3g} of all)"
-    return [*sentences, f"A feature on which all rows agree survives {pluralize(survivable, 'bad row')} {share}."]
+    sentences.append(f"A feature on which all rows agree survives {pluralize(survivable, 'bad row')} {share}.")
+    return " ".join(sentences)
 
 
-def _needed(plan: Plan, effect: float, power: float, needed: int, *, auto: bool) -> str:
+def _needed(plan: Plan, effect: float, rows: int, needed: Callable[..., int]) -> str:
     """Say how many rows an effect needs, or why none are enough."""
     mean = _mean(plan, effect).capitalize()
-    if not needed:
-        if plan.contamination and _rows_needed(replace(plan, contamination=0.0), effect, power, auto=auto):
+    if not rows:
+        if plan.contamination and needed(effect, 0.0, opposed=False):
             return f"{mean} cannot be found at this contamination, however many rows there are."
         return f"{mean} takes more than {MOST_ROWS:,} rows."
     if not plan.bad_rows:
-        return f"{mean} needs about {needed:,} rows."
-    more = _rows_needed(plan, effect, power, auto=auto, opposed=True)
+        return f"{mean} needs about {rows:,} rows."
+    more = needed(effect, plan.contamination, opposed=True)
     against = f"about {more:,} if all of them vote against it" if more else "is not found if all of them do"
-    return f"{mean} needs about {needed:,} rows if no bad row votes against it, and {against}."
+    return f"{mean} needs about {rows:,} rows if no bad row votes against it, and {against}."
+
+
+def _groups_text(asked: GroupPower, effects: tuple[float, float], power: float, limit: float, auc: float) -> str:
+    plan = asked.plan
+    sizes, bad = asked.sizes, plan.bad
+    sentences = [
+        f"With {sizes.label:,} rows of a label against {sizes.reference:,} of its reference and {plan.n_features:,} "
+        f"features, {bad.label} and {bad.reference} rows of which may be bad, a shift of {effects[0]:.3g} standard "
+        f"deviations is found with probability {power:g} (normal noise; {auc:.0%} of pairs above), at a family-wise "
+        f"error of {plan.question.level:g}."
+    ]
+    if bad.total:
+        sentences.append(f"If all bad rows {_opposed(asked, effects, power, 'shift')}")
+    return " ".join([*sentences, f"Groups that do not overlap survive {limit:.1%} bad rows of each."])

@@ -17,8 +17,8 @@ from sparsemean._stats import dependence, factors, row_scores
 from sparsemean._stats.arrays import fillna, medians, near, on_device, on_host, spread_over, without
 from sparsemean._stats.decision import Decision
 from sparsemean._stats.dependence import SortKeys
-from sparsemean._stats.judged import CLIP, Judged, Selected
-from sparsemean._stats.symmetry import skew_flags
+from sparsemean._stats.location import skew_flags
+from sparsemean._stats.standardized import CLIP, Selected, StandardizedRows
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate, RowScores
 from sparsemean.errors import InputError
@@ -60,7 +60,7 @@ class ScreeningResult:
     how: str = ""
     columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """The features off the support that rows were judged by."""
-    judged: Judged | None = None
+    judged: StandardizedRows | None = None
     """Rows in units of the features that they were judged by first."""
     judged_by: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Those features, on the support as well where it was not known."""
@@ -111,7 +111,7 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
         why = f"rows were not judged{off}, where there are {columns.size} features"
         return ScreeningResult(row_scores.trust_all(plan.n_rows), np.arange(plan.n_units), plan.bad_rows, why)
     table = _judged(data, columns, about=None if about is None else about[columns])
-    of_units = row_scores.judge(table, most=most_listed(plan.n_units))
+    of_units = row_scores.judge_rows(table, most=most_listed(plan.n_units))
     del table.scaled  # half of what is held
     kept = np.flatnonzero(of_units.weights > 0)
     rows = _of_rows(data, of_units, units=np.arange(plan.n_units), features=columns)
@@ -123,14 +123,14 @@ def screen(data: FitData, support: IntArray, *, about: FloatArray | None = None)
 
 def _judged(
     data: FitData, columns: IntArray, *, about: FloatArray | None, kept: IntArray | None = None, clip: float = CLIP
-) -> Judged:
+) -> StandardizedRows:
     """Return some rows in units of some columns, ``about`` centres of these; with the workers if they are many."""
     if data.spread:
-        from sparsemean._fit.coded_rows import CodedColumns
+        from sparsemean._fit.by_workers import CodedColumns
 
         return CodedColumns(data.columns(columns, kept=kept, about=about), clip)
     values = columns_of(data, columns, about)
-    return Judged(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
+    return StandardizedRows(values if kept is None else values[near(values, kept)], clip, data.n_jobs)
 
 
 def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
@@ -145,7 +145,7 @@ def screen_first(data: FitData, decision: Decision) -> ScreeningResult:
         mean[columns] = medians(columns_of(data, columns)[:])
     rows = screen(data, support, about=mean)
     rows = replace(rows, columns=without(rows.columns, np.union1d(support, decision.support)))
-    return screen_on_support(data, rows, support, mean=mean if data.null is None else mean + data.null)
+    return screen_on_support(data, rows, support, mean=mean if data.buckets.null is None else mean + data.buckets.null)
 
 
 def screen_on_support(
@@ -159,7 +159,7 @@ def screen_on_support(
     about = mean[support] - data.offset(support)
     clip = min(ON_SUPPORT, ALONE * row_scores.limit(before.kept.size))
     room = most_listed(data.plan.n_units) - (data.plan.n_units - before.kept.size)
-    of_kept = row_scores.judge(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
+    of_kept = row_scores.judge_rows(_judged(data, support, about=about, kept=before.kept, clip=clip), most=max(0, room))
     rows = _of_rows(data, of_kept, units=before.kept, features=support)
     how = "; ".join(part for part in (before.how, _how(data, of_kept, "on the support itself")) if part)
     kept = np.delete(before.kept, of_kept.suspects)
@@ -208,7 +208,7 @@ def neighbours_alike(data: FitData, screening: ScreeningResult, support: IntArra
         values = data.columns(columns).take(rows)
     else:  # signs are those of the values
         values = table.ratios.take(rows, _places(screening, columns)).astype(np.float64)
-    z = dependence.neighbours_alike(values, known=known)
+    z = dependence.z_of_neighbours(values, known=known)
     if z <= dependence.ALARM:
         return z, None
     whole = replace(data, nonzero=None)  # a file is sorted by all values of a column, zeros among them

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._data.numpy_files import check_members
-from sparsemean._data.source import Checksum
+from sparsemean._data.matrices import check_members
+from sparsemean._data.source import Array, Checksum
 from sparsemean._data.table import FileContext, as_names
-from sparsemean._fit.afterwards import LEFT_OUT, NO_ARMS, checksum_of, kept_arms
+from sparsemean._fit.afterwards import checksum_of
+from sparsemean._fit.arms import LEFT_OUT, NO_ARMS, kept_arms
 from sparsemean._fit.two_sample import REST_NAME
 from sparsemean._stats.decision import Decision, rule_of
 from sparsemean._stats.effects import COLUMNS, Arms, GroupEffects
 from sparsemean._stats.planning import MISSING, SELECTIONS, TARGETS, of_question
 from sparsemean._stats.row_scores import KINDS
 from sparsemean._util.files import as_tuples, check_array, check_type, check_types, refuse_endless, replacing
-from sparsemean._util.plans import Plan, Question, Side, Walk
+from sparsemean._util.plans import BadRows, GroupSizes, Plan, Question, Shares, Side, Walk
 from sparsemean._util.records import (
     NO_END,
     Counts,
@@ -65,6 +66,7 @@ ARRAYS = {
 }  # fmt: skip
 """Kinds and shape of every array, and what its numbers are below: n rows, d features, k sizes, s features selected."""
 MEAN_TEST = ("kappa", "factor", "bias", "n_units", "sizes", "weights")
+BY_GROUP = {"shares": Shares, "sizes": GroupSizes, "bad_by_group": BadRows}
 DEALINGS = ("paper", "blocks", "pairs")
 NOT_KEPT = ("evidence", "rule", "allowed", "whole", "contrast")
 """What a decision rests on: with it one could decide again, and it is as large as the data may be."""
@@ -90,24 +92,22 @@ def save(result: Estimate | Comparison, path: str | Path) -> None:
         if classes.dtype.kind not in "biufU":
             raise InputError("classes", "be names or numbers to be saved", f"type {classes.dtype}", "label them anew")
         taken, labels = [_taken_apart(each) for each in result.results.values()], [*result.classes.tolist(), REST_NAME]
-        keys = [[labels.index(label) for label in _key(key)] for key in result.results]
+        # A key is the label of a test, with its reference where pairs are compared.
+        pairs = [key if isinstance(key, tuple) else (key,) for key in result.results]
+        keys = [[labels.index(label) for label in pair] for pair in pairs]
         header = {"format": SEVERAL, "keys": keys, "results": [each for each, _ in taken]}
         arrays = {f"{k}.{name}": array for k, (_, own) in enumerate(taken) for name, array in own.items()}
         arrays["classes"] = classes
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+        written: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
+        np.savez_compressed(file, **written)
 
 
-def _key(key: Any) -> tuple[Any, ...]:
-    """Return the label of a test, and its reference where that is part of the key."""
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
+def _taken_apart(estimate: Estimate) -> tuple[dict[str, object], dict[str, Array]]:
     """Return what is written of an estimate: the header and the arrays."""
     arrays = {name: getattr(estimate, name) for name in (*LOCATED, "beta", "bucket_size", *LAZY)}
     arrays |= {name: value for name in ("shift", *SAMPLE) if (value := getattr(estimate, name)) is not None}
-    scalars: dict[str, Any] = {}
+    scalars: dict[str, object] = {}
     for part in PARTS:
         record = getattr(estimate, part) if part != "checksum" else checksum_of(estimate)
         for item in fields(record) if record is not None else ():
@@ -124,9 +124,10 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     if estimate.feature_names is not None:
         arrays["feature_names"] = estimate.feature_names.astype(str)
     plan = estimate.plan
-    header = {
+    records: tuple[Question | Walk | Plan | Status, ...] = (plan.question, plan.walk, plan, estimate.status)
+    header: dict[str, object] = {
         "format": FORMAT,
-        **dict(zip(RECORDS, map(_entries, (plan.question, plan.walk, plan, estimate.status)), strict=True)),
+        **dict(zip(RECORDS, map(_entries, records), strict=True)),
         "seed": str(estimate.seed),
         "no_arms": no_arms,
         "scalars": scalars,
@@ -134,7 +135,7 @@ def _taken_apart(estimate: Estimate) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def _entries(record: Any) -> dict[str, Any]:
+def _entries(record: Question | Walk | Plan | Status) -> dict[str, object]:
     """Return what the header has of a record: arrays and records inside it are written by themselves."""
     return {item.name: getattr(record, item.name) for item in fields(record) if item.name not in INSIDE}
 
@@ -155,7 +156,7 @@ def load(path: str | Path) -> Estimate | Comparison:
         return _comparison(header, arrays) if header["format"] == SEVERAL else _estimate(header, arrays)
 
 
-def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+def _comparison(header: dict[str, Any], arrays: dict[str, Array]) -> Comparison:
     """Return the tests of several groups, unless they are not of the same rows, features and labels."""
     classes, results = arrays.pop("classes"), {}
     if classes.dtype.kind not in "biufU" or classes.ndim != 1 or np.unique(classes).size != classes.size:
@@ -176,13 +177,15 @@ def _comparison(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
     return Comparison(classes, results)
 
 
-def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
+def _estimate(header: dict[str, Any], arrays: dict[str, Array]) -> Estimate:
     """Return the estimate that a header and arrays are of, unless they contradict each other."""
     if header["format"] != FORMAT:
         advice = "it was saved by another version: fit again"
         raise InputError("path", f"hold an estimate of format {FORMAT}", repr(header["format"]), advice)
     scalars = {name: as_tuples(value) for name, value in header["scalars"].items()}
     said = {part: {name: as_tuples(value) for name, value in header[part].items()} for part in RECORDS}
+    for part, name in (("question", "shares"), ("plan", "sizes"), ("plan", "bad_by_group")):
+        said[part][name] = BY_GROUP[name](*said[part][name]) if said[part][name] else None
     question = Question(**{**said["question"], "side": Side(said["question"]["side"])})
     walk, status = Walk(**said["walk"]), Status(**said["status"])
     plan = Plan(question, walk, **said["plan"])
@@ -193,30 +196,28 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
     _check_scalars(scalars, plan)
     _check_arrays(arrays, plan)
     arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-    values = {**arrays, **scalars}
+    values: dict[str, Any] = {**arrays, **scalars}
     _check_rows(values, plan)
     rule = rule_of(plan.question.selection, plan.question.level, plan.n_hypotheses)
     values |= {"decision.evidence": None, "decision.rule": rule, "decision.allowed": None}
-    parts: dict[str, Any] = {
+    parts = {
         part: kind(**{item.name: values[name] for item in fields(kind) if (name := f"{part}.{item.name}") in values})
         for part, kind in PARTS.items()
         if any(name.startswith(f"{part}.") for name in values)
     }
-    counts = parts.pop("counts", None)
-    names = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
+    features = arrays["feature_names"].astype(object) if "feature_names" in arrays else None
     extra = {name: parts.pop(name, None) for name in ("effects", "uncertified")}
-    located = Located(**{name: arrays[name] for name in LOCATED}, **extra)
     estimate = Estimate(
+        located=Located(**{name: values[name] for name in LOCATED}, **extra),
+        leaning=Leaning(values["beta"], values["bucket_size"], parts.pop("counts", None)),
+        sample=Sample(features, **{name: values.get(name) for name in SAMPLE}),
         **parts,
-        located=located,
-        leaning=Leaning(arrays["beta"], arrays["bucket_size"], counts),
-        sample=Sample(names, **{name: arrays.get(name) for name in SAMPLE}),
         plan=plan,
         status=status,
         seed=int(header["seed"]),
     )
     arms = {
-        who: Arms(*(arrays[f"arms.{who}.{name}"] for name in Arms._fields))
+        who: Arms(*(np.asarray(arrays[f"arms.{who}.{name}"], dtype=np.float64) for name in Arms._fields))
         for who in LEFT_OUT
         if any(name.startswith(f"arms.{who}.") for name in arrays)
     }
@@ -230,16 +231,14 @@ def _estimate(header: dict[str, Any], arrays: dict[str, Any]) -> Estimate:
 
 def _check_arms(estimate: Estimate) -> None:
     """Refuse arms without what every comparison has of them."""
-    plan = estimate.plan
-    pair = len(plan.sizes) == len(plan.bad_by_group) == 2
-    if estimate._arms and (estimate.rows is None or estimate.class_names is None or not pair):
+    if estimate._arms and (estimate.rows is None or estimate.class_names is None or estimate.plan.sizes is None):
         raise ValueError("its groups are not what its plan says")
 
 
-def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
+def _check_plan(plan: Plan, arrays: dict[str, Array]) -> None:
     """Refuse a plan that cannot be."""
     question, walk, n, pairs = plan.question, plan.walk, plan.n_units, plan.walk.dealing == "pairs"
-    both = (plan.sizes, plan.bad_by_group)
+    sizes = plan.sizes or GroupSizes(0, n)
     if not (
         question.selection in SELECTIONS and question.missing in MISSING and walk.dealing in DEALINGS
         and question.test in USED_TESTS and question.target in TARGETS
@@ -248,8 +247,8 @@ def _check_plan(plan: Plan, arrays: dict[str, Any]) -> None:
         and plan.scale_rows <= plan.n_rows and plan.n_tests < NO_END
         and 0 <= plan.contamination < 1 and 0 < question.level < 1 and 0 <= plan.bad_rows <= n <= plan.n_rows
         and 0 < walk.alpha < np.inf and 0 < walk.eta < 1 and 0 <= question.min_effect < np.inf
-        and [len(of) for of in both] == [2 * pairs] * 2 and min((0, *plan.bad_by_group)) >= 0
-        and sum(plan.sizes) <= plan.n_rows and min((1, *plan.sizes)) > 0 and walk.bucket_sizes
+        and pairs == (plan.sizes is not None) == (plan.bad_by_group is not None) and min(plan.bad) >= 0
+        and sizes.total <= plan.n_rows and min(sizes) >= pairs and walk.bucket_sizes
         and ({"class_names", "labels"} <= arrays.keys() or not pairs)
     ):  # fmt: skip
         raise ValueError("its plan cannot be")
@@ -293,7 +292,7 @@ def _check_mean_test(test: dict[str, Any], plan: Plan) -> None:
         raise ValueError("its test of means cannot be")
 
 
-def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
+def _check_arrays(arrays: dict[str, Array], plan: Plan) -> None:
     """Refuse arrays of another type or shape than the plan makes them, and numbers beyond what they count."""
     sizes = {
         "n": plan.n_rows,
@@ -307,8 +306,8 @@ def _check_arrays(arrays: dict[str, Any], plan: Plan) -> None:
     for name, array in arrays.items():
         check_array(name, array, ARRAYS[name], sizes)
     for name in SHARES:
-        within = (arrays[name] >= 0) & (arrays[name] <= 1)
-        if not (within | (np.isnan(arrays[name]) & (name == SHARES[-1]))).all():
+        shares = np.asarray(arrays[name], dtype=np.float64)
+        if not (((shares >= 0) & (shares <= 1)) | (np.isnan(shares) & (name == SHARES[-1]))).all():
             raise ValueError(f"{name} is not between 0 and 1")
     if not np.abs(np.nan_to_num(arrays["beta"])).max(initial=0) < 1 + ROUNDING:
         raise ValueError("beta is not between -1 and 1")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._evidence.groups import GroupTest
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit.screening import most_listed, sample_columns
 from sparsemean._stats import label_scores, row_scores
 from sparsemean._stats.arrays import group_indices, medians
 from sparsemean._stats.decision import Decision
-from sparsemean._stats.families import GroupTest
 from sparsemean._stats.planning import MOST_ALLOWED
-from sparsemean._stats.rank_evidence import REST, BadRows, Contrast
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ ELSEWHERE = 2
 
 def labels_of(codes: IntArray, contrast: Contrast) -> IntArray:
     """Return 1 for rows of the label of a test, 0 for those of its reference and `ELSEWHERE` for all others."""
-    reference = codes != contrast.first if contrast.second == REST else codes == contrast.second
-    return np.where(codes == contrast.first, 1, np.where(reference, 0, ELSEWHERE))
+    reference = codes != contrast.label if contrast.reference == REST else codes == contrast.reference
+    return np.where(codes == contrast.label, 1, np.where(reference, 0, ELSEWHERE))
 
 
 def rows_off(design: Design) -> RowScores:
@@ -45,7 +46,7 @@ def rows_off(design: Design) -> RowScores:
     most = most_listed(design.codes.size)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far is infinite; infinite units say nothing
         away = values - _nearest_medians(values, design.codes)
-    judged = row_scores.screen(away, most=most)
+    judged = row_scores.score_rows(away, most=most)
     return replace(judged, reasons=tuple(tuple(columns[list(why)].tolist()) for why in judged.reasons))
 
 
@@ -98,19 +99,22 @@ def _labels_judged(
 ) -> tuple[label_scores.LabelScores, IntArray]:
     """Judge the labels of rows by the features that differ where no row is bad; return these features too."""
     clean, n = np.flatnonzero(decision.last >= 0), labels.size
-    if not any(map(any, decision.allowed)):  # how many bad rows are allowed for may follow from this, not from the rule
+    # How many bad rows are allowed for may follow from this, not from the rule.
+    if not any(bad.total for bad in decision.allowed):
         clean = np.flatnonzero(decision.p_adjusted <= decision.rule.level)
     if not clean.size:
         return label_scores.LabelScores(np.zeros(n), np.empty(0, dtype=np.intp), ()), clean
     clean = np.sort(clean[label_scores.strongest(test.strength[clean], n)])
-    classes = design.codes if test.contrast.second == REST else None
+    classes = design.codes if test.contrast.reference == REST else None
     side = np.where(labels == ELSEWHERE, -1, labels)
     values = design.table.source.take(clean)
-    return label_scores.judge(values, side, classes=classes, strata=design.strata), clean
+    return label_scores.judge_labels(values, side, classes=classes, strata=design.strata), clean
 
 
 def looking_bad(design: Design, test: GroupTest, judged: RowScores) -> BadRows:
-    """Return how many rows of the first group and of the second look bad, a fifth of each at most."""
-    second, first = row_scores.count_by_group(labels_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
-    n_first, n_second = test.contrast.rows
-    return min(first, int(MOST_ALLOWED * n_first)), min(second, int(MOST_ALLOWED * n_second))
+    """Return how many rows of either group look bad, a fifth of each at most."""
+    found = row_scores.count_by_group(labels_of(design.codes, test.contrast)[judged.suspects], judged.kinds)
+    rows = test.contrast.rows
+    return BadRows(
+        min(found.reference, int(MOST_ALLOWED * rows.reference)), min(found.label, int(MOST_ALLOWED * rows.label))
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from sparsemean._stats.planning import (
     LEAST_ALPHA,
@@ -51,7 +50,7 @@ def window(alpha: float, eta: float) -> tuple[float, float]:
     return 2 * unit, 6 * unit
 
 
-def numbers(
+def theorem_rows(
     n: int, d: int, *, contamination: float, k: int, sigma: float, delta: float, effect: float | None = None
 ) -> tuple[tuple[str, str, float], ...]:
     """Return rows (theorem, quantity, value); a condition ends in "(holds)" or "(does not hold)".
@@ -73,11 +72,9 @@ def numbers(
     if contamination == 0:
         return tuple(rows)
     root = sigma * math.sqrt(contamination)
-    convergence = [
-        *_of_data(n, d, contamination, delta),
-        *_of_settings(d, root),
-        *_bounds(n, d, contamination, k=k, sigma=sigma, delta=delta, effect=effect),
-    ]
+    asked = _of_data(n, d, contamination, delta)
+    proved = all(condition.endswith("(holds)") for condition, _ in asked)
+    convergence = [*asked, *_of_settings(d, root), *_bounds(contamination, root, k, proved=proved, effect=effect)]
     first = rows_asked(d, contamination, delta / 2)
     return (
         *((CONVERGENCE, quantity, value) for quantity, value in convergence),
@@ -121,12 +118,10 @@ def _of_settings(d: int, root: float) -> list[tuple[str, float]]:
 
 
 def _bounds(
-    n: int, d: int, contamination: float, *, k: int, sigma: float, delta: float, effect: float | None
+    contamination: float, root: float, k: int, *, proved: bool, effect: float | None
 ) -> list[tuple[str, float]]:
     """Return what Theorem 1 promises, and whether it does so at this ε, n and d."""
-    root = sigma * math.sqrt(contamination)
-    asked = all(condition.endswith("(holds)") for condition, _ in _of_data(n, d, contamination, delta))
-    so = f"{'' if asked else 'not '}proved at these ε, n and d"
+    so = f"{'' if proved else 'not '}proved at these ε, n and d"
     smallest = "smallest mean that is surely found, 31σ√ε, as ε ≤ μ_min²/(961σ²)"
     if effect is not None:
         smallest = _said(f"{smallest}, at μ_min = {effect:g}σ", effect >= DETECTABLE * math.sqrt(contamination))
@@ -137,7 +132,7 @@ def _bounds(
     ]
 
 
-def theory_settings(contamination: object, theory: Mapping[str, Any]) -> dict[str, Any]:
+def theory_settings(contamination: object, theory: Mapping[str, object]) -> dict[str, float]:
     """Return J, α, η and T as Theorem 1 asks, α and η being the published ones where these are small enough.
 
     ``theory`` has the rows ``n``, the features ``d``, the bound ``sigma`` of the standard deviation, and the largest

@@ -9,23 +9,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._data.anndata import Frame, read_anndata
 from sparsemean._data.chunked import is_group
 from sparsemean._data.hdf5 import Hdf5Group, open_hdf5
+from sparsemean._data.source import Array
 from sparsemean._data.table import FileContext, Names, as_names
+from sparsemean._fit.afterwards import strongest_first
 from sparsemean._util.files import check_writable, replacing, write_csv
 from sparsemean._util.records import IntArray, RowScores
-from sparsemean.comparison import Comparison
+from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, require
-from sparsemean.result import strongest_first
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
+    from h5py import Dataset, Group
 
     from sparsemean.result import Estimate
 
@@ -49,21 +51,21 @@ def as_json(estimate: Estimate | Comparison, *, every: bool = False) -> str:
     """Return the selected features, or every one besides, and the settings; what is infinite or not known is null."""
     if isinstance(estimate, Comparison):
         tests = [content_of(each, every=every) for each in estimate.results.values()]
-        content = {"format": FORMAT_OF_TESTS, "summary": estimate.summary(), "tests": tests}
+        content: dict[str, object] = {"format": FORMAT_OF_TESTS, "summary": estimate.summary(), "tests": tests}
     else:
         content = {"format": FORMAT, **content_of(estimate, every=every)}
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, Any]:
+def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, object]:
     """Return what a file says of one sample, or of one test."""
     plan, rows = estimate.plan, estimate.rows
     suspects = [] if rows is None else rows.suspects.tolist()
     reasons = [] if rows is None else [estimate.names(np.array(why, dtype=np.intp)) for why in rows.reasons]
     return {
         "groups": None if estimate.class_names is None else estimate.class_names.tolist(),
-        "group_sizes": list(plan.sizes) or None,
-        "bad_by_group": list(plan.bad_by_group) or None,
+        "group_sizes": None if plan.sizes is None else list(plan.sizes),
+        "bad_by_group": None if plan.bad_by_group is None else list(plan.bad_by_group),
         "alternative": plan.question.side,
         "min_effect": plan.question.min_effect,
         "test": None if plan.walk.dealing == "pairs" else plan.question.test,
@@ -96,11 +98,11 @@ def content_of(estimate: Estimate, *, every: bool = False) -> dict[str, Any]:
     }
 
 
-def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    return [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict(orient="records")]
+def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    return [{str(key): _plain(value) for key, value in row.items()} for row in frame.to_dict(orient="records")]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, (float, np.floating)):
         return float(value) if np.isfinite(value) else None
     if isinstance(value, np.integer):
@@ -114,7 +116,7 @@ def _table(estimate: Estimate | Comparison, *, every: bool) -> pd.DataFrame:
     """Return the selected features, or every feature with a column that says which are selected."""
     frame = estimate.table(all=every)
     if every:
-        tests = _tests(estimate)
+        tests = tests_of(estimate)
         order = [(test, strongest_first(test, np.arange(test.mean.size))) for test in tests]
         selected = np.concatenate([np.isin(features, test.support) for test, features in order])
         frame.insert(int(frame.columns.get_loc("feature")) + 1, "selected", selected)  # type: ignore[arg-type]
@@ -139,7 +141,7 @@ def write(estimate: Estimate | Comparison, path: Path, *, every: bool = False) -
 
 # An estimate written back into a copy of the .h5ad file it was made from: columns of var and obs, settings in uns.
 
-Column = npt.NDArray[Any]
+H = TypeVar("H", bound="Dataset | Group")
 SLACK = 1_000_000
 """Bytes for what HDF5 adds of its own."""
 
@@ -177,8 +179,8 @@ def write_h5ad(
     added = _additions_to_file(estimate, source, key)  # one that is not the file of the fit is refused before any copy
     with replacing(target) as temporary:
         shutil.copyfile(source, temporary)
-        # Room first: HDF5 does not survive a disk that turns out full while it closes the file.
-        _reserve(temporary, added.size + SLACK)
+        with temporary.open("ab") as copy:  # room first: HDF5 does not survive a full disk while it closes the file
+            copy.write(bytes(added.size + SLACK))  # it cuts off what is not used
         with _writing(target), h5py.File(temporary, "r+", locking="best-effort") as file:
             root = Hdf5Group(file, FileContext(source.name, ".h5ad file"))
             _put(root.own("var"), added.var)
@@ -190,8 +192,8 @@ def write_h5ad(
 class _Additions:
     """Columns of var and obs by name, and the settings."""
 
-    var: dict[str, Column]
-    obs: dict[str, Column]
+    var: dict[str, Array]
+    obs: dict[str, Array]
     settings: dict[str, str | float | int]
 
     @property
@@ -201,7 +203,7 @@ class _Additions:
         return columns + 4 * sum(len(str(value)) for value in self.settings.values())
 
 
-def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
+def to_adata(estimate: Estimate | Comparison, adata: AnnData, key: str) -> None:
     """Add to an AnnData in memory what `write_h5ad` adds to a file."""
     _check_key(key)
     if not hasattr(adata, "var_names"):
@@ -209,7 +211,7 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
     names = as_names(adata.var_names)
     _refuse_other_genes(estimate, adata, set(names))
     added = _additions(estimate, names, as_names(adata.obs_names), key, _Asked("adata", "AnnData"))
-    if not _compared(one := _tests(estimate)[0], adata, names):
+    if not _compared(one := tests_of(estimate)[0], adata, names):
         added.obs.clear()
         why = "saved, of adjusted values or without a checksum" if _of_rows(one) else "of subjects or pairs"
         warnings.warn(NOT_COMPARED.format(why), stacklevel=3)
@@ -220,7 +222,7 @@ def to_adata(estimate: Estimate | Comparison, adata: Any, key: str) -> None:
 NOT_COMPARED = "only var has new columns: this fit ({}) cannot be compared with the cells of adata"
 
 
-def _compared(estimate: Estimate, adata: Any, names: Names) -> bool:
+def _compared(estimate: Estimate, adata: AnnData, names: Names) -> bool:
     """Refuse an AnnData of which neither X nor a layer nor raw was fitted; False where no values or names can tell."""
     from sparsemean._fit.afterwards import checksum_of, rows_of
 
@@ -231,15 +233,15 @@ def _compared(estimate: Estimate, adata: Any, names: Names) -> bool:
         return known.source is not None and known.source.row_names is not None
     genes = _places(names, known, asked)
     own = adata if np.array_equal(genes, np.arange(names.size)) else adata[:, genes]
-    kinds = [{}, *({"layer": name} for name in adata.layers), *([] if adata.raw is None else [{"raw": True}])]
-    for kind in kinds:
+    layers = [(None, False), *((name, False) for name in adata.layers), *([] if adata.raw is None else [(None, True)])]
+    for layer, raw in layers:
         with suppress(ValueError, TypeError):
-            rows_of(known, read_anndata(own, **kind))
+            rows_of(known, read_anndata(own, layer=layer, raw=raw))
             return True
     raise asked.refused("other values in X, layers and raw")
 
 
-def _refuse_other_genes(estimate: Estimate | Comparison, adata: Any, genes: set[str]) -> None:
+def _refuse_other_genes(estimate: Estimate | Comparison, adata: AnnData, genes: set[str]) -> None:
     """Say why what was tested are no genes of ``var``: those of raw, or differences within donors."""
     names = estimate.feature_names
     unknown = [] if names is None else [name for name in map(str, names) if name not in genes]
@@ -254,7 +256,7 @@ def _refuse_other_genes(estimate: Estimate | Comparison, adata: Any, genes: set[
         raise InputError("adata", rule, received, "take table(all=True), or what tl.rank_genes_groups wrote to uns")
 
 
-def _with(frame: pd.DataFrame, columns: dict[str, Column]) -> pd.DataFrame:
+def _with(frame: pd.DataFrame, columns: dict[str, Array]) -> pd.DataFrame:
     """Return a frame with columns in the place of those of the same names; one by one very many would be slow."""
     import pandas as pd
 
@@ -291,7 +293,7 @@ def _additions_to_file(estimate: Estimate | Comparison, source: Path, key: str) 
 
 def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key: str, asked: _Asked) -> _Additions:
     """Lay out what an estimate says in the order of the genes and cells of what was asked about."""
-    tests = _tests(estimate)
+    tests = tests_of(estimate)
     one, several = tests[0], len(tests) > 1
     of_cells = _of_rows(one)
     if of_cells and cells.size != one.plan.n_rows:
@@ -299,7 +301,7 @@ def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key:
     known = None if one.source is None else one.source.row_names
     if of_cells and known is not None and (others := np.flatnonzero(known != cells)).size:
         raise asked.refused(f"{cells[others[0]]!r} in row {others[0]}, which was {known[others[0]]!r} in the fit")
-    places, added = _places(names, one, asked), dict[str, Column]()
+    places, added = _places(names, one, asked), dict[str, Array]()
     for test in tests:
         called = [] if test.class_names is None or not several else test.class_names[::-1].tolist()
         label = f"_{'_vs_'.join(called)}".replace("/", "_") if called else ""  # a slash parts names in HDF5
@@ -319,20 +321,9 @@ def _additions(estimate: Estimate | Comparison, names: Names, cells: Names, key:
     )
 
 
-def _tests(estimate: Estimate | Comparison) -> list[Estimate]:
-    """Return one result, or those of several tests."""
-    return list(estimate.results.values()) if isinstance(estimate, Comparison) else [estimate]
-
-
 def _of_rows(estimate: Estimate) -> bool:
     """Whether rows of the fit are those of its data, not subjects or pairs."""
     return estimate.class_names is None or (estimate.labels is not None and estimate.units is None)
-
-
-def _reserve(path: Path, size: int) -> None:
-    """Lengthen a file by zeros, which HDF5 cuts off again."""
-    with path.open("ab") as file:
-        file.write(bytes(size))
 
 
 @contextmanager
@@ -368,7 +359,7 @@ def _places(names: Names, estimate: Estimate, asked: _Asked) -> IntArray:
     return np.array([place[str(name)] for name in estimate.feature_names], dtype=np.intp)
 
 
-def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Column]:
+def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Array]:
     """Return columns of ``var``, NaN where a gene was not looked at."""
     columns = {
         "estimate": estimate.mean,
@@ -382,14 +373,14 @@ def _of_genes(estimate: Estimate, genes: IntArray, n_genes: int) -> dict[str, Co
     }
     selected = np.zeros(n_genes, dtype=bool)
     selected[genes[estimate.support]] = True
-    of_genes: dict[str, Column] = {"selected": selected}
+    of_genes: dict[str, Array] = {"selected": selected}
     for name, values in columns.items():
         of_genes[name] = np.full(n_genes, np.nan)
         of_genes[name][genes] = values
     return of_genes
 
 
-def _of_cells(rows: RowScores | None) -> dict[str, Column]:
+def _of_cells(rows: RowScores | None) -> dict[str, Array]:
     """Return columns of ``obs``, where rows were judged."""
     if rows is None:
         return {}
@@ -398,7 +389,7 @@ def _of_cells(rows: RowScores | None) -> dict[str, Column]:
     return {"score": rows.scores, "suspect": suspect}
 
 
-def _put(frame: Any, columns: Mapping[str, Column]) -> None:
+def _put(frame: Group, columns: Mapping[str, Array]) -> None:
     """Add columns to a frame, in the place of those of the same names."""
     order = [str(name) for name in frame.attrs.get("column-order", ())]
     for name, values in columns.items():
@@ -407,7 +398,7 @@ def _put(frame: Any, columns: Mapping[str, Column]) -> None:
     frame.attrs["column-order"] = [*order, *(name for name in columns if name not in order)]
 
 
-def _remove(group: Any, name: str) -> None:
+def _remove(group: Group, name: str) -> None:
     """Take a name out of a group; what a link of that name leads to is left alone, and not looked at."""
     if group.id.links.exists(name.encode()):
         del group[name]
@@ -425,6 +416,6 @@ def _put_settings(root: Hdf5Group, key: str, settings: Mapping[str, str | float 
         _encoded(group.create_dataset(name, data=value), kind, "0.2.0")
 
 
-def _encoded(element: Any, kind: str, version: str) -> Any:
+def _encoded(element: H, kind: str, version: str) -> H:
     element.attrs["encoding-type"], element.attrs["encoding-version"] = kind, version
     return element

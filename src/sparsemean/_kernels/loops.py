@@ -418,7 +418,7 @@ def pair_up_present(quad: int, sums: Array, counts: Array, pos: Array, neg: Arra
     return bad
 
 
-# One look at all features, which of them reach an error: see ``sign_evidence``.
+# One look at all features, which of them reach an error: see ``_evidence.signs``.
 
 TILE = 2048
 """Features that are looked at together: their numbers stay in the first-level cache."""

@@ -1,102 +1,25 @@
 """What is guaranteed, what is assumed for it and what is not guaranteed: of every rule, and in one very fit.
 
-The tables here are the one place where promises are worded. The summary, the page and its columns read them, pictures
-take the names of the rules from `SELECTIONS`, and docs/guarantees.md is checked against them.
+The tables here, and that of the rules next door, are the one place where promises are worded. The summary, the page and
+its columns read them, pictures take the names of the rules from `SELECTIONS`, and docs/guarantees.md is checked against
+them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report import groups
-from sparsemean._report.groups import Names, percent
-from sparsemean._report.suspects import judged, more_look_bad
+from sparsemean._report.wording import SIDES, Wording, percent
 from sparsemean._stats.decision import harmonic
-from sparsemean._stats.means import KURTOSIS
-from sparsemean._util.checks import unit_name
+from sparsemean._stats.nulls import KURTOSIS
 from sparsemean._util.plans import Plan, Side
-
-if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+from sparsemean.result import Estimate
 
 SHOPPED = 0.23
 """Family-wise error at level .05 of whoever takes the best of 20 seeds."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleGuarantee:
-    """What one rule of selection promises, in the lengths in which it is said."""
-
-    error: str
-    """The kind of error it bounds."""
-    promise: str
-    """In a summary, after the assumptions."""
-    after_looking: str
-    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
-    caption: str
-    """Below the error rate, where that stands as a number."""
-    sentence: str = ""
-    """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
-    after_looking_sentence: str = ""
-    """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
-    not_promised: str = ""
-    """On the page, with ``units`` and ``level``."""
-
-
-RULES = {
-    "fwer": RuleGuarantee(
-        error="family-wise error",
-        promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
-        after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
-        "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
-        "the second)",
-        caption="chance at most that any selected feature is false",
-        sentence="With probability at least {confidence} not a single selected feature is false, however the features "
-        "depend on each other, and {replaced}.",
-        after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
-        "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
-        "both together, not of the second given the first.",
-    ),
-    "fdr": RuleGuarantee(
-        error="false discovery rate",
-        promise="expected share of false features at most level, for independent or positively dependent features and "
-        "no adversary",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
-        "proved",
-        caption="of the selected features false at most, on average, without an adversary",
-        sentence="On average at most {level} of the selected features are false, for features that are independent or "
-        "positively dependent, as long as no one hides true signals.",
-        after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
-        "{no_more}: the number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. "
-        "The rules “fwer” and “fdr_by” hold in full.",
-        not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
-        "above {level}. The rules “fwer” and “fdr_by” withstand that.",
-    ),
-    "fdr_by": RuleGuarantee(
-        error="false discovery rate",
-        promise="expected share of false features at most level, whatever m rows were replaced",
-        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
-        "by looking, at most level",
-        caption="of the selected features false at most, on average",
-        sentence="On average at most {level} of the selected features are false, however the features depend on each "
-        "other, and {replaced}.",
-        after_looking_sentence="On average at most {level} of the selected features are false, counted where "
-        "{no_more}, however the features depend on each other.",
-    ),
-    "paper": RuleGuarantee(
-        error="no error rate",
-        promise="no error rate",
-        after_looking="no error rate",
-        caption="stated error rate: the paper’s rule",
-        not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
-        "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +56,17 @@ SPLIT = (
 """What is assumed where half of the rows gave the scale."""
 REST_MEAN = "The mean of the rest is that of all its rows, and so is their standard deviation."
 """What a rest of several labels is, where means are compared."""
+REST_ALIKE = "Against the rest a feature that does not differ has one distribution under all labels."
+STRATA = (
+    "strata: a feature that does not differ has the same distribution in both groups of each stratum; from stratum to "
+    "stratum it may be another."
+)
+"""What a rest of several labels and strata add to the null."""
+SEED = (
+    "The seed, which deals rows into buckets, was not chosen after seeing what it selects: at a level of "
+    f"{percent(0.05)} the best of 20 seeds selects a false feature with probability {SHOPPED:g}."
+)
+"""What is assumed where the seed decides what is selected."""
 MEANS = (
     "Means of the groups, their difference, lift and fold change: they stand in the table because they are asked for. "
     "One bad row moves them as far as anyone likes."
@@ -200,92 +134,85 @@ class Guarantees:
     not_guaranteed: list[str]
 
 
-def of_fit(estimate: Estimate, names: Names | None = None) -> Guarantees:
-    """Return the sentences that hold for this estimate, groups by the ``names`` given, else by their own."""
-    names = names or groups.names_of(estimate)
-    return Guarantees(_guaranteed(estimate, names), _assumed(estimate, names), _not_guaranteed(estimate, names))
+def guarantees_of(wording: Wording) -> Guarantees:
+    """Return the sentences that hold for an estimate, in its words."""
+    return Guarantees(_guaranteed(wording), _assumed(wording), _not_guaranteed(wording))
 
 
 def chosen_by_looking(plan: Plan) -> bool:
     """Whether the number of bad rows was chosen by looking at the rows; where none were screened it is 0 anyway."""
-    return plan.question.looked or (plan.auto and (plan.question.screen_rows or plan.walk.dealing == "pairs"))
+    return plan.question.looked or (plan.auto and (plan.question.screen_rows or bool(plan.sizes)))
 
 
 def of_null(plan: Plan) -> NullGuarantee:
     """Return which features count as false under a plan."""
     if plan.question.target == "mean":
-        return _of_means(plan) if plan.sizes else _of_mean(plan)
-    if plan.walk.dealing != "pairs":
+        return _of_means(plan)
+    if not plan.sizes:
         return NULLS["symmetric"]
-    if not plan.question.min_effect:
-        return NULLS["pairs"]
-    return NullGuarantee(groups.null_features(plan), (groups.null_assumption(plan), NULLS["pairs"].assumptions[1]))
+    return _of_least_effect(plan) if plan.question.min_effect else NULLS["pairs"]
 
 
-def _of_mean(plan: Plan) -> NullGuarantee:
-    """Return which means count as none, and what is assumed of their scale."""
-    away = f" by no more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    side = plan.question.side.pick("off", "above", "below")
-    plain = plan.question.side is Side.BOTH and not plan.question.min_effect
-    null = (
-        "is the null value" if plain else f"is {side} the null value{away}" if away else f"is not {side} the null value"
-    )
-    if not plan.scale_rows:
-        return NullGuarantee(
-            f"features whose mean {null}, whatever their distribution,",
-            (
-                "A feature has a standard deviation of at most the scale that was given. Its noise may be as skewed as "
-                "it likes, and differ from row to row.",
-            ),
-        )
-    return NullGuarantee(
-        f"features whose mean {null}, of any distribution with a kurtosis of at most {KURTOSIS:g},",
-        (
-            f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
-            "distribution of those tested: that they are large enough, but for a tenth of the level, assumes a "
-            f"kurtosis of at most {KURTOSIS:g}.",
-        ),
-    )
+def _of_least_effect(plan: Plan) -> NullGuarantee:
+    """Return which features of groups count as false where a smallest effect was asked for, and what that means."""
+    more, side = plan.question.min_effect, SIDES[plan.question.side]
+    null = f"differ by {more:g} at most"
+    if side.higher:
+        null = f"are {side.lower} by {-more:g} or more" if more < 0 else f"are {side.higher} by {more:g} at most"
+    down = f"the values of the label, less {more:g}, are stochastically no larger than those of the reference"
+    up = f"the values of the label, plus {more:g}, are stochastically no smaller than those of the reference"
+    said = plan.question.side.pick(f"{down}, and, plus {more:g}, no smaller", down, up)
+    assumption = f"A feature counts as false where {said}."
+    return NullGuarantee(f"features that {null}", (assumption, NULLS["pairs"].assumptions[1]))
 
 
 def _of_means(plan: Plan) -> NullGuarantee:
-    """Return which differences of means count as none, and what is assumed of the scale in both groups."""
-    more = f"by more than {plan.question.min_effect:g} " if plan.question.min_effect else ""
-    side = plan.question.side.pick("other", "higher", "lower")
-    plain = plan.question.side is Side.BOTH and not plan.question.min_effect
-    null = "the same in both groups" if plain else f"not {more}{side} in the label than in the reference"
-    alike = "The two distributions may differ in everything else."
-    if not plan.scale_rows:
+    """Return which means, or differences of means, count as none, and what is assumed of their scale."""
+    more, side, groups = plan.question.min_effect, SIDES[plan.question.side], bool(plan.sizes)
+    plain = not side.above and not more
+    if groups:
+        by = f"by more than {more:g} " if more else ""
+        null = (
+            "the same in both groups"
+            if plain
+            else f"not {by}{side.higher or 'other'} in the label than in the reference"
+        )
+    elif more:
+        null = f"{side.above or 'off'} the null value by no more than {more:g}"
+    else:
+        null = "the null value" if plain else f"not {side.above} the null value"
+    s, alike = ("s", " The two distributions may differ in everything else.") if groups else ("", "")
+    features = f"features whose mean is {null}"
+    if plan.scale_rows:
         return NullGuarantee(
-            f"features whose mean is {null}, whatever their distributions,",
+            f"{features}, of any distribution{s} with a kurtosis of at most {KURTOSIS:g},",
             (
-                "A feature has a standard deviation of at most the scale that was given in either group, and may be as "
-                f"skewed as it likes. {alike}",
+                f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of "
+                f"the distribution{s} of those tested: that they are large enough, but for a tenth of the level, "
+                f"assumes a kurtosis of at most {KURTOSIS:g}.{alike}",
             ),
         )
-    return NullGuarantee(
-        f"features whose mean is {null}, of any distributions with a kurtosis of at most {KURTOSIS:g},",
-        (
-            f"Bounds of the standard deviations were taken from {plan.scale_rows:,} rows, all of them good and of the "
-            "distributions of those tested: that they are large enough, but for a tenth of the level, assumes a "
-            f"kurtosis of at most {KURTOSIS:g}. {alike}",
-        ),
-    )
+    scale = "A feature has a standard deviation of at most the scale that was given"
+    noise = ". Its noise may be as skewed as it likes, and differ from row to row."
+    if groups:
+        noise = f" in either group, and may be as skewed as it likes.{alike}"
+    return NullGuarantee(f"{features}, whatever their distribution{s},", (f"{scale}{noise}",))
 
 
-def terms(plan: Plan, names: Names | None, unit: str) -> dict[str, str]:
+def terms(wording: Wording) -> dict[str, str]:
     """Return what the sentences of the tables are filled in with."""
-    units = unit + "s"
+    plan, units = wording.plan, f"{wording.noun}s"
     return {
         "units": units,
-        "each": f"{units} of each group" if plan.sizes else units,
-        "one": f"{units} of one of the groups" if plan.sizes else units,
-        "bad": f"{plan.bad_rows} of {plan.n_units} {units}" if names is None else groups.bad(plan, names, unit),
-        "replaced": _replaced(plan, names, unit),
-        "no_more": _no_more(plan, names, unit),
+        "each": wording.each,
+        "one": f"{units} of one of the groups" if wording.names else units,
+        "bad": wording.bad if wording.names else f"{plan.bad_rows} of {plan.n_units} {units}",
+        "replaced": _replaced(wording),
+        "no_more": _no_more(wording),
         "worst": percent(min(1.0, worst_share(plan))),
         "level": percent(plan.question.level),
         "confidence": percent(1 - plan.question.level),
+        "label": wording.label,
     }
 
 
@@ -294,49 +221,46 @@ def worst_share(plan: Plan) -> float:
     return plan.question.level * harmonic(plan.n_hypotheses)
 
 
-def _no_more(plan: Plan, names: Names | None, unit: str) -> str:
+def _no_more(wording: Wording) -> str:
     """Say that no more rows are bad than were allowed for after looking: a number that chance has a part in."""
-    bad = f"{plan.bad_rows:,} of the {plan.n_units:,} {unit}s" if names is None else groups.bad(plan, names, unit)
-    return f"no more {unit}s are bad than were allowed for by looking (here {bad if plan.bad_rows else 'none'})"
+    here = wording.bad if wording.plan.bad_rows else "none"
+    return f"no more {wording.noun}s are bad than were allowed for by looking (here {here})"
 
 
-def _replaced(plan: Plan, names: Names | None, unit: str) -> str:
+def _replaced(wording: Wording) -> str:
     """Say what an adversary may have done."""
+    plan = wording.plan
     if chosen_by_looking(plan):
-        return f"where {_no_more(plan, names, unit)}"
+        return f"where {_no_more(wording)}"
     if plan.bad_rows == 0:
-        return f"if none of the {plan.n_units:,} {unit}s is bad"
-    if names is not None:  # nothing is dealt between groups, so there is no seed to know
-        return f"even if someone who knows the data replaced any {groups.bad(plan, names, unit)} by anything"
-    which = f"any {plan.bad_rows:,}" if plan.bad_rows > 1 else "any one"
-    known = "the data and the seed" if plan.question.test == "buckets" else "the data"
-    return f"even if someone who knows {known} replaced {which} of the {plan.n_units:,} {unit}s by anything"
+        return f"if none of the {plan.n_units:,} {wording.noun}s is bad"
+    # Nothing is dealt between groups, so there is no seed to know.
+    known = "the data and the seed" if plan.question.test == "buckets" and not wording.names else "the data"
+    return f"even if someone who knows {known} replaced any {wording.any_bad(wording.noun)} by anything"
 
 
-def _guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
-    plan, k = estimate.plan, estimate.support.size
-    rule = RULES[plan.question.selection]
-    sentences = [said] if (said := rule.after_looking_sentence if chosen_by_looking(plan) else rule.sentence) else []
+def _guaranteed(wording: Wording) -> list[str]:
+    plan, rule, some = wording.plan, wording.rule, wording.k > 0
+    sentences = [rule.after_looking_sentence if chosen_by_looking(plan) else rule.sentence]
     sentences.append(COLUMNS["p_value"].sentence)
-    if plan.sizes and plan.bad_rows:
-        sentences.append(f"That covers {groups.wrong_labels(plan, unit_name(estimate.units))}.")
-    if k and estimate.has_values:
-        sentences.append(_intervals(estimate))
-    if k and plan.question.selection == "fwer":  # only Holm's steps hold for every number of bad rows at once
+    if wording.names and plan.bad_rows:
+        sentences.append(f"That covers {wording.wrong_labels}.")
+    if some and wording.estimate.has_values:
+        sentences.append(_intervals(wording))
+    if some and rule.all_shares:
         sentences.append(COLUMNS["max_contamination"].sentence)
-    if k and plan.question.selection != "paper":
+    if some and not wording.paper:
         sentences.append(COLUMNS["radius"].sentence)
-    if k and plan.question.screen_rows:
-        touched = "nothing of them" if plan.target == "mean" and plan.question.refine == "auto" else "the values only"
+    if some and plan.question.screen_rows:
+        touched = "nothing of them" if wording.of_means and plan.question.refine == "auto" else "the values only"
         sentences.append(f"Selection, p-values, radius and intervals come from all rows: screening touches {touched}.")
-    filled = terms(plan, names, unit_name(estimate.units))
-    return [sentence.format(**filled) for sentence in sentences]
+    filled = terms(wording)
+    return [sentence.format(**filled) for sentence in sentences if sentence]
 
 
-def _intervals(estimate: Estimate) -> str:
+def _intervals(wording: Wording) -> str:
     """Say what share may miss under dependence or attack, and which intervals have no ends."""
-    ends = estimate.intervals[estimate.support]
-    plan = estimate.plan
+    plan, ends = wording.plan, wording.estimate.intervals[wording.estimate.support]
     worst = worst_share(plan)
     sentence = COLUMNS["interval_after_looking"].sentence
     if not chosen_by_looking(plan):
@@ -350,45 +274,29 @@ def _intervals(estimate: Estimate) -> str:
     return sentence
 
 
-def _assumed(estimate: Estimate, names: Names | None) -> list[str]:
-    plan, unit = estimate.plan, unit_name(estimate.units)
-    sentences = [f"{unit.capitalize()}s are independent of each other. Several rows of one subject are not."]
-    if names is not None and unit == "subject":
+def _assumed(wording: Wording) -> list[str]:
+    estimate, plan, noun = wording.estimate, wording.plan, wording.noun
+    sentences = [f"{noun.capitalize()}s are independent of each other. Several rows of one subject are not."]
+    if wording.names and noun == "subject":
         sentences = ["Subjects are independent of each other; each is compared by one mean, of equally many rows."]
-    looked = f" {'More' if more_look_bad(estimate) else 'As many'} look bad." if plan.auto else ""
-    if plan.bad_rows and names is not None:
-        sentences.append(f"No more than {groups.bad(plan, names, unit)} are bad: {groups.shares(plan, names)}.{looked}")
-    elif plan.bad_rows:
-        share = percent(plan.contamination)
-        sentences.append(f"No more than {plan.bad_rows:,} of the {plan.n_units:,} {unit}s are bad ({share}).{looked}")
+    if plan.bad_rows:
+        looked = f" {'More' if wording.more_look_bad else 'As many'} look bad." if plan.auto else ""
+        share = f": {wording.shares}" if wording.names else f" ({wording.shares})"
+        sentences.append(f"No more than {wording.bad} are bad{share}.{looked}")
     elif plan.auto:
-        why = "none looks it" if judged(estimate) else f"{unit}s were not screened, so none is allowed for"
-        sentences.append(f"No {unit} is bad: {why}.")
+        why = "none looks it" if wording.judged else f"{noun}s were not screened, so none is allowed for"
+        sentences.append(f"No {noun} is bad: {why}.")
     sentences += of_null(plan).assumptions
-    if plan.question.target == "mean":
+    if wording.of_means:
         test = estimate.mean_test or estimate.difference_test
         sentences += [SPLIT] if test is not None and test.rows is not None else []
         sentences += [REST_MEAN] if plan.rest else []
-    elif names is not None:
-        sentences += _of_groups(plan)
+    elif wording.names:
+        sentences += [REST_ALIKE] if plan.rest else []
+        sentences += [f"{plan.n_strata:,} {STRATA}"] if plan.n_strata > 1 else []
     elif seed_decides(estimate):  # ranks are those of any seed
-        sentences.append(_seed())
-    if plan.question.missing == "omit":
-        sentences.append(MISSING[1])
-    return sentences
-
-
-def _of_groups(plan: Plan) -> list[str]:
-    """Say what strata and a rest of several labels add to the null."""
-    sentences = []
-    if plan.rest:
-        sentences.append("Against the rest a feature that does not differ has one distribution under all labels.")
-    if plan.n_strata > 1:
-        sentences.append(
-            f"{plan.n_strata:,} strata: a feature that does not differ has the same distribution in both groups of "
-            "each stratum; from stratum to stratum it may be another."
-        )
-    return sentences
+        sentences.append(SEED)
+    return sentences + ([MISSING[1]] if plan.question.missing == "omit" else [])
 
 
 def seed_decides(estimate: Estimate) -> bool:
@@ -404,55 +312,42 @@ def seed_decides(estimate: Estimate) -> bool:
     return estimate.plan.question.test == "buckets"
 
 
-def _seed() -> str:
-    return (
-        "The seed, which deals rows into buckets, was not chosen after seeing what it selects: at a level of "
-        f"{percent(0.05)} the best of 20 seeds selects a false feature with probability {SHOPPED:g}."
-    )
-
-
-def _not_guaranteed(estimate: Estimate, names: Names | None) -> list[str]:
-    plan, sentences = estimate.plan, []
-    filled = terms(plan, names, unit_name(estimate.units))
-    units, not_promised = filled["units"], RULES[plan.question.selection].not_promised
-    if not_promised:
-        sentences.append(not_promised.format(**filled))
+def _not_guaranteed(wording: Wording) -> list[str]:
+    estimate, plan = wording.estimate, wording.plan
+    sentences = [wording.rule.not_promised]
     if plan.auto:
-        sentences.append(UNSEEN.format(**filled))
+        sentences.append(UNSEEN)
     if filled_up := estimate.decision.filled_up:
         sentences.append(f"{filled_up} feature(s) did not pass the rule and only fill the support up.")
-    verb = "have a mean" if names is None else "differ"
+    verb = "differ" if wording.names else "have a mean"
     sentences.append(
-        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {units}."
+        f"That all is found: a feature not listed may {verb}, too little to be told from noise and bad {{units}}."
     )
-    if estimate.support.size:
-        sentences.append(_values(estimate))
-    if estimate.support.size and names is not None:
+    if wording.k:
+        sentences.append(_values(wording))
+    if wording.k and wording.names:
         sentences.append(MEANS)
-    if names is not None and plan.rest and plan.question.target != "mean":
-        sentences.append(MIXTURE.format(label=names[1]))
-    if estimate.rows is not None and estimate.rows.suspects.size:
-        sentences.append(f"Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
+    if plan.rest and not wording.of_means:
+        sentences.append(MIXTURE)
+    if wording.suspects.size:
+        sentences.append("Which {units} are bad: the list of suspects may hold a good one and miss a bad one.")
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         sentences.append(
             f"The {uncertified.features.size:,} feature(s) listed apart, which only the rows left after screening "
             "show: their p-values treat those rows as if nobody had chosen them by looking."
         )
-    sentences.append(f"Anything, once more {units} are bad than a feature survives.")
-    return sentences
+    sentences.append("Anything, once more {units} are bad than a feature survives.")
+    filled = terms(wording)
+    return [sentence.format(**filled) for sentence in sentences if sentence]
 
 
-def _values(estimate: Estimate) -> str:
-    plan = estimate.plan
-    if not estimate.has_values:
+def _values(wording: Wording) -> str:
+    plan = wording.plan
+    if not wording.estimate.has_values:
         return "How large a mean is: estimates and intervals need the rows, which were not at hand."
-    if plan.question.target == "mean" and plan.question.refine in ("", "auto"):
-        which = "the difference of two roots of influence sums" if plan.sizes else "the root of the influence sum"
-        return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    if plan.walk.dealing == "pairs" or not plan.question.refine:
-        which = "the median of all differences" if plan.walk.dealing == "pairs" else "a median of bucket means"
-        return f"The estimate itself, {which}, is robust, but only its interval has a bound."
-    bounded = plan.question.target == "mean" or plan.question.refine == "auto"
+    if wording.names or plan.question.refine == "" or (wording.of_means and plan.question.refine == "auto"):
+        return f"The estimate itself, {wording.test.estimator}, is robust, but only its interval has a bound."
+    bounded = wording.of_means or plan.question.refine == "auto"
     but = ", but it is kept inside its interval, which has one" if bounded else ""
     return f"The estimate itself: it is robust and was measured against many attacks, without a bound of its own{but}."

@@ -1,38 +1,37 @@
-"""The page: its data, its settings, and one file that needs nothing but itself."""
+"""The page: its data, its settings, and one file that needs nothing but itself, for one test or for several."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemean._fit.afterwards import strongest_first
 from sparsemean._fit.messages import how_tested
-from sparsemean._report import columns, groups, guarantees, plot_data
-from sparsemean._report.columns import WITHOUT_ANY, Labels, labels_of
-from sparsemean._report.groups import Names, percent
-from sparsemean._report.guarantees import RULES
-from sparsemean._report.plot_data import MOST_STOPS, Decisions, stops_of
-from sparsemean._report.strongest import closest_first, without_bad_rows
-from sparsemean._report.summary import summary
-from sparsemean._report.verdict import verdict
+from sparsemean._report import columns, plot_data
+from sparsemean._report.columns import WITHOUT_ANY
+from sparsemean._report.guarantees import guarantees_of
+from sparsemean._report.plot_data import MOST_STOPS, STOPS_OF_MANY, DecidedAgain, stops_of
+from sparsemean._report.strongest import closest_first, overview, without_bad_rows
+from sparsemean._report.summary import TESTS_SHOWN, below_verdict, summary
+from sparsemean._report.verdict import MEANINGS, verdict, verdict_of, which_tests
+from sparsemean._report.wording import Several, Wording, direction, percent, wording_of, wordings_of
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
 from sparsemean._util.checks import pluralize
 from sparsemean._util.files import check_writable, replacing
-from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, require, visible
-from sparsemean.result import strongest_first
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from sparsemean.result import Estimate
+    from jinja2 import Environment
 
 # The data inside the page: full for selected features, summed up for the rest.
 
@@ -41,32 +40,34 @@ MOST_LISTED, LEAST_LISTED = 15_000, 150
 them, down to so many for each."""
 
 
-def listed_features(estimate: Estimate, most: int) -> IntArray:
+def listed_features(wording: Wording, most: int) -> IntArray:
     """Return the selected features, strongest first, and those that fewer bad rows would leave, longest first.
 
     Where none is selected the list goes on with the strongest of the rest.
     """
-    if not estimate.support.size:
+    estimate = wording.estimate
+    if not wording.k:
         passing = int(np.sum(~np.isnan(np.delete(estimate.max_contamination, estimate.decision.skipped))))
-        return closest_first(estimate, without_bad_rows(estimate))[: min(most, max(WITHOUT_ANY, passing))]
+        return closest_first(estimate, without_bad_rows(wording))[: min(most, max(WITHOUT_ANY, passing))]
     chosen, last = strongest_first(estimate, estimate.support), estimate.max_contamination.copy()
     last[estimate.decision.skipped] = np.nan
     others = strongest_first(estimate, np.setdiff1d(np.flatnonzero(~np.isnan(last)), chosen))
-    if estimate.plan.question.selection == "paper":  # whose support is no matter of bad rows
+    if wording.paper:  # whose support is no matter of bad rows
         others = others[:0]
     return np.concatenate((chosen, others[np.argsort(-last[others], kind="stable")]))[:most]
 
 
-def _frame(estimate: Estimate, listed: IntArray, labels: Labels) -> pd.DataFrame:
+def _frame(wording: Wording, listed: IntArray) -> pd.DataFrame:
     """Return the table of ``listed``, without columns that say nothing here."""
-    if estimate.support.size >= listed.size:
+    estimate = wording.estimate
+    if wording.k >= listed.size:
         frame = estimate.table().head(listed.size)
     else:
         places = np.argsort(strongest_first(estimate, np.arange(estimate.mean.size)), kind="stable")
         frame = estimate.table(all=True).iloc[places[listed]].reset_index(drop=True)
     flags = frame["skewed"].astype(object).where(frame["skewed"].notna(), None)
     frame = frame.assign(skewed=flags) if (estimate.skewed[listed] == 1).any() else frame.drop(columns="skewed")
-    if not labels.pairs:
+    if not wording.names:
         return frame.drop(columns="log10_p")
     frame = frame.drop(columns=["entry_time", "bucket_size"])
     if "auc" in frame:  # says the same
@@ -75,174 +76,161 @@ def _frame(estimate: Estimate, listed: IntArray, labels: Labels) -> pd.DataFrame
     return frame.drop(columns="log2_fold_change") if frame["log2_fold_change"].isna().all() else frame
 
 
-def page_data(
-    estimate: Estimate, labels: Labels, *, tests: int = 1, decisions: Decisions | None = None
-) -> dict[str, Any]:
+def page_data(wording: Wording, *, tests: int = 1, again: DecidedAgain | None = None) -> dict[str, object]:
     """Return all that the scripts of the page need, as JSON takes it; ``tests`` of them share the room of one page."""
-    plan, most = estimate.plan, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests)
-    listed, decisions = listed_features(estimate, most), decisions or Decisions(stops_of([estimate], MOST_STOPS))
-    frame = _frame(estimate, listed, labels)
-    described = columns.columns_of(frame, estimate, labels)
+    estimate, plan = wording.estimate, wording.plan
+    listed = listed_features(wording, MOST_LISTED if tests == 1 else max(LEAST_LISTED, MOST_LISTED // tests))
+    again = again or DecidedAgain(stops_of([estimate], MOST_STOPS))
+    frame = _frame(wording, listed)
+    described = columns.described_columns(frame, wording)
+    uncertified = estimate.table(certified=False).head(MOST_LISTED)
     return {
-        "title": labels.title,
-        "pairs": labels.pairs,
-        "effect": labels.effect,
-        "lean": labels.beta,
-        "groups": labels.groups,
-        "unit": labels.unit,
-        "each": labels.each,
+        "title": wording.title,
+        "pairs": wording.names is not None,
+        "effect": wording.test.effect,
+        "lean": wording.test.lean,
+        "groups": wording.names,
+        "unit": f"{wording.noun}s",
+        "each": wording.each,
         "n_rows": plan.n_rows,
         "n_units": plan.n_units,
         "n_features": plan.n_features,
         "bad_rows": plan.bad_rows,
-        "bad": _bad(estimate, labels),
+        "bad": _bad(wording),
         "contamination": plan.contamination,
         "level": plan.question.level,
         "selection": plan.question.selection,
         "seed": str(estimate.seed),
         "null": None if estimate.shift is None else columns.rounded(estimate.shift[listed], 17),
         "without_any": WITHOUT_ANY,
-        "n_selected": int(estimate.support.size),
+        "n_selected": wording.k,
         "in_percent": estimate.effects is not None and estimate.effects.scale != "log1p",
         "has_values": estimate.has_values,
         "columns": [[c.key, c.heading, c.kind, c.digits, c.meaning, c.extra] for c in described],
         "table": [columns.plain(frame[c.key]) for c in described],
         "index": listed.tolist(),
-        "uncertified": _uncertified(estimate),
-        "volcano": plot_data.volcano_data(estimate, listed),
-        "shares": plot_data.share_data(estimate, listed, labels, decisions=decisions, tests=tests),
+        "log10_p": columns.logarithms(estimate, listed),
+        "uncertified": {key: columns.plain(uncertified[key]) for key in ("feature", "estimate", "p_adjusted")},
+        "volcano": plot_data.volcano_data(wording, listed),
+        "shares": plot_data.share_data(wording, listed, again=again, tests=tests),
         "values": plot_data.values_data(estimate, listed, tests=tests),
-        "path": None if labels.pairs else plot_data.path_data(estimate, listed[: estimate.support.size]),
-        "robustness": plot_data.robustness_data(estimate),
-        "rows": plot_data.rows_data(estimate, labels, most=plot_data.MOST_POINTS // tests),
-        "summary": summary(estimate, labels.groups),
+        "path": None if wording.names else plot_data.path_data(wording, listed[: wording.k]),
+        "robustness": plot_data.robustness_data(wording),
+        "rows": plot_data.rows_data(wording, most=plot_data.MOST_POINTS // tests),
+        "summary": summary(estimate, wording.names),
         "versions": dict(estimate.status.versions),
     }
 
 
-def _bad(estimate: Estimate, labels: Labels) -> str:
+def _bad(wording: Wording) -> str:
     """Say how many bad rows are planned for."""
-    if labels.groups is None:
-        return f"{estimate.plan.bad_rows:,} {labels.unit}"
-    numbers = estimate.plan.bad_by_group[::-1] or (estimate.plan.bad_rows,)
-    return f"{' and '.join(f'{number:,}' for number in numbers)} {labels.unit}"
-
-
-def _uncertified(estimate: Estimate) -> dict[str, list[Any]]:
-    """Return the features that show only after screening."""
-    frame: pd.DataFrame = estimate.table(certified=False).head(MOST_LISTED)
-    return {key: columns.plain(frame[key]) for key in ("feature", "estimate", "p_adjusted")}
+    return f"{' and '.join(f'{number:,}' for number in wording.allowed)} {wording.noun}s"
 
 
 # The fit in four numbers, and all of its settings.
 
 
-def facts(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
+def facts(wording: Wording) -> list[tuple[str, str]]:
     """Return four numbers with what they are."""
-    plan, k = estimate.plan, int(estimate.support.size)
-    selected = (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected")
+    estimate, plan, k, nouns = wording.estimate, wording.plan, wording.k, f"{wording.noun}s"
+    of = f" of {wording.label} and {wording.reference}" if wording.names else ""
     may = "look bad and may be" if plan.auto else "may be bad"
-    rows = (f"{plan.n_units:,}", f"{labels.unit}, of which {plan.bad_rows:,} {may}")
-    if labels.groups is not None:
-        sizes = " and ".join(f"{n:,}" for n in plan.sizes[::-1] or (plan.n_units,))
-        of = f"{labels.label} and {labels.groups[0]}"
-        rows = (sizes, f"{labels.unit} of {of}, of which {_bad(estimate, labels)} {may}")
-    error = ("none" if plan.selection == "paper" else percent(plan.level), RULES[plan.selection].caption)
-    slack = estimate.decision.last
-    if k and plan.question.selection != "paper":
-        least = float(estimate.max_contamination[estimate.support].min())
-        survival = (percent(least), f"bad {labels.each} survived by every one of them")
-    elif k:
-        certified = int(np.sum(slack[estimate.support] >= plan.bad_rows))
+    allowed = _bad(wording) if wording.names else f"{plan.bad_rows:,}"
+    certified = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
+    if not k:
+        survival = ("–", "nothing selected that could survive")
+    elif wording.paper:
         survival = (f"{certified:,} of {k:,}", f"would be selected by {SELECTIONS['fwer']} too")
     else:
-        survival = ("–", "nothing selected that could survive")
-    return [selected, rows, error, survival]
+        least = float(estimate.max_contamination[estimate.support].min())
+        survival = (percent(least), f"bad {wording.each} survived by every one of them")
+    return [
+        (f"{k:,} of {plan.n_features:,}", "feature selected" if k == 1 else "features selected"),
+        (" and ".join(f"{n:,}" for n in wording.sizes), f"{nouns}{of}, of which {allowed} {may}"),
+        ("none" if wording.paper else percent(plan.question.level), wording.rule.caption),
+        survival,
+    ]
 
 
-def of_fit(estimate: Estimate, labels: Labels) -> list[tuple[str, str]]:
+def settings(wording: Wording) -> list[tuple[str, str]]:
     """Return settings by name, in words."""
-    plan = estimate.plan
-    settings = [
-        ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
-        ("Selection", f"{plan.selection}: {SELECTIONS[plan.selection]}, {RULES[plan.selection].error}"),
+    estimate, plan = wording.estimate, wording.plan
+    of_all = [
+        ("Selection", f"{plan.question.selection}: {SELECTIONS[plan.question.selection]}, {wording.rule.error}"),
         ("Level", f"{plan.question.level:g}"),
         ("Missing values", "left out" if plan.question.missing == "omit" else "refused"),
     ]
-    if labels.groups is None:
-        share = f"{_auto(plan)}{percent(plan.contamination)}, {plan.bad_rows:,} of {plan.n_units:,}"
-        settings = [settings[0], ("Contamination", share), *settings[1:], *_one_sample(estimate)]
+    auto = "auto, as many as look bad: " if plan.auto else ""
+    if wording.names:
+        bad = f"{auto}{wording.bad}, {wording.shares}; {wording.wrong_labels}"
+        of_kind = [*of_all, ("Contamination", bad), *_of_groups(wording)]
     else:
-        settings += _two_groups(estimate, labels.groups, labels.unit[:-1])
-    if estimate.units is not None:
-        how = "their rows dealt together" if labels.groups is None else "one mean each"
-        settings.append(("Subjects", f"{plan.n_units:,}, {how}"))
-    settings.append(("Fitted in", f"{estimate.status.seconds:.2f} s"))
-    return settings
-
-
-def _auto(plan: Plan) -> str:
-    return "auto, as many as look bad: " if plan.auto else ""
-
-
-def _two_groups(estimate: Estimate, names: Names, unit: str) -> list[tuple[str, str]]:
-    plan = estimate.plan
-    covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
-    settings = [
-        ("Contamination", f"{_auto(plan)}{groups.bad(plan, names, unit)}, {groups.shares(plan, names)}{covered}"),
-        ("Comparison", f"{groups.direction(names)}, by ranks (Mann–Whitney), {groups.sizes(plan, names, unit)}"),
+        bad = f"{auto}{wording.shares}, {plan.bad_rows:,} of {plan.n_units:,}"
+        of_kind = [("Contamination", bad), *of_all, *_of_one_sample(wording)]
+    subjects = f"{plan.n_units:,}, {'one mean each' if wording.names else 'their rows dealt together'}"
+    return [
+        ("Data", f"{plan.n_rows:,} rows, {plan.n_features:,} features"),
+        *of_kind,
+        *([] if estimate.units is None else [("Subjects", subjects)]),
+        ("Fitted in", f"{estimate.status.seconds:.2f} s"),
     ]
-    if looked_for := groups.looked_for(plan, names):
-        settings.append(("Alternative", looked_for.removesuffix(".")))
+
+
+def _of_groups(wording: Wording) -> list[tuple[str, str]]:
+    assert wording.names is not None
+    plan = wording.plan
+    said = [("Comparison", f"{direction(wording.names)}, by ranks (Mann–Whitney), {wording.groups}")]
+    if wording.looked_for:
+        said.append(("Alternative", wording.looked_for.removesuffix(".")))
     if plan.n_tests > 1:
         family = f"{plan.n_hypotheses:,} hypotheses: {plan.n_tests:,} tests of {plan.n_features:,} features"
-        settings.append(("Family", family))
+        said.append(("Family", family))
     if plan.n_strata > 1:
-        settings.append(("Strata", f"{plan.n_strata:,}, compared within each"))
-    return settings
+        said.append(("Strata", f"{plan.n_strata:,}, compared within each"))
+    return said
 
 
-def _one_sample(estimate: Estimate) -> list[tuple[str, str]]:
-    plan, number = estimate.plan, estimate.plan.walk.n_buckets
+def _of_one_sample(wording: Wording) -> list[tuple[str, str]]:
+    estimate, plan = wording.estimate, wording.plan
     sizes = ", ".join(map(str, plan.walk.bucket_sizes))
-    buckets = f"rows in a bucket: {sizes}" if number is None else f"{number:,} of {sizes} rows"
+    buckets = (
+        f"rows in a bucket: {sizes}" if plan.walk.n_buckets is None else f"{plan.walk.n_buckets:,} of {sizes} rows"
+    )
     buckets += ", for β and paths" if plan.question.test == "ranks" else ""
     scale = f"from {pluralize(plan.scale_rows, 'row')}" if plan.scale_rows else "given"
     tested = (
         [("Target", "the mean, whatever the skew"), ("Scale", f"bounds of the standard deviations, {scale}")]
-        if plan.question.target == "mean"
+        if wording.of_means
         else [("Noise", "symmetric"), ("Test", how_tested(plan)), ("Buckets", buckets)]
     )
-    settings = [
+    said = [
         *tested,
-        ("Null value", _null(estimate)),
-        ("Values", _values(estimate)),
+        ("Null value", wording.null or _range_of_null(estimate)),
+        ("Values", _values(wording)),
         ("Rows screened", "yes" if plan.question.screen_rows else "no"),
         ("Step size, initial scale", f"{plan.walk.eta:g}, {plan.walk.alpha:g}"),
         ("Seed", str(estimate.seed)),
     ]
-    if plan.question.selection == "paper":
-        settings.append(
+    if wording.paper:
+        said.append(
             ("Iterations", f"support read at {plan.walk.select_at}, values at {plan.walk.estimate_at or 'the limit'}")
         )
-        settings.append(("Fewest features", str(plan.walk.min_selected)))
-    return settings
+        said.append(("Fewest features", str(plan.walk.min_selected)))
+    return said
 
 
-def _values(estimate: Estimate) -> str:
-    plan = estimate.plan
-    if not estimate.has_values:
+def _range_of_null(estimate: Estimate) -> str:
+    assert estimate.shift is not None
+    return f"{estimate.shift.min():g} to {estimate.shift.max():g}, one for each feature"
+
+
+def _values(wording: Wording) -> str:
+    plan = wording.plan
+    if not wording.estimate.has_values:
         return "none, as the rows were not at hand"
-    if plan.question.target == "mean" and plan.question.refine in ("", "auto"):
+    if wording.of_means and plan.question.refine in ("", "auto"):
         return "root of the influence sum, on all rows"
     return f"{plan.question.refine}, on {plan.question.refine_on}" if plan.question.refine else "median of bucket means"
-
-
-def _null(estimate: Estimate) -> str:
-    if estimate.shift is None:
-        return "0"
-    values = np.unique(estimate.shift)
-    return f"{values[0]:g}" if values.size == 1 else f"{values[0]:g} to {values[-1]:g}, one for each feature"
 
 
 # One HTML file: the template, the style, the scripts and the data put together.
@@ -256,90 +244,135 @@ SCRIPTS = (
 """In this order they are one script."""
 
 
-def check_target(path: Path, argument: str = "path") -> None:
+def check_report(path: Path, argument: str = "path") -> None:
     """Refuse a page that cannot be written, before any work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(argument, f"end in {' or '.join(ENDINGS)}", repr(path.name))
     check_writable(path, argument)
-    _jinja()
+    environment()
 
 
-def write(
-    estimate: Estimate,
+def write_report(
+    result: Estimate | Several,
     path: str | Path,
     *,
     title: str | None = None,
-    row_names: Sequence[Any] | None = None,
-    group_names: Sequence[Any] | None = None,
+    row_names: Sequence[object] | None = None,
+    group_names: Sequence[object] | None = None,
 ) -> None:
-    """Write the page to ``path``; what was there stays if this fails."""
+    """Write the page to ``path``, of several tests with a choice among them; what was there stays if this fails."""
     target = Path(path)
-    check_target(target)
-    labels = labels_of(estimate, title=title, row_names=row_names, group_names=group_names)
-    write_text(target, render(estimate, labels, file_name=target.stem))
-
-
-def write_text(target: Path, page: str) -> None:
-    """Write a page in the place of what was there."""
+    check_report(target)
+    if isinstance(result, Estimate):
+        wording = page_wording(result, title=title, row_names=row_names, group_names=group_names)
+        page = page_of_one(wording, file_name=target.stem)
+    else:
+        if group_names is not None:
+            raise InputError("group_names", "be left out where there are several tests", repr(group_names))
+        page = page_of_tests(result, title=title, row_names=row_names, file_name=target.stem)
     with replacing(target) as temporary:
         temporary.write_bytes(page.encode("utf-8", errors="replace"))  # half of a surrogate pair becomes "?"
 
 
-def render(estimate: Estimate, labels: Labels, *, file_name: str = "report") -> str:
-    """Return the page as text."""
-    content = content_of(estimate, labels, file_name=file_name)
-    return str(environment().get_template("page.html").render(title=labels.title, **content, **frame()))
+def page_wording(
+    estimate: Estimate,
+    *,
+    title: str | None = None,
+    row_names: Sequence[object] | None = None,
+    group_names: Sequence[object] | None = None,
+) -> Wording:
+    """Take names as given, else from the data where the estimate still holds them."""
+    n, groups, source = estimate.plan.n_rows, bool(estimate.plan.sizes), estimate.source
+    if row_names is None and source is not None and source.row_names is not None:
+        row_names = source.row_names.tolist()
+    if row_names is not None and (isinstance(row_names, str) or len(row_names) != n):
+        raise InputError("row_names", f"have one name for each of the {n} rows", len(row_names))
+    if group_names is not None and (len(group_names) != 2 or not groups):
+        rule = "have the names of the two groups" if groups else "be left out where there is one group"
+        raise InputError("group_names", rule, repr(group_names))
+    names = None if group_names is None else (visible(group_names[0]), visible(group_names[1]))
+    rows = None if row_names is None else tuple(map(visible, row_names))
+    wording = wording_of(estimate, names, row_names=rows)
+    groups_differ = f"What differs between {wording.reference} and {wording.label}"
+    title = title or (groups_differ if groups else "Which features have a mean")
+    return replace(wording, title=visible(title))
 
 
-def content_of(
-    estimate: Estimate, labels: Labels, *, file_name: str, tests: int = 1, decisions: Decisions | None = None
-) -> dict[str, Any]:
-    """Return what the templates of one estimate's content are filled in with."""
-    content = page_data(estimate, labels, tests=tests, decisions=decisions)
-    said = verdict(estimate, labels.groups, row_names=labels.row_names)
+def page_of_one(wording: Wording, *, file_name: str = "report") -> str:
+    """Return the page of one test as text."""
+    content = _content(wording, file_name=file_name)
+    return environment().get_template("page.html").render(title=wording.title, **content, **frame())
+
+
+def page_of_tests(
+    result: Several, *, title: str | None = None, row_names: Sequence[object] | None = None, file_name: str = "report"
+) -> str:
+    """Return the page of several tests: the content of the first stands in it, those of others wait in templates."""
+    tests, rows = wordings_of(result), overview(result)
+    title = title or f"What differs: {which_tests(tests)}"
+    shown = sorted(np.argsort([-test.k for test in tests], kind="stable")[:TESTS_SHOWN].tolist())  # those with most
+    again = DecidedAgain(stops_of([tests[k].estimate for k in shown], STOPS_OF_MANY))
+    template, contents = environment().get_template("content.html"), []
+    for k in shown:
+        name = rows[k]["test"]
+        wording = page_wording(tests[k].estimate, title=f"{title}: {name}", row_names=row_names)
+        filled = _content(wording, file_name=f"{file_name}-{name}", tests=len(shown), again=again)
+        contents.append(template.render(heading=name, **filled))
+    places = {k: place for place, k in enumerate(shown)}
+    return (
+        environment()
+        .get_template("comparison.html")
+        .render(
+            title=title,
+            verdict_of_all=verdict(result, row_names=row_names),
+            rest_of_all=below_verdict(result),
+            tests=[{**row, "place": places.get(k)} for k, row in enumerate(rows)],
+            contents=contents,
+            versions=tests[0].estimate.status.versions,
+            **frame(),
+        )
+    )
+
+
+def _content(
+    wording: Wording, *, file_name: str, tests: int = 1, again: DecidedAgain | None = None
+) -> dict[str, object]:
+    """Return what the templates of one test are filled in with."""
+    content = page_data(wording, tests=tests, again=again)
     content["file"] = re.sub(r"[^\w.-]+", "-", file_name).strip("-.") or "report"
     return {
-        "labels": labels,
+        "wording": wording,
         "content": content,
-        "first": columns.first_rows(content),
-        "centres": columns.centres(content),
-        "verdict": said,
-        "kinds": KINDS_OF_ROWS,
-        "facts": facts(estimate, labels),
-        "rest": content["summary"].splitlines()[len(said) :],
-        "promises": guarantees.of_fit(estimate, labels.groups),
-        "settings": of_fit(estimate, labels),
-        "versions": estimate.status.versions,
-        "uncertified": columns.uncertified_rows(content),
+        "first": min(columns.FIRST, wording.k or WITHOUT_ANY),
+        "verdict": verdict_of(wording),
+        "kinds": MEANINGS,
+        "facts": facts(wording),
+        "rest": below_verdict(wording.estimate, wording.names),
+        "promises": guarantees_of(wording),
+        "settings": settings(wording),
+        "versions": wording.estimate.status.versions,
         "data": embed(content),
     }
 
 
-KINDS_OF_ROWS = {
-    LABEL: "by features in which the groups lie far enough apart to judge a label",
-    TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
-    FEW: "a few values stand far out, as a slip of a unit or a sensor looks",
-    LARGE: "all values are large; where rows have scales of their own these are good rows",
-}
-"""What each kind of suspect means to a reader."""
-
-
-def frame() -> dict[str, Any]:
+def frame() -> dict[str, object]:
     """Return what the frame of every page is filled in with."""
     style = _asset("style.css") + _asset("print.css")
     return {"now": datetime.now(UTC), "style": style, "script": _script()}
 
 
-def environment() -> Any:
+def environment() -> Environment:
     """Return where the templates are, with names escaped and control characters in them written out."""
-    jinja2 = _jinja()
-    return jinja2.Environment(
+    jinja2 = require("jinja2", extra="report", purpose="writing a report")
+    made: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=lambda value: visible(value) if type(value) is str else value,
     )  # fmt: skip
+    made.filters["cell"] = columns.cell_text
+    return made
 
 
-def embed(content: Any) -> str:
+def embed(content: object) -> str:
     r"""Return JSON that may stand inside a script element: no ``<``, ``>`` or ``&`` is left in it.
 
     Examples
@@ -362,7 +395,3 @@ def _script() -> str:
 
 def _asset(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
-
-
-def _jinja() -> Any:
-    return require("jinja2", extra="report", purpose="writing a report")

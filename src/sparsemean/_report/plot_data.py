@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._fit.afterwards import dealt, intervals_of, plan_at
-from sparsemean._report import groups
-from sparsemean._report.columns import Labels, plain, rounded
+from sparsemean._report.columns import logarithms, plain, rounded
+from sparsemean._report.verdict import features_against
+from sparsemean._report.wording import Wording, percent, wording_of
 from sparsemean._stats import path
-from sparsemean._stats.decision import Decision
-from sparsemean._stats.intervals import error_after_selection
+from sparsemean._stats.decision import Decision, error_after_selection
 from sparsemean._stats.planning import DEFAULT_ITERATIONS, bad_rows
 from sparsemean._stats.row_scores import limit
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.plots.robustness import lost_at, planned_share, steps
-from sparsemean.plots.volcano import HIGHEST, heights, rejection_p
-
-if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+from sparsemean.plots.bad_rows import lost_at, planned_share, steps
+from sparsemean.plots.features import heights, rejection_p
+from sparsemean.result import Estimate
 
 # What follows bounds the data of a plot whatever n and d are, so that pages stay small enough to be sent by mail.
 CELLS = (64, 32)
 
 
-def counts(x: FloatArray, y: FloatArray, cells: tuple[int, int] = CELLS) -> dict[str, Any]:
+def count_on_grid(x: FloatArray, y: FloatArray, cells: tuple[int, int] = CELLS) -> dict[str, object]:
     """Count points on a grid over their range; only cells with points are listed, as column, row, count in turn.
 
     Examples
     --------
-    >>> counts(np.array([0.0, 1.0, 1.0]), np.array([0.0, 2.0, 2.0]), (2, 2))
+    >>> count_on_grid(np.array([0.0, 1.0, 1.0]), np.array([0.0, 2.0, 2.0]), (2, 2))
     {'x': [0.0, 1.0, 2], 'y': [0.0, 2.0, 2], 'cells': [0, 0, 1, 1, 1, 2], 'total': 3, 'most': 2}
     """
     if not x.size:
@@ -63,26 +62,26 @@ MOST_MEANS = 20_000_000
 """Values, or bucket means that are walked, that are looked at for a picture."""
 
 
-def path_data(estimate: Estimate, listed: IntArray, *, walks: bool = True) -> dict[str, Any]:
+def path_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     """Return log₁₀|μ̂_t − null| in thousandths of the first of ``listed`` and of the nearest of the rest.
 
-    Without the data, or where ``walks`` are not wanted, ``times`` is empty and the page draws entry times.
+    Without the data ``times`` is empty and the page draws entry times.
     """
-    room = MOST_MEANS // max(1, estimate.plan.n_rows)
-    if estimate.source is None or not room or not walks:
+    estimate, plan = wording.estimate, wording.plan
+    room = MOST_MEANS // max(1, plan.n_rows)
+    if estimate.source is None or not room:
         return {"times": [], "walks": [], "rest": [], "alpha": None, "read_at": None}
     shown, nearest = listed[: min(MOST, room)], _nearest(estimate, min(REST, max(0, room - listed.size)))
-    last = estimate.plan.walk.estimate_at or DEFAULT_ITERATIONS
+    last = plan.walk.estimate_at or DEFAULT_ITERATIONS
     times = np.unique(np.linspace(1, last, POINTS).round().astype(np.intp))
     both = np.concatenate((shown, nearest))
     walked = _sizes(estimate, both, last)[times] if both.size else np.empty((times.size, 0))
-    paper = estimate.plan.question.selection == "paper"  # elsewhere α is in units of each feature's own
     return {
         "times": times.tolist(),
         "walks": _thousandths(walked[:, : shown.size]),
         "rest": _thousandths(walked[:, shown.size :]),
-        "alpha": estimate.plan.walk.alpha if paper else None,
-        "read_at": estimate.plan.walk.select_at if paper and estimate.plan.walk.select_at <= last else None,
+        "alpha": plan.walk.alpha if wording.paper else None,  # elsewhere α is in units of each feature's own
+        "read_at": plan.walk.select_at if wording.paper and plan.walk.select_at <= last else None,
     }
 
 
@@ -115,26 +114,27 @@ IN_WORDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 """Shares of bad rows in the table beside the picture."""
 
 
-def robustness_data(estimate: Estimate) -> dict[str, Any]:
+def robustness_data(wording: Wording) -> dict[str, object]:
     """Return shares of bad rows from which on fewer features are left, each followed by how many.
 
     ``planned`` is the share that was planned for, None where no share of each group is. ``table`` has shares, how many
     rows of each group that is, the features left, and whether it is what was planned for.
     """
-    plan, skipped = estimate.plan, estimate.decision.skipped
+    estimate, skipped = wording.estimate, wording.estimate.decision.skipped
     last = np.delete(estimate.max_contamination, skipped)
     at, left = steps(np.delete(lost_at(estimate), skipped))
     if at.size > MOST_STEPS:  # a step of less than a pixel cannot be seen
         kept = np.unique(np.linspace(0, at.size - 1, MOST_STEPS).round().astype(np.intp))
         at, left = at[kept], left[kept]
-    planned, sizes = planned_share(plan), plan.sizes[::-1] or (plan.n_units,)
-    rows: list[list[Any]] = [
-        [share, [bad_rows(n, share) for n in sizes], int(np.sum(last >= share - 1e-12)), share == planned]
-        for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set()))
-    ]
-    end = next((k for k, row in enumerate(rows) if row[2] == 0 and row[0] >= (planned or 0)), len(rows) - 1)
+    planned = planned_share(wording.plan)
+    rows: list[list[object]] = []
+    for share in sorted({*IN_WORDS} | ({planned} if planned is not None else set())):
+        number = int(np.sum(last >= share - 1e-12))
+        rows.append([share, [bad_rows(n, share) for n in wording.sizes], number, share == planned])
+        if not number and share >= (planned or 0):
+            break
     steps_listed = [number for pair in zip(at.tolist(), left.tolist(), strict=True) for number in pair]
-    return {"steps": steps_listed, "planned": planned, "table": rows[: end + 1]}
+    return {"steps": steps_listed, "planned": planned, "table": rows}
 
 
 # How far rows contradict the rest; suspects by name, very many others counted on a grid.
@@ -145,21 +145,20 @@ MOST_TOLD, MOST_REASONS = 200, 6
 """Suspects in the table of the page, and features that are named against each."""
 
 
-def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) -> dict[str, Any]:
+def rows_data(wording: Wording, *, most: int = MOST_POINTS) -> dict[str, object]:
     """Return scores of rows drawn one by one, the suspects first and of them the worst, and a grid of the others.
 
     More than ``most`` rows are not drawn one by one, but for the suspects.
     """
-    rows = estimate.rows
+    rows, labels, suspects = wording.estimate.rows, wording.estimate.labels, wording.suspects
     if rows is None or not rows.scores.any():
-        nothing: dict[str, Any] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
+        nothing: dict[str, object] = {"index": [], "scores": [], "n_suspects": 0, "n_shown": 0, "mass": None}
         return {
             **nothing, "names": None, "groups": None, "reasons": [], "kinds": [], "n_kinds": {}, "limit": None,
-            "why_not": _why_not(estimate),
+            "why_not": _why_not(wording),
         }  # fmt: skip
-    suspects, n = rows.suspects, rows.scores.size
-    shown = suspects[:MOST_SUSPECTS]
-    judged = np.arange(n) if estimate.labels is None else np.flatnonzero(estimate.labels >= 0)
+    n, shown = rows.scores.size, suspects[:MOST_SUSPECTS]
+    judged = np.arange(n) if labels is None else np.flatnonzero(labels >= 0)
     others = np.setdiff1d(judged, shown)
     # Suspects come first: `n_shown` says where they end, and marks are drawn by that.
     single = np.concatenate((shown, others)) if n <= most else shown
@@ -167,44 +166,43 @@ def rows_data(estimate: Estimate, labels: Labels, *, most: int = MOST_POINTS) ->
     return {
         "index": single.tolist(),
         "scores": rounded(rows.scores[single]),
-        "names": None if labels.row_names is None else [labels.row(int(row)) for row in single],
-        "groups": None if estimate.labels is None else estimate.labels[single].tolist(),
-        "reasons": [groups.reasons(estimate, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
+        "names": None if wording.row_names is None else [wording.row(row) for row in single.tolist()],
+        "groups": None if labels is None else labels[single].tolist(),
+        "reasons": [features_against(wording, features, MOST_REASONS) for features in rows.reasons[:MOST_TOLD]],
         "kinds": list(rows.kinds[:MOST_TOLD]),
         "n_kinds": dict(Counter(rows.kinds)),
         "n_shown": int(shown.size),
         "n_suspects": int(suspects.size),
-        "mass": counts(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
-        "limit": 0 if estimate.plan.walk.dealing == "pairs" else round(limit(estimate.plan.n_units), 3),
+        "mass": count_on_grid(rest.astype(np.float64), rows.scores[rest]) if rest.size else None,
+        "limit": 0 if wording.names else round(limit(wording.plan.n_units), 3),
         "why_not": "",
     }
 
 
-def _why_not(estimate: Estimate) -> str:
+def _why_not(wording: Wording) -> str:
     """Say why rows have no scores."""
-    if estimate.plan.walk.dealing == "pairs":
+    if wording.names:
         return "no feature tells the groups apart"
-    if not estimate.plan.question.screen_rows:
-        return "screening was off" if estimate.rows is not None else "the rows were not at hand"
-    return estimate.status.screening or "no feature is fit to judge them by"
+    if not wording.plan.question.screen_rows:
+        return "screening was off" if wording.estimate.rows is not None else "the rows were not at hand"
+    return wording.estimate.status.screening or "no feature is fit to judge them by"
 
 
 # Effect against evidence: selected features are in the table, the others are counted on a grid.
 
 
-def volcano_data(estimate: Estimate, listed: IntArray) -> dict[str, Any]:
+def volcano_data(wording: Wording, listed: IntArray) -> dict[str, object]:
     """Return the grid of all features that are not ``listed``, and the |β| that the paper's rule asks for."""
-    others = np.ones(estimate.plan.n_features, dtype=bool)
+    estimate, plan = wording.estimate, wording.plan
+    others = np.ones(plan.n_features, dtype=bool)
     others[listed] = False
-    mass = counts(estimate.beta[others], heights(estimate.p_values[others]))
-    return {"mass": mass, "highest": HIGHEST, "rate": _least_rate(estimate)}
-
-
-def _least_rate(estimate: Estimate) -> float | None:
-    """Return the |β| that the paper's rule asks for."""
-    plan = estimate.plan
-    rate = path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
-    return rate if plan.question.selection == "paper" and rate <= 1 else None
+    mass = count_on_grid(estimate.beta[others], heights(estimate.log10_p[others]))
+    rate = (
+        path.selection_threshold(plan.walk.select_at, alpha=plan.walk.alpha, eta=plan.walk.eta)
+        if wording.paper
+        else math.inf
+    )
+    return {"mass": mass, "rate": rate if rate <= 1 else None}
 
 
 # What other shares of bad rows would leave: the steps of the slider.
@@ -231,16 +229,16 @@ def stops_of(estimates: Sequence[Estimate], most: int) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Decisions:
+class DecidedAgain:
     """Decisions at other shares of bad rows; tests of one family share them."""
 
     stops: list[float]
     known: dict[tuple[int, float], Decision] = field(default_factory=dict)
 
-    def at(self, estimate: Estimate, share: float) -> Estimate | None:
+    def at(self, wording: Wording, share: float) -> Wording | None:
         """Return what would be selected, with its p-values; None where the evidence of the fit is gone."""
-        decision = estimate.decision
-        if decision.evidence is None or estimate.plan.question.selection == "paper":
+        estimate, decision = wording.estimate, wording.estimate.decision
+        if decision.evidence is None:
             return None
         whole, (plan, allowed) = decision.whole or decision, plan_at(estimate, share)
         if decision.whole is None:
@@ -250,59 +248,55 @@ class Decisions:
             if key not in self.known:
                 self.known[key] = whole.at(allowed, some=True)
             again = self.known[key].of(decision.contrast)
-        again = again.without(decision.skipped) if decision.skipped.size else again
-        return replace(estimate, plan=plan, decision=again, located=replace(estimate.located, support=again.support))
+        again = again.without(decision.skipped)
+        located = replace(estimate.located, support=again.support)
+        decided = replace(estimate, plan=plan, decision=again, located=located)
+        return wording_of(decided, wording.names, row_names=wording.row_names)
 
 
-def share_data(
-    estimate: Estimate, listed: IntArray, labels: Labels, *, decisions: Decisions, tests: int = 1
-) -> list[dict[str, Any]]:
+def share_data(wording: Wording, listed: IntArray, *, again: DecidedAgain, tests: int = 1) -> list[dict[str, object]]:
     """Return for each stop of the slider the share, in words too, how many features are selected, and what is known.
 
     The stop of the fit itself stands among them; its numbers are in the table. At others p-values are those of the
     first features of ``listed``, intervals those of selected ones among them, where the data are at hand.
     """
-    planned, own = planned_share(estimate.plan), {"fit": True, "n": int(estimate.support.size)}
-    if estimate.plan.question.selection == "paper":  # its support is no matter of bad rows
-        return [own | {"share": planned, "words": _in_words(estimate, labels), "bar": None}]
-    stops = [share for share in decisions.stops if planned is None or abs(share - planned) > ALIKE]
+    planned, bar = planned_share(wording.plan), _bar(wording.estimate)
+    fit: dict[str, object] = {"fit": True, "n": wording.k, "share": planned, "words": _in_words(wording), "bar": bar}
+    if wording.paper:  # its support is no matter of bad rows
+        return [fit]
+    stops = [share for share in again.stops if planned is None or abs(share - planned) > ALIKE]
     some = listed[: MOST_CELLS // tests // (1 + len(stops))]
-    data = [_stop(estimate, share, some, labels, decisions=decisions, tests=tests) for share in stops]
-    at = estimate.plan.contamination if planned is None else planned
-    place = int(np.searchsorted(stops, at))
-    fit = own | {"share": planned, "words": _in_words(estimate, labels), "bar": _bar(estimate)}
+    data = [_stop(wording, share, some, again=again, tests=tests) for share in stops]
+    place = int(np.searchsorted(stops, wording.plan.contamination if planned is None else planned))
     return [*data[:place], fit, *data[place:]]
 
 
-def _stop(
-    estimate: Estimate, share: float, some: IntArray, labels: Labels, *, decisions: Decisions, tests: int
-) -> dict[str, Any]:
+def _stop(wording: Wording, share: float, some: IntArray, *, again: DecidedAgain, tests: int) -> dict[str, object]:
+    estimate = wording.estimate
     last = np.delete(estimate.max_contamination, estimate.decision.skipped)
-    stop: dict[str, Any] = {"fit": False, "share": share, "n": int(np.sum(last >= share - ALIKE))}
-    decided = decisions.at(estimate, share)
-    if decided is None:
-        return {**stop, "words": f"{groups.percent(share)} bad {labels.each}", "bar": None}
-    known = {
-        "p_value": rounded(decided.p_values[some], 3),
+    stop: dict[str, object] = {"fit": False, "share": share, "n": int(np.sum(last >= share - ALIKE))}
+    told = again.at(wording, share)
+    if told is None:
+        return {**stop, "words": f"{percent(share)} bad {wording.each}", "bar": None}
+    decided = told.estimate
+    known: dict[str, object] = {
+        "log10_p": logarithms(decided, some),
         "p_adjusted": rounded(decided.p_adjusted[some], 3),
         "q_value": rounded(decided.q_values[some], 3),
     }
-    room = MOST_AGAIN // tests // max(1, estimate.plan.n_rows * len(decisions.stops))
+    room = MOST_AGAIN // tests // max(1, wording.plan.n_rows * len(again.stops))
     room = room if room >= min(FEWEST_AGAIN, some.size) else 0
     flat = estimate.support[np.isnan(estimate.intervals[estimate.support, 0])]  # no interval at any share
     ends = _intervals(decided, np.setdiff1d(np.intersect1d(decided.support, some[:room]), flat))
     if ends is not None:
         short = [[float(f"{end:.5g}") for end in side] for side in ends[some[:room]].T]
         known |= {"ci_low": plain(short[0]), "ci_high": plain(short[1])}
-    return {**stop, "words": _in_words(decided, labels), "bar": _bar(decided), **known}
+    return {**stop, "words": _in_words(told), "bar": _bar(decided), **known}
 
 
-def _in_words(estimate: Estimate, labels: Labels) -> str:
+def _in_words(wording: Wording) -> str:
     """Say how many rows are allowed for."""
-    plan = estimate.plan
-    if labels.groups is None or not plan.sizes:
-        return f"{groups.percent(plan.bad_rows / plan.n_units)} bad {labels.unit}"
-    return f"{groups.shares(plan, labels.groups)} bad"
+    return f"{wording.shares} bad" if wording.names else f"{percent(min(wording.plan.bad_shares))} bad {wording.noun}s"
 
 
 def _bar(estimate: Estimate) -> float | None:
@@ -328,7 +322,7 @@ MOST_VALUED, MOST_VALUES = 40, 200
 """Features whose values are on the page, the strongest, and how many of each group."""
 
 
-def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list[dict[str, Any]]:
+def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list[dict[str, object]]:
     """Return the values of the first of ``listed``, of the reference and of the label where there are groups.
 
     Suspects come apart, with their place among all of them, their group and their value. Of the other values there are
@@ -345,7 +339,7 @@ def values_data(estimate: Estimate, listed: IntArray, *, tests: int = 1) -> list
     return [_values(column, sides, suspects) for column in columns.T]
 
 
-def _values(column: FloatArray, sides: list[Any], suspects: list[int]) -> dict[str, Any]:
+def _values(column: FloatArray, sides: Sequence[npt.NDArray[np.bool_]], suspects: list[int]) -> dict[str, object]:
     there = [column[side & np.isfinite(column)] for side in sides]
     trusted = column.copy()
     trusted[suspects] = np.nan  # they are drawn for themselves

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from functools import lru_cache, partial
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from sparsemean._fit.power import at_rows, smallest_effect
-from sparsemean._fit.power_groups import fewest, plan_groups
-from sparsemean._report.groups import percent
-from sparsemean._report.suspects import names_of_tests, unit_of
-from sparsemean._report.verdict import Several, adjusted, estimates_of, name_of_test, signs_of, verdict
+from sparsemean._fit.afterwards import numbers_of, strongest_first
+from sparsemean._fit.power import at_rows, plan_groups, smallest_effect
+from sparsemean._report.columns import LEAST_P
+from sparsemean._report.verdict import signs_of, verdict
+from sparsemean._report.wording import Several, Wording, percent, wording_of, wordings_of
 from sparsemean._stats.one_sample_power import power_of
 from sparsemean._stats.planning import of_question
+from sparsemean._stats.power import fewest
 from sparsemean._util.checks import list_names
 from sparsemean._util.plans import Plan
 from sparsemean._util.records import IntArray
 from sparsemean.errors import InputError, visible
-from sparsemean.result import numbers_of, strongest_first
-
-if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+from sparsemean.result import Estimate
 
 WIDTH = 80
 """Columns of the narrowest terminal in use, and of logs."""
@@ -40,57 +38,62 @@ LONGEST = 24
 """Letters of a name that a table leaves room for, before it cuts."""
 
 
-class Lines(NamedTuple):
+class TextTable(NamedTuple):
     """A table of text: headings, and a row of cells for each feature; the first column is the name."""
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
 
-def selected(estimate: Estimate, most: int) -> Lines:
+def selected(wording: Wording, most: int) -> TextTable:
     """Return the strongest of the selected features with their numbers; * marks a centre that is no mean."""
-    plan = estimate.plan
+    estimate = wording.estimate
     features = strongest_first(estimate, estimate.support)[:most]
     of = numbers_of(estimate, features)
-    ranked = plan.walk.dealing == "pairs" and plan.question.target != "mean"
-    by, heading = ("q_value", "q") if plan.question.selection in ("fdr", "fdr_by") else ("p_adjusted", "p adjusted")
+    compared = wording.rule.compared
     # Of groups the share of pairs above is told: a shift may be 0 where zeros are many.
-    headings = ("feature", "estimate", "interval", *(["auc"] if ranked else []), heading, "radius", "survives")
-    marked = bool((estimate.skewed[estimate.support] == 1).any())
+    ranked = ["auc"] if wording.ranked else []
+    marked = has_centres(estimate)
     rows = []
     for at, feature in enumerate(features):
         star = ("*" if estimate.skewed[feature] == 1 else " ") if marked else ""
         value = f"{of['estimate'][at]:.4g}".replace("nan", "–") + star
         interval = f"{of['ci_low'][at]:.3g} … {of['ci_high'][at]:.3g}".replace("nan … nan", "–")
         survives = f"{of['max_contamination'][at]:.1%}".replace("nan%", "–")
-        auc = [f"{of['auc'][at]:.3f}"] if ranked else []
-        last = f"{of[by][at]:.2g}", str(of["radius"][at]), survives
+        auc = [f"{of[share][at]:.3f}" for share in ranked]
+        last = _p_text(of[compared.column][at]), str(of["radius"][at]), survives
         rows.append((str(of["feature"][at]), value, interval, *auc, *last))
-    return Lines(headings, rows)
+    return TextTable(("feature", "estimate", "interval", *ranked, compared.heading, "radius", "survives"), rows)
 
 
-def closest(estimate: Estimate, most: int = CLOSEST) -> Lines:
+def _p_text(p: float) -> str:
+    return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:g}"
+
+
+def has_centres(estimate: Estimate) -> bool:
+    """Whether some selected feature looks skewed, so that its value is a centre and no mean."""
+    return bool((estimate.skewed[estimate.support] == 1).any())
+
+
+def closest(wording: Wording) -> TextTable:
     """Return the strongest features where none is selected, with the share of bad rows up to which each would be."""
-    clean = without_bad_rows(estimate)
-    name, values = adjusted(clean)
-    features = closest_first(estimate, clean)[:most]
+    estimate, clean = wording.estimate, without_bad_rows(wording)
+    features = closest_first(estimate, clean)[:CLOSEST]
     signs, names = signs_of(clean, features), estimate.names(features)
-    heading = {"adjusted p": "p adjusted"}.get(name, name)
-    if estimate.plan.bad_rows and clean is not estimate:
-        heading += ", none bad"
-    headings = ("feature", "side", "p", heading, "would pass up to")
-    sides, p = {1.0: "up", -1.0: "down"}, clean.p_values
+    none_bad = ", none bad" if clean is not estimate else ""
+    headings = ("feature", "side", "p", f"{wording.rule.compared.heading}{none_bad}", "would pass up to")
+    sides, p, adjusted = {1.0: "up", -1.0: "down"}, clean.p_values, wording_of(clean).adjusted
     rows = [
-        (str(called), sides.get(sign, "–"), f"{p[feature]:.2g}", f"{values[feature]:.2g}", _passes(estimate, feature))
+        (str(called), sides.get(sign, "–"), _p_text(p[feature]), _p_text(adjusted[feature]), _passes(estimate, feature))
         for called, sign, feature in zip(names, signs.tolist(), features.tolist(), strict=True)
     ]
-    return Lines(headings, rows)
+    return TextTable(headings, rows)
 
 
-def without_bad_rows(estimate: Estimate) -> Estimate:
+def without_bad_rows(wording: Wording) -> Estimate:
     """Return what the evidence says if no row is bad; the estimate itself where it has none left."""
-    plan = estimate.plan
-    if not plan.bad_rows or plan.question.selection == "paper" or estimate.decision.evidence is None:
+    estimate = wording.estimate
+    if not wording.plan.bad_rows or wording.paper or estimate.decision.evidence is None:
         return estimate
     return estimate.at(0.0)
 
@@ -107,17 +110,18 @@ def _passes(estimate: Estimate, feature: int) -> str:
     return "not even at 0" if math.isnan(share) else percent(share)
 
 
-def closest_in_words(estimate: Estimate) -> str:
+def closest_in_words(wording: Wording) -> str:
     """Say in a sentence which features are the strongest, by what an estimate keeps when it is saved."""
-    features, (name, values) = closest_first(estimate, estimate)[:CLOSEST], adjusted(estimate)
+    estimate, bad_rows = wording.estimate, wording.plan.bad_rows
+    features, values = closest_first(estimate, estimate)[:CLOSEST], wording.adjusted
     passing, others = [], []
     for feature, called in zip(features.tolist(), estimate.names(features), strict=True):
         if not math.isnan(estimate.max_contamination[feature]):
             passing.append(f"{called} ({_passes(estimate, feature)})")
         else:
-            others.append(str(called) if estimate.plan.bad_rows else f"{called} ({values[feature]:.2g})")
-    told = [f"selected up to these shares of bad {unit_of(estimate)}s: {', '.join(passing)}"] if passing else []
-    by = "" if estimate.plan.bad_rows else f", {name}"
+            others.append(str(called) if bad_rows else f"{called} ({values[feature]:.2g})")
+    told = [f"selected up to these shares of bad {wording.unit}s: {', '.join(passing)}"] if passing else []
+    by = "" if bad_rows else f", {wording.rule.compared.name}"
     told += [f"not selected even with none bad{by}: {', '.join(others)}"] if others else []
     return f"The strongest features: {'; '.join(told)}."
 
@@ -125,26 +129,26 @@ def closest_in_words(estimate: Estimate) -> str:
 # What it would take.
 
 
-def needed(estimate: Estimate) -> str:
+def needed(wording: Wording) -> str:
     """Say which effect could have been found, and how many rows half of it takes; empty where that is not known."""
-    plan = estimate.plan
-    if plan.question.selection == "paper" or plan.walk.n_buckets is not None or plan.n_strata > 1:
+    plan = wording.plan
+    if wording.paper or plan.walk.n_buckets is not None or plan.n_strata > 1:
         return ""
-    if any(message.startswith(("nothing can", "no feature can")) for message in estimate.status.messages):
+    if any(message.startswith(("nothing can", "no feature can")) for message in wording.estimate.status.messages):
         return ""  # the note says what is needed
-    if not plan.sizes:
-        return "" if plan.walk.dealing == "pairs" else _needed_of_one(estimate)
-    return "" if plan.question.target == "mean" else _needed_of_groups(estimate)
+    if wording.names is None:
+        return _needed_of_one(wording)
+    return _needed_of_groups(wording) if wording.ranked else ""
 
 
-def _needed_of_one(estimate: Estimate) -> str:
-    plan, unit = of_question(estimate.plan, min_effect=0.0, selection="fwer"), unit_of(estimate)
+def _needed_of_one(wording: Wording) -> str:
+    plan, unit = of_question(wording.plan, min_effect=0.0, selection="fwer"), wording.unit
     n = plan.n_units - plan.scale_rows
     effect, rows = _effect_and_rows(plan, n)
     if not math.isfinite(effect):
         return ""
-    mean = f"a mean of about {effect:.2g} {'times the scale' if plan.target == 'mean' else 'standard deviations'}"
-    return _found_with(estimate, f"these {n:,} {unit}s", mean, f"{rows:,} {unit}s", rows)
+    mean = f"a mean of about {effect:.2g} {'times the scale' if wording.of_means else 'standard deviations'}"
+    return _found_with(wording, f"these {n:,} {unit}s", mean, f"{rows:,} {unit}s", rows)
 
 
 @lru_cache(maxsize=16)  # a second or two of many rows, for print, summary and page
@@ -160,53 +164,54 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
     return effect, fewest(suffices)
 
 
-def _needed_of_groups(estimate: Estimate) -> str:
-    plan = estimate.plan
-    options: dict[str, Any] = {
-        "contamination": tuple(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True)),
-        "level": plan.question.level, "power": POWER, "alternative": plan.question.side,
-    }  # fmt: skip
+def _needed_of_groups(wording: Wording) -> str:
+    plan = wording.plan
+    assert plan.sizes is not None
+    analyse = partial(
+        plan_groups, plan.sizes, plan.n_hypotheses, contamination=tuple(plan.bad_shares), level=plan.question.level,
+        power=POWER, alternative=plan.question.side,
+    )  # fmt: skip
     try:
-        effect = plan_groups(plan.sizes, plan.n_hypotheses, **options).detectable_effect
+        effect = analyse().detectable_effect
     except InputError:  # nothing can be found, which a note says
         return ""
     if effect is None or not math.isfinite(effect):
         return ""
-    outlook = plan_groups(plan.sizes, plan.n_hypotheses, effect=effect / 2, **options).outlook
+    outlook = analyse(effect=effect / 2).outlook
     rows = 0 if outlook is None or outlook.rows_needed is None else outlook.rows_needed
-    unit, (reference, label) = unit_of(estimate), plan.sizes
-    these = f"these {label:,} and {reference:,} {unit}s"
-    return _found_with(
-        estimate, these, f"a shift of about {effect:.2g} standard deviations", f"{rows:,} {unit}s in all", rows
-    )
+    n_label, n_reference = wording.sizes
+    these = f"these {n_label:,} and {n_reference:,} {wording.unit}s"
+    shift = f"a shift of about {effect:.2g} standard deviations"
+    return _found_with(wording, these, shift, f"{rows:,} {wording.unit}s in all", rows)
 
 
-def _found_with(estimate: Estimate, these: str, effect: str, wanted: str, rows: int) -> str:
-    beyond = f" beyond {abs(estimate.plan.question.min_effect):g}" if estimate.plan.question.min_effect else ""
+def _found_with(wording: Wording, these: str, effect: str, wanted: str, rows: int) -> str:
+    beyond = f" beyond {abs(wording.plan.question.min_effect):g}" if wording.plan.question.min_effect else ""
     takes = f"half of it takes about {wanted}" if rows else "half of it is out of reach at this share of bad rows"
     return f"With {these} {effect}{beyond} would be found with a chance of {percent(POWER)} (normal noise); {takes}."
 
 
 # Several tests, and all as text of 80 columns.
 
+TestRow = TypedDict(
+    "TestRow", {"test": str, "n label": int, "n reference": int, "features": int, "strongest": str}
+)  # fmt: skip
+"""A test in a table of tests: its name, sizes of the groups, number of features and the strongest of them."""
 
-def overview(result: Several) -> list[dict[str, Any]]:
-    """Return a row for each test: its name, sizes of the groups, number of features and the strongest of them."""
-    return overview_of(list(result.results.values()))
 
-
-def overview_of(estimates: list[Estimate]) -> list[dict[str, Any]]:
-    """Return the same for the estimates of some tests."""
-    rows = []
-    for estimate, names in zip(estimates, names_of_tests(estimates), strict=True):
-        features = strongest_first(estimate, estimate.support)
+def overview(result: Several) -> list[TestRow]:
+    """Return a row for each test."""
+    rows: list[TestRow] = []
+    for test in wordings_of(result):
+        n_label, n_reference = test.sizes
+        features = strongest_first(test.estimate, test.estimate.support)[: STRONGEST + 1]
         rows.append(
             {
-                "test": visible(name_of_test(names)),
-                "n label": estimate.plan.sizes[1],
-                "n reference": estimate.plan.sizes[0],
-                "features": int(estimate.support.size),
-                "strongest": list_names(estimate.names(features[: STRONGEST + 1]), STRONGEST),
+                "test": visible(test.contrast),
+                "n label": n_label,
+                "n reference": n_reference,
+                "features": test.k,
+                "strongest": list_names(test.estimate.names(features), STRONGEST),
             }
         )
     return rows
@@ -218,52 +223,52 @@ NOTED = 4
 
 def printed(result: Estimate | Several) -> str:
     """Return verdict and table, as `print` shows them."""
-    lines = [wrap(line) for line in verdict(result)]
-    tests = estimates_of(result)
-    lines += _of_one(cast("Estimate", result)) if tests is None else _of_tests(tests)
-    said = cast("Estimate", result).status.messages if tests is None else tests[0].status.messages
-    lines += [wrap(f"Note: {note}.") for note in said[:NOTED]]
-    more = f" and {len(said) - NOTED} more notes" if len(said) > NOTED else ""
+    if isinstance(result, Estimate):
+        table, messages = _table_of_one(wording_of(result)), result.status.messages
+    else:
+        table, messages = _table_of_tests(result), next(iter(result.results.values())).status.messages
+    lines = [*map(wrap, verdict(result)), *table, *(wrap(f"Note: {note}.") for note in messages[:NOTED])]
+    more = f" and {len(messages) - NOTED} more notes" if len(messages) > NOTED else ""
     return "\n".join((*lines, f"summary() has the details{more}."))
 
 
-def _of_one(estimate: Estimate) -> list[str]:
-    k = int(estimate.support.size)
-    if k:
-        more = [f"… and {k - SHOWN:,} more in table()"] if k > SHOWN else []
-        marked = ["* a centre, not a mean"] if (estimate.skewed[estimate.support] == 1).any() else []
-        return ["", *aligned(selected(estimate, SHOWN)), *more, *marked, ""]
-    if estimate.plan.question.selection == "paper" or estimate.plan.n_features == 0:
+def _table_of_one(wording: Wording) -> list[str]:
+    if wording.k:
+        more = [f"… and {wording.k - SHOWN:,} more in table()"] if wording.k > SHOWN else []
+        marked = ["* a centre, not a mean"] if has_centres(wording.estimate) else []
+        return ["", *aligned(selected(wording, SHOWN)), *more, *marked, ""]
+    if wording.paper or wording.plan.n_features == 0:
         return []
-    takes = [wrap(sentence)] if (sentence := needed(estimate)) else []
-    return ["", *aligned(closest(estimate)), *takes, "table(all=True) has all features."]
+    takes = [wrap(sentence)] if (sentence := needed(wording)) else []
+    return ["", *aligned(closest(wording)), *takes, "table(all=True) has all features."]
 
 
-def _of_tests(estimates: list[Estimate]) -> list[str]:
-    rows = overview_of(estimates)
+def _table_of_tests(result: Several) -> list[str]:
+    rows, tests = overview(result), wordings_of(result)
     shown = [(row["test"], f"{row['n label']:,} / {row['n reference']:,}", f"{row['features']:,}") for row in rows]
-    lines = aligned(Lines(("test", "rows", "features"), shown[:SHOWN]), longest=WIDTH // 2)
+    lines = aligned(TextTable(("test", "rows", "features"), shown[:SHOWN]), longest=WIDTH // 2)
     width = WIDTH - len(lines[0]) - 2
-    strongest = ["strongest first", *(str(row["strongest"]) for row in rows)]
+    strongest = ["strongest first", *(row["strongest"] for row in rows)]
     out = [
         f"{line}  {textwrap.shorten(text, width, placeholder=' …')}"
         for line, text in zip(lines, strongest, strict=False)
     ]
     more = [f"… and {len(rows) - SHOWN:,} more in results"] if len(rows) > SHOWN else []
-    if not any(each.support.size for each in estimates):
-        at = nearest(estimates)
-        more += ["", f"Closest is {_cut(rows[at]['test'], WIDTH // 2)}:", *_of_one(estimates[at])[1:-1]]
+    if not any(test.k for test in tests):
+        at = nearest(tests)
+        more += ["", f"Closest is {_cut(rows[at]['test'], WIDTH // 2)}:", *_table_of_one(tests[at])[1:-1]]
     return ["", *(line.rstrip() for line in out), *more, ""]
 
 
-def nearest(estimates: Sequence[Estimate]) -> int:
+def nearest(tests: Sequence[Wording]) -> int:
     """Return which of some tests that select nothing comes nearest to it."""
 
     def near(at: int) -> tuple[float, float]:
-        share = np.nan_to_num(estimates[at].max_contamination, nan=-1.0).max(initial=-1.0)
-        return float(share), -float(estimates[at].p_values.min(initial=1.0))
+        estimate = tests[at].estimate
+        share = np.nan_to_num(estimate.max_contamination, nan=-1.0).max(initial=-1.0)
+        return float(share), -float(estimate.p_values.min(initial=1.0))
 
-    return max(range(len(estimates)), key=near)
+    return max(range(len(tests)), key=near)
 
 
 def wrap(sentence: str) -> str:
@@ -271,7 +276,7 @@ def wrap(sentence: str) -> str:
     return textwrap.fill(visible(sentence), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def aligned(lines: Lines, longest: int = LONGEST) -> list[str]:
+def aligned(lines: TextTable, longest: int = LONGEST) -> list[str]:
     """Return a table as text: names to the left, cut in the middle where they are too long, numbers to the right."""
     rows = [lines.headings, *((_cut(name, longest), *cells) for name, *cells in lines.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,43 +1,52 @@
-"""An estimate in words: verdict, what was done and what is promised; and a table for notebooks."""
+"""Results in words: verdict, what was done and what is promised; and as a notebook shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._fit.messages import how_tested
-from sparsemean._report import groups
-from sparsemean._report.groups import Names
-from sparsemean._report.guarantees import MISSING, RULES, chosen_by_looking, of_null
-from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, needed
-from sparsemean._report.suspects import more_look_bad, unit_of
-from sparsemean._report.verdict import verdict
+from sparsemean._report.guarantees import MISSING, chosen_by_looking, of_null
+from sparsemean._report.strongest import CLOSEST, SHOWN, closest_in_words, nearest, needed, overview
+from sparsemean._report.verdict import selected_by_test, shared_share, verdict, which_tests, worst_first
+from sparsemean._report.wording import REST, RULES, TESTS, Names, Several, Wording, direction, wording_of, wordings_of
 from sparsemean._stats import path
 from sparsemean._stats.planning import SELECTIONS
-from sparsemean._util.checks import list_names, pluralize, unit_name
+from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.files import map_text
-from sparsemean._util.plans import Plan, Side
+from sparsemean._util.plans import Plan
 from sparsemean.errors import visible
+from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sparsemean.result import Estimate
+NAMED = 12
+"""Tests that a sentence lists."""
+TESTS_SHOWN = 60
+"""Tests that a notebook lists, and whose content a page has: some hundred pairs would make it too large."""
 
 
-def summary(estimate: Estimate, names: Names | None = None) -> str:
+def summary(result: Estimate | Several, names: Names | None = None) -> str:
     """Say the verdict, then what was done and found besides, notes, and in the end what is promised of it.
 
-    A line each; groups by the ``names`` given, else by their own.
+    A line each; two groups by the ``names`` given, else by their own.
     """
-    names = names or groups.names_of(estimate)
-    done = " ".join(done_and_found(estimate, names))
-    promised = " ".join(details(estimate, names))
-    lines = (*verdict(estimate, names), done, *notes(estimate.status.messages), f"Details: {promised}")
-    return "\n".join(map(visible, lines))
+    return "\n".join((*verdict(result, names), *below_verdict(result, names)))
+
+
+def below_verdict(result: Estimate | Several, names: Names | None = None) -> list[str]:
+    """Return the lines of a summary that follow the verdict."""
+    if isinstance(result, Estimate):
+        wording, messages = wording_of(result, names), list(result.status.messages)
+        done, promised = _done_and_found(wording), _details(wording)
+    else:
+        tests, messages = wordings_of(result), shared_notes(list(result.results.values()))
+        done, promised = _done_and_found_of_tests(tests), _details_of_tests(tests)
+    return [visible(line) for line in (" ".join(done), *notes(messages), f"Details: {' '.join(promised)}")]
 
 
 def notes(messages: Iterable[str]) -> list[str]:
@@ -45,94 +54,72 @@ def notes(messages: Iterable[str]) -> list[str]:
     return [f"Note: {message}." for message in messages]
 
 
-def done_and_found(estimate: Estimate, names: Names | None) -> list[str]:
+def shared_notes(estimates: Sequence[Estimate]) -> list[str]:
+    """Return the notes that every test has; those of one test stand in its own summary."""
+    first, *others = (each.status.messages for each in estimates)
+    return [message for message in first if all(message in messages for messages in others)]
+
+
+# Of one test.
+
+
+def _done_and_found(wording: Wording) -> list[str]:
     """Say by what and from what was tested, what was looked for, and what else there is to see."""
-    plan, k = estimate.plan, estimate.support.size
-    how = f" by {tested}" if (tested := how_tested(plan)) and plan.question.selection != "paper" else ""
-    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(estimate, names)}."]
-    looked_for = _asked(estimate) if names is None else groups.looked_for(plan, names)
-    sentences += [looked_for] if looked_for else []
-    if k == 0 and plan.question.selection != "paper" and plan.n_features:
-        sentences.append(closest_in_words(estimate))
-        sentences += [takes] if (takes := needed(estimate)) else []
-    return [*sentences, *_rows(estimate)]
-
-
-def details(estimate: Estimate, names: Names | None) -> list[str]:
-    """Say what is promised, of how many bad rows at least, and what the values are."""
-    plan, k = estimate.plan, estimate.support.size
-    sentences = [_paper(estimate) if plan.question.selection == "paper" else promise(plan)]
-    if k and plan.question.selection != "paper":
-        sentences.append(f"Every one of them survives at least {_survived(estimate)}.")
-    if k and names is not None:
-        sentences.append(groups.what_estimates_are(plan, groups.direction(names)))
-    elif k and plan.question.target == "mean":
-        sentences.append("Estimates are means, whatever the skew.")
-    if k and (pair := groups.matched(estimate)) is not None:
-        sentences.append(f"Estimates are differences within pairs, {groups.direction(pair)}.")
-    if k and estimate.status.refinement:
-        sentences.append(f"Values on the support: {estimate.status.refinement}.")
-    return sentences
-
-
-def _from(estimate: Estimate, names: Names | None) -> str:
-    """Say which rows were looked at, and how many of them may be bad."""
-    plan, unit = estimate.plan, unit_of(estimate)
-    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not more_look_bad(estimate) else ""
-    if names is None:
-        rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
-        return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
-    strata = f", within {plan.n_strata:,} strata" if plan.n_strata > 1 else ""
-    compared = f"{groups.direction(names)}{strata}, from {groups.sizes(plan, names, unit)}"
-    if not plan.bad_rows:
-        return f"{compared}, of which none may be bad{as_look}"
-    number = " and ".join(map(str, plan.bad_by_group[::-1] or (plan.bad_rows,)))
-    covered = f"; {groups.wrong_labels(plan, unit)}" if plan.sizes else ""
-    return f"{compared}, of which {number} may be bad{as_look} ({groups.shares(plan, names)}{covered})"
-
-
-def _asked(estimate: Estimate) -> str:
-    """Say what was looked for in one sample, where that is not simply a value other than zero."""
-    plan, null = estimate.plan, estimate.shift
-    what = "means" if plan.question.target == "mean" else "centres"
-    zero = null is None or not null.any()
-    named = "0" if zero or null is None else f"{null[0]:g}" if (null == null[0]).all() else "the null value of each"
-    far = f" by more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    if plan.question.side is Side.BOTH and zero and not far:
-        return ""
-    where = plan.question.side.pick("other than", "above", "below")
-    return f"Looked for: {what} {where} {named}{far}."
-
-
-def _survived(estimate: Estimate) -> str:
-    """Say how many bad rows the weakest selected feature survives."""
-    plan, unit = estimate.plan, unit_name(estimate.units)
-    if plan.sizes:
-        return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {unit}s of each group"
-    least = int(np.min(estimate.decision.last[estimate.support]))
-    return f"{pluralize(least, f'bad {unit}')} ({least / plan.n_units:.2%} of all)"
-
-
-def _rows(estimate: Estimate) -> list[str]:
-    """Say by what rows were judged, what speaks against suspects, and what shows only without them."""
-    status, sentences = estimate.status, []
-    if status.screening:
-        sentences.append(f"{_capital(status.screening)}.")
-    if estimate.rows is not None and estimate.rows.reasons and (worst := groups.suspects(estimate)):
-        sentences.append(f"Suspects, {worst}.")
+    estimate, plan = wording.estimate, wording.plan
+    how = f" by {tested}" if (tested := how_tested(plan)) and not wording.paper else ""
+    sentences = [f"Tested: {pluralize(plan.n_features, 'feature')}{how}, {_from(wording)}.", wording.looked_for]
+    if not wording.k and not wording.paper and plan.n_features:
+        sentences += [closest_in_words(wording), needed(wording)]
+    if estimate.status.screening:
+        sentences.append(f"{estimate.status.screening[0].upper()}{estimate.status.screening[1:]}.")
+    sentences.append(worst_first(wording))
     uncertified = estimate.uncertified
     if uncertified is not None and uncertified.features.size:
         names = list_names(estimate.names(uncertified.features))
         sentences.append(f"Only without those rows, and so not certified: {names}.")
+    return [sentence for sentence in sentences if sentence]
+
+
+def _from(wording: Wording) -> str:
+    """Say which rows were looked at, and how many of them may be bad."""
+    plan, unit = wording.plan, wording.unit
+    as_look = ", as many as look it" if plan.auto and plan.bad_rows and not wording.more_look_bad else ""
+    if wording.names is None:
+        rows = f"{plan.n_rows} {unit}s" if unit != "subject" else f"{plan.n_rows} rows of {plan.n_units} subjects"
+        return f"from {rows} of which {plan.bad_rows or 'none'} may be bad{as_look}"
+    strata = f",{wording.strata}" if wording.strata else ""
+    compared = f"{direction(wording.names)}{strata}, from {wording.groups}"
+    if not plan.bad_rows:
+        return f"{compared}, of which none may be bad{as_look}"
+    number = " and ".join(map(str, wording.allowed))
+    return f"{compared}, of which {number} may be bad{as_look} ({wording.shares}; {wording.wrong_labels})"
+
+
+def _details(wording: Wording) -> list[str]:
+    """Say what is promised, of how many bad rows at least, and what the values are."""
+    status, k = wording.estimate.status, wording.k
+    sentences = [_of_paper(wording.plan) if wording.paper else promise(wording.plan)]
+    if k and not wording.paper:
+        sentences.append(f"Every one of them survives at least {_survived(wording)}.")
+    if k and wording.test.estimates:
+        sentences.append(wording.test.estimates)
+    if k and wording.pair is not None:
+        sentences.append(f"Estimates are differences within pairs, {direction(wording.pair)}.")
+    if k and status.refinement:
+        sentences.append(f"Values on the support: {status.refinement}.")
     return sentences
 
 
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+def _survived(wording: Wording) -> str:
+    """Say how many bad rows the weakest selected feature survives."""
+    estimate = wording.estimate
+    if wording.names:
+        return f"{np.min(estimate.max_contamination[estimate.support]):.2%} bad {wording.noun}s of each group"
+    least = int(np.min(estimate.decision.last[estimate.support]))
+    return f"{pluralize(least, f'bad {wording.noun}')} ({least / wording.plan.n_units:.2%} of all)"
 
 
-def _paper(estimate: Estimate) -> str:
-    plan = estimate.plan
+def _of_paper(plan: Plan) -> str:
     walk = plan.walk
     threshold = path.selection_threshold(walk.select_at, alpha=walk.alpha, eta=walk.eta)
     return (
@@ -151,41 +138,81 @@ def promise(plan: Plan) -> str:
     return f"What is promised at level {plan.question.level:g}, for {null} and independent rows{gaps}: {said}."
 
 
-# An estimate as a notebook shows it: verdict, the strongest features, and the rest in words.
+# Of several tests in one family.
 
-COLUMNS = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "max_contamination")
-GROUP_COLUMNS = (*COLUMNS[:5], "auc", "mean_0", "mean_1", *COLUMNS[5:])
+
+def _done_and_found_of_tests(tests: Sequence[Wording]) -> list[str]:
+    """Say which tests were made, what each selected and what was looked for."""
+    first = tests[0]
+    sentences = [
+        f"{pluralize(len(tests), 'test')} of {first.plan.n_features:,} features: {which_tests(tests)}.",
+        f"Features selected: {selected_by_test(tests, NAMED)}.",
+        _bad_in_tests(tests),
+        wording_of(first.estimate, ("the reference", "a label")).looked_for,
+    ]
+    if not any(each.k for each in tests):
+        best = tests[nearest(tests)]
+        sentences += [f"Closest is {best.contrast}. {closest_in_words(best)}", needed(best)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _bad_in_tests(tests: Sequence[Wording]) -> str:
+    """Say which share of each group may be bad."""
+    first = tests[0]
+    if not any(each.plan.bad_rows for each in tests):
+        return f"No {first.noun} may be bad."
+    share = shared_share(tests) or "A share of each group"
+    as_look = ", as many as look it in each test" if first.plan.auto else ""
+    return f"{share} may be bad{as_look}; a wrong label costs one {first.noun} in each group."
+
+
+def _details_of_tests(tests: Sequence[Wording]) -> list[str]:
+    """Say what is promised of all tests at once, and what the values are."""
+    plan = tests[0].plan
+    sentences = [
+        f"Together they are one family of {plan.n_hypotheses:,} hypotheses: what is promised holds of all tests at "
+        f"once. {promise(plan)}",
+        TESTS[plan.question.target, True].estimates.format(direction="label minus reference"),
+    ]
+    if all(each.reference == REST for each in tests):
+        sentences.append("Against the rest a feature counts as false where all labels share one distribution.")
+    return sentences
+
+
+# As a notebook shows them: verdict, the strongest features or the tests, and the rest in words.
+
+COLUMNS: tuple[str, ...] = ("feature", "estimate", "ci_low", "ci_high", "p_adjusted", "radius", "max_contamination")
+GROUP_COLUMNS: tuple[str, ...] = (*COLUMNS[:5], "auc", "mean_0", "mean_1", *COLUMNS[5:])
 NOTHING = ("feature", "p_adjusted", "max_contamination")
 
 
-def fragment(estimate: Estimate) -> str:
+def fragment(result: Estimate | Several) -> str:
     """Return HTML without scripts or styles of its own, names escaped; it needs no extra."""
-    names, k = groups.names_of(estimate), int(estimate.support.size)
-    said = verdict(estimate, names)
-    parts = ["<div>", *(f"<p><strong>{escape(line)}</strong></p>" for line in said)]
-    table = _shown(estimate)
-    if len(table):
-        parts.append(as_html(table, float_format=lambda x: f"{x:.4g}"))
-    if k > SHOWN:
-        parts.append(f"<p>… and {k - SHOWN:,} more in <code>table()</code></p>")
-    rest = estimate.summary().splitlines()[len(said) :]
-    return "".join((*parts, *(f"<p>{escape(line)}</p>" for line in rest), "</div>"))
+    import pandas as pd
 
-
-def as_html(table: pd.DataFrame, **options: Any) -> str:
-    """Return a table for notebooks, its texts escaped."""
-    return str(map_text(table, visible).to_html(index=False, border=0, escape=True, **options))
-
-
-def _shown(estimate: Estimate) -> pd.DataFrame:
-    """Return the strongest of the selected features; where none is, those that are closest to it."""
-    plan, k = estimate.plan, estimate.support.size
-    adjusted = "q_value" if plan.question.selection in ("fdr", "fdr_by") else "p_adjusted"
-    if k or plan.question.selection == "paper":
-        table = estimate.table().head(SHOWN)
-        columns = list(GROUP_COLUMNS if plan.walk.dealing == "pairs" else COLUMNS)
+    if isinstance(result, Estimate):
+        table, left, where = _shown(wording_of(result)), result.support.size - SHOWN, "table()"
     else:
-        table = estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable").head(CLOSEST)
-        columns = list(NOTHING)
-    columns[columns.index("p_adjusted")] = adjusted
-    return table[[name for name in columns if name in table]]
+        tests = overview(result)
+        table, left, where = pd.DataFrame(tests[:TESTS_SHOWN]), len(tests) - TESTS_SHOWN, "results"
+    parts = [f"<p><strong>{escape(line)}</strong></p>" for line in verdict(result)]
+    parts += [as_html(table, digits=4)] if len(table) else []
+    parts += [f"<p>… and {left:,} more in <code>{where}</code></p>"] if left > 0 else []
+    parts += [f"<p>{escape(line)}</p>" for line in below_verdict(result)]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def as_html(table: pd.DataFrame, digits: int | None = None) -> str:
+    """Return a table for notebooks, its texts escaped, with so many significant digits; None: as pandas shows them."""
+    shown = None if digits is None else f"{{:.{digits}g}}".format
+    return str(map_text(table, visible).to_html(index=False, border=0, escape=True, float_format=shown))
+
+
+def _shown(wording: Wording) -> pd.DataFrame:
+    """Return the strongest of the selected features; where none is, those that are closest to it."""
+    table, columns = wording.estimate.table().head(SHOWN), GROUP_COLUMNS if wording.names else COLUMNS
+    if not wording.k and not wording.paper:
+        every = wording.estimate.table(all=True).sort_values("max_contamination", ascending=False, kind="stable")
+        table, columns = every.head(CLOSEST), NOTHING
+    compared = [wording.rule.compared.column if name == "p_adjusted" else name for name in columns]
+    return table[[name for name in compared if name in table]]

@@ -6,31 +6,18 @@ have to take back: under Holm's rule sentences are claims, under other rules the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from sparsemean._fit.messages import DEPENDENT
-from sparsemean._report import groups
-from sparsemean._report.groups import Names, percent
-from sparsemean._report.suspects import (
-    judged,
-    kinds_of,
-    more_look_bad,
-    names_of_tests,
-    suspected,
-    suspects_of_tests,
-    unit_of,
-)
-from sparsemean._stats.row_scores import FEW
-from sparsemean._util.checks import count_of, pluralize, unit_name
-from sparsemean._util.plans import Plan, Side
+from sparsemean._report.wording import REST, Names, Q, Several, Wording, percent, wording_of, wordings_of
+from sparsemean._stats.row_scores import FEW, LABEL, LARGE, TOGETHER
+from sparsemean._util.checks import count_of, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import visible
-
-if TYPE_CHECKING:
-    from sparsemean.result import Estimate
+from sparsemean.result import Estimate
 
 SHARES = (0.01, 0.05, 0.1, 0.2)
 """Shares of bad rows that people think in."""
@@ -41,23 +28,12 @@ MOST_TESTS = 6
 VERBS = {"have": ("has", "have"), "differ": ("differs", "differ"), "be": ("is", "are")}
 TIED = 1e-9
 """Shares closer than this are one: both are numbers of rows over numbers of rows."""
-
-
-class Several(Protocol):
-    """What is told here of several tests: an estimate for each."""
-
-    @property
-    def results(self) -> Mapping[Any, Estimate]:
-        """The estimates, by label or by pairs of labels."""
-        ...
-
-
 SHOWING = 80
 """Rows from which on a few bad ones that are far off show nearly always."""
 
 
 def verdict(
-    result: Estimate | Several, names: Names | None = None, *, row_names: Sequence[Any] | None = None
+    result: Estimate | Several, names: Names | None = None, *, row_names: Sequence[object] | None = None
 ) -> tuple[str, ...]:
     """Return the verdict, a sentence or two a line: found, withstood, suspected; what there is not is left out.
 
@@ -71,90 +47,73 @@ def verdict(
     >>> verdict(sparse_mean(data.X, contamination=0.1))[0]
     '4 of 100 features have a mean other than 0 (2 up, 2 down), even if any 60 of the 600 rows are wrong.'
     """
-    tests = estimates_of(result)
-    one = cast("Estimate", result)
-    lines = _of_one(one, names or groups.names_of(one), row_names) if tests is None else _of_tests(tests, row_names)
-    return tuple(visible(line) for line in (_void(one if tests is None else tests[0]), *lines) if line)
+    if isinstance(result, Estimate):
+        return verdict_of(wording_of(result, names, row_names=row_names))
+    tests = wordings_of(result, row_names)
+    return _lines(tests[0], *_of_tests(tests))
 
 
-def _void(estimate: Estimate) -> str:
-    """Say so, before all else, where rows look dependent: nothing that follows holds then."""
-    if not any(DEPENDENT in message for message in estimate.status.messages):
-        return ""
-    return f"The {unit_of(estimate)}s {DEPENDENT}: no error rate, p-value or interval below holds."
+def verdict_of(wording: Wording) -> tuple[str, ...]:
+    """Return the verdict of one test."""
+    return _lines(wording, _found(wording), _withstood(wording), suspected(wording))
 
 
-def estimates_of(result: Estimate | Several) -> list[Estimate] | None:
-    """Return the estimates of several tests; None for one."""
-    results: Mapping[Any, Estimate] | None = getattr(result, "results", None)
-    return None if results is None else list(results.values())
-
-
-def _of_one(estimate: Estimate, names: Names | None, row_names: Sequence[Any] | None) -> tuple[str, ...]:
-    return _found(estimate, names), _withstood(estimate), suspected(estimate, row_names)
+def _lines(first: Wording, *lines: str) -> tuple[str, ...]:
+    """Return what there is to say, before all else that rows look dependent: nothing that follows holds then."""
+    dependent = any(DEPENDENT in message for message in first.estimate.status.messages)
+    void = f"The {first.unit}s {DEPENDENT}: no error rate, p-value or interval below holds." if dependent else ""
+    return tuple(visible(line) for line in (void, *lines) if line)
 
 
 # What was found, and on which condition.
 
 
-def _found(estimate: Estimate, names: Names | None) -> str:
-    plan, k = estimate.plan, int(estimate.support.size)
-    verb, what = claim(estimate, names)
-    if plan.question.selection == "paper":
+def _found(wording: Wording) -> str:
+    plan, k = wording.plan, wording.k
+    verb, what = claim(wording)
+    counted = count_of(k, plan.n_features, "feature")
+    if wording.paper:
         were = "was" if k == 1 else "were"
-        selected = f"{count_of(k, plan.n_features, 'feature')} {were} selected{_sides(estimate, names)}"
-        return f"{selected} by the paper’s rule, which has no error rate."
-    q = f" with q ≤ {plan.question.level:g}" if plan.question.selection in ("fdr", "fdr_by") else ""
+        return f"{counted} {were} selected{_sides(wording)} by the paper’s rule, which has no error rate."
+    q = _q(wording)
     if not k:
-        return (
-            f"None of {pluralize(plan.n_features, 'feature')} can be said to {verb} {what}{q}, {_if(estimate, names)}."
-        )
-    counted = f"{count_of(k, plan.n_features, 'feature')} {VERBS[verb][k > 1]} {what}{q}{_sides(estimate, names)}"
-    return f"{counted}, {condition(estimate, names)}.{_centres(estimate)}"
+        return f"None of {pluralize(plan.n_features, 'feature')} can be said to {verb} {what}{q}, {_if(wording)}."
+    found = f"{counted} {VERBS[verb][k > 1]} {what}{q}{_sides(wording)}"
+    return f"{found}, {condition(wording)}.{_centres(wording)}"
 
 
-def claim(estimate: Estimate, names: Names | None) -> tuple[str, str]:
+def _q(wording: Wording) -> str:
+    return f" with q ≤ {wording.plan.question.level:g}" if wording.rule.compared is Q else ""
+
+
+def claim(wording: Wording) -> tuple[str, str]:
     """Return what is claimed of a selected feature: a verb of `VERBS` and the rest."""
-    plan, pair = estimate.plan, groups.matched(estimate)
-    if names is None and pair is None:
-        return "have", f"a mean {_beyond(estimate)}"
-    within = ", within pairs" if pair else ""
-    reference, label = names or pair or ("", "")
-    more, side = plan.question.min_effect, plan.question.side.pick("", "higher", "lower")
-    by = f" by more than {more:g}" if more > 0 else ""
-    than = f"in {label} than in {reference}"
-    if side and more < 0:
-        other = "lower" if side == "higher" else "higher"
-        return "be", f"not {other} {than} by {-more:g} or more{within}"
-    if plan.question.target == "mean":
-        return "have", f"{'a ' + side if side else 'another'} mean {than}{by}{within}"
-    if side:
-        return "be", f"{side} {than}{by}{within}"
-    strata = f" within {plan.n_strata:,} strata" if plan.n_strata > 1 else ""
-    return "differ", f"between {label} and {reference}{by}{strata}{within}"
+    side, more, by = wording.side, wording.plan.question.min_effect, wording.beyond
+    if wording.names is None and wording.pair is None:
+        value = wording.null or "its null value"
+        if side.above:
+            return "have", f"a mean {side.above} {value}{by}"
+        return "have", f"a mean {f'more than {more:g} away from' if more else 'other than'} {value}"
+    within = ", within pairs" if wording.pair else ""
+    than = f"in {wording.label} than in {wording.reference}"
+    if side.higher and more < 0:
+        return "be", f"not {side.lower} {than} by {-more:g} or more{within}"
+    if wording.of_means:
+        return "have", f"{f'a {side.higher}' if side.higher else 'another'} mean {than}{by}{within}"
+    if side.higher:
+        return "be", f"{side.higher} {than}{by}{within}"
+    return "differ", f"between {wording.label} and {wording.reference}{by}{wording.strata}{within}"
 
 
-def _beyond(estimate: Estimate) -> str:
-    """Say which means were looked for in one sample."""
-    plan, null = estimate.plan, estimate.shift
-    one = null is None or bool((null == null[0]).all())
-    value = "its null value" if not one else "0" if null is None else f"{null[0]:g}"
-    if plan.question.side is Side.BOTH:
-        return f"more than {plan.min_effect:g} away from {value}" if plan.min_effect else f"other than {value}"
-    far = f" by more than {plan.question.min_effect:g}" if plan.question.min_effect else ""
-    return f"{plan.question.side.pick('', 'above', 'below')} {value}{far}"
-
-
-def _sides(estimate: Estimate, names: Names | None) -> str:
+def _sides(wording: Wording) -> str:
     """Say how many of the selected features are up and how many down; empty where one side was looked for."""
-    if estimate.plan.question.side is not Side.BOTH or not estimate.support.size:
+    estimate, k = wording.estimate, wording.k
+    if wording.side.above or not k:
         return ""
     up = int(np.sum(signs_of(estimate, estimate.support) > 0))
-    down = int(estimate.support.size) - up
-    pair = names or groups.matched(estimate)
-    where = f" in {pair[1]}" if pair else ""
-    sides = [f"{number:,} {side}" for number, side in ((up, "up"), (down, "down")) if number]
-    return f" ({', '.join(sides)}{where})" if up + down > 1 else f" ({'up' if up else 'down'}{where})"
+    where = f" in {wording.label}" if wording.names or wording.pair else ""
+    told = [f"{number:,} {side}" if k > 1 else side for number, side in ((up, "up"), (k - up, "down")) if number]
+    return f" ({', '.join(told)}{where})"
 
 
 def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
@@ -164,94 +123,74 @@ def signs_of(estimate: Estimate, features: IntArray) -> FloatArray:
     return np.where(np.isfinite(by_value) & (by_value != 0), by_value, np.sign(estimate.beta[features]))
 
 
-def _centres(estimate: Estimate) -> str:
+def _centres(wording: Wording) -> str:
     """Say of how many selected features a centre was found and not a mean."""
-    skewed = int(np.sum(estimate.skewed[estimate.support] == 1))
+    skewed = int(np.sum(wording.estimate.skewed[wording.estimate.support] == 1))
     if not skewed:
         return ""
     return f" {skewed:,} of them {'looks' if skewed == 1 else 'look'} skewed: a centre there, not a mean."
 
 
-def condition(estimate: Estimate, names: Names | None) -> str:
+def condition(wording: Wording) -> str:
     """Say on which condition what was selected holds: how many rows may be bad, or that no more are than look it."""
-    plan, unit = estimate.plan, unit_of(estimate)
+    plan, unit, some = wording.plan, wording.unit, wording.any_bad(wording.unit)
+    none_bad = f"provided that no {unit} is bad"
     if not plan.auto:
         if not plan.bad_rows:
-            return f"provided that no {unit} is bad"
-        if plan.question.selection == "fdr":  # not against an adversary, who could hide true signals
-            return f"with {_any(estimate, names)} allowed to be bad"
-        one = plan.bad_rows == 1 and not plan.sizes
-        return f"even if any {_any(estimate, names)} {'is' if one else 'are'} wrong"
-    if not judged(estimate):
-        return f"provided that no {unit} is bad: {unit}s were not screened, so none is allowed for"
+            return none_bad
+        if not wording.rule.adversary:  # who could hide true signals
+            return f"with {some} allowed to be bad"
+        return f"even if any {some} {'is' if wording.allowed == (1,) else 'are'} wrong"
+    if not wording.judged:
+        return f"{none_bad}: {unit}s were not screened, so none is allowed for"
+    if wording.more_look_bad:
+        least = f"provided that no more than {some} are bad" if plan.bad_rows else none_bad
+        return f"{least}, although more look it"
     # Rows far in a few columns look bad too, without a part in the number allowed for.
-    like = (
-        ("lies off together with others", "lie off together") if FEW in kinds_of(estimate) else ("looks it", "look bad")
+    looks, look = (
+        ("lies off together with others", "lie off together") if FEW in wording.kinds else ("looks it", "look bad")
     )
-    if more_look_bad(estimate):
-        least = f"no more than {_any(estimate, names)} are bad" if plan.bad_rows else f"no {unit} is bad"
-        return f"provided that {least}, although more look it"
     if not plan.bad_rows:
         doubt = "" if plan.n_units >= SHOWING else f", though among so few {unit}s bad ones may not show"
-        return f"provided that no {unit} is bad: none {like[0]}{doubt}"
-    if names is not None:
-        return f"provided that no more {unit}s are bad than {like[1]}: {_any(estimate, names)}"
-    which = f"the {plan.bad_rows:,} that {like[1]}" if plan.bad_rows > 1 else "the one that looks bad"
-    return f"provided that no more {unit}s are bad than {which}"
+        return f"{none_bad}: none {looks}{doubt}"
+    no_more = f"provided that no more {unit}s are bad than"
+    if wording.names is not None:
+        return f"{no_more} {look}: {some}"
+    return f"{no_more} {f'the {plan.bad_rows:,} that {look}' if plan.bad_rows > 1 else 'the one that looks bad'}"
 
 
-def _if(estimate: Estimate, names: Names | None) -> str:
+def _if(wording: Wording) -> str:
     """Say for how many bad rows nothing was selected."""
-    plan, unit = estimate.plan, unit_of(estimate)
-    if not plan.bad_rows:
-        return f"even if no {unit} is bad"
-    if plan.auto:
-        look_it = "although more look it" if more_look_bad(estimate) else "as many as look it"
-        return f"with {_any(estimate, names)} allowed to be bad, {look_it}"
-    return f"if any {_any(estimate, names)} may be wrong"
-
-
-def _any(estimate: Estimate, names: Names | None) -> str:
-    """Say how many of how many may be bad."""
-    plan, unit = estimate.plan, unit_of(estimate)
-    if names is not None:
-        return groups.bad(plan, names, unit)
-    number = "one" if plan.bad_rows == 1 else f"{plan.bad_rows:,}"
-    return f"{number} of the {plan.n_units:,} {unit}s"
+    some = wording.any_bad(wording.unit)
+    if not wording.plan.bad_rows:
+        return f"even if no {wording.unit} is bad"
+    if wording.plan.auto:
+        look_it = "although more look it" if wording.more_look_bad else "as many as look it"
+        return f"with {some} allowed to be bad, {look_it}"
+    return f"if any {some} may be wrong"
 
 
 # How many bad rows it withstands.
 
 
-def _withstood(estimate: Estimate) -> str:
-    plan, k = estimate.plan, int(estimate.support.size)
-    if plan.question.selection == "paper":
+def _withstood(wording: Wording) -> str:
+    estimate, plan, k = wording.estimate, wording.plan, wording.k
+    if wording.paper:
         left = int(np.sum(estimate.decision.last[estimate.support] >= plan.bad_rows))
         bad = f" with {pluralize(plan.bad_rows, 'bad row')}" if plan.bad_rows else ""
         some = "All" if left == k else "None" if not left else f"{left:,}"
         return f"{some} of them would be selected by Holm’s rule{bad} too, which has one." if k else ""
     if not k:
-        return _closest(estimate)
-    of = "of each group" if plan.sizes else f"of the {unit_of(estimate)}s"
-    last = estimate.max_contamination[estimate.support]
-    return _left(last, least=allowed_share(plan), of=of, sure=plan.question.selection == "fwer")
+        return _closest(wording)
+    return _left(wording, estimate.max_contamination[estimate.support], least=min(wording.plan.bad_shares))
 
 
-def allowed_share(plan: Plan) -> float:
-    """Return the share that may be bad; of groups that of the one with the smaller share."""
-    if not plan.sizes:
-        return plan.bad_rows / plan.n_units
-    return min(bad / n for bad, n in zip(plan.bad_by_group, plan.sizes, strict=True))
-
-
-def _left(last: FloatArray, *, least: float, of: str, sure: bool) -> str:
-    """Say how many of some features are left at shares that people think in, beyond ``least``.
-
-    ``sure``: under a rule by which a feature is real or more rows are bad, for all shares at once.
-    """
+def _left(wording: Wording, last: FloatArray, *, least: float) -> str:
+    """Say how many of some features are left at shares that people think in, beyond ``least``."""
+    groups, sure = wording.names is not None, wording.rule.all_shares
     if last.size == 1:
-        share = float(last[0])
-        return f"It survives up to {percent(share)} bad {_short(of)}." if share > least + TIED else ""
+        share, of = float(last[0]), "rows of each group" if groups else f"{wording.unit}s"
+        return f"It survives up to {percent(share)} bad {of}." if share > least + TIED else ""
     left = [(share, int(np.sum(last >= share - TIED))) for share in SHARES if share > least + TIED]
     while len(left) > 1 and left[1][1] == last.size:  # all are left at more
         del left[0]
@@ -263,83 +202,148 @@ def _left(last: FloatArray, *, least: float, of: str, sure: bool) -> str:
     if not told:
         return ""
     (first, number), *others = told[:MOST_SHARES]
-    verb = "is" if of.startswith("of each") else "are"
-    how = f"even if {percent(first)} {of} {verb} wrong" if sure else f"would be selected with {percent(first)} {of} bad"
+    some = f"{percent(first)} of each group" if groups else f"{percent(first)} of the {wording.unit}s"
+    wrong = f"if {some} {'is' if groups else 'are'} wrong"
     if not number:
-        beyond = f"none of them if {percent(first)} {of} {verb} wrong" if sure else f"none of them {how}"
-        strongest = f"the strongest up to {percent(float(last.max()))}" if last.max() > least + TIED else ""
-        return f"{beyond.capitalize()}{'; ' + strongest if strongest else ''}."
-    some = "All of them" if number == last.size else f"{number:,} of them"
+        beyond = f"none of them {wrong}" if sure else f"none of them would be selected with {some} bad"
+        strongest = f"; the strongest up to {percent(float(last.max()))}" if last.max() > least + TIED else ""
+        return f"{beyond.capitalize()}{strongest}."
+    them = "All of them" if number == last.size else f"{number:,} of them"
     rest = "".join(f", {'none' if not n else f'{n:,}'} at {percent(share)}" for share, n in others)
-    return f"{some} {how}{rest}."
+    return f"{them} {f'even {wrong}' if sure else f'would be selected with {some} bad'}{rest}."
 
 
-def _short(of: str) -> str:
-    return "rows of each group" if of.startswith("of each") else of.removeprefix("of the ")
-
-
-def _closest(estimate: Estimate) -> str:
+def _closest(wording: Wording) -> str:
     """Say at which share of bad rows a feature would be selected, where none is."""
-    kept = np.setdiff1d(np.arange(estimate.plan.n_features), estimate.decision.skipped)
+    estimate, unit = wording.estimate, wording.unit
+    kept = np.setdiff1d(np.arange(wording.plan.n_features), estimate.decision.skipped)
     if not kept.size:
         return ""
-    last, unit = estimate.max_contamination[kept], unit_of(estimate)
-    if np.isnan(last).all() and estimate.plan.bad_rows:
+    last = estimate.max_contamination[kept]
+    number = int(np.sum(~np.isnan(last)))
+    if not number and wording.plan.bad_rows:
         return f"Not even if no {unit} were bad would one be selected."
-    if np.isnan(last).all():
-        name, value = adjusted(estimate)
+    if not number:
         best = kept[np.lexsort((-np.abs(estimate.beta[kept]), estimate.p_values[kept]))[0]]
-        return f"The strongest, {_named(estimate, best)}, has {name} = {value[best]:.2g}."
-    number, share = int(np.sum(~np.isnan(last))), float(np.nanmax(last))
+        name, value = wording.rule.compared.name, wording.adjusted[best]
+        return f"The strongest, {_named(estimate, best)}, has {name} = {value:.2g}."
     best = kept[int(np.nanargmax(last))]
-    of = " of each group" if estimate.plan.sizes else ""
+    of = " of each group" if wording.names else ""
+    up_to = f"with up to {percent(float(np.nanmax(last)))} bad {unit}s{of}"
     if number == 1:
-        return f"1 would be selected with up to {percent(share)} bad {unit}s{of}: {_named(estimate, best)}."
-    strongest = f"the strongest, {_named(estimate, best)}, with up to {percent(share)} bad {unit}s{of}"
-    return f"{number:,} would be selected if no {unit} were bad, {strongest}."
+        return f"1 would be selected {up_to}: {_named(estimate, best)}."
+    return f"{number:,} would be selected if no {unit} were bad, the strongest, {_named(estimate, best)}, {up_to}."
 
 
 def _named(estimate: Estimate, feature: int) -> str:
     return f"feature {feature}" if estimate.feature_names is None else str(estimate.feature_names[feature])
 
 
-def adjusted(estimate: Estimate) -> tuple[str, FloatArray]:
-    """Return what the rule compares with the level: its name in words, and the values of all features."""
-    if estimate.plan.question.selection in ("fdr", "fdr_by"):
-        return "q", estimate.q_values
-    return "adjusted p", estimate.p_adjusted
+# Who looks bad, and what speaks against them.
+
+MOST_REASONS = 3
+"""Features that a sentence names against one row."""
+THROUGHOUT = "large throughout, as good {unit}s with a scale of their own may be, and not counted as bad"
+WORDS_OF_KINDS = {
+    "": ("contradicts the rest", "contradict the rest"),
+    TOGETHER: ("lies off", "lie off together"),
+    LABEL: ("contradicts its label", "contradict their label"),
+    FEW: ("is far off in a few columns", "are far off in a few columns"),
+    LARGE: (f"is {THROUGHOUT}", f"are {THROUGHOUT}"),
+}
+"""What suspects of each kind do, one of them and several, in the order in which they are told."""
+MEANINGS = {
+    LABEL: "by features in which the groups lie far enough apart to judge a label",
+    TOGETHER: "to the same side, as if one cause had moved them; by default as many bad rows are allowed for",
+    FEW: "a few values stand far out, as a slip of a unit or a sensor looks",
+    LARGE: "all values are large; where rows have scales of their own these are good rows",
+}
+"""What each kind means to a reader of the page."""
+
+
+def suspected(wording: Wording) -> str:
+    """Name the suspects, kind by kind."""
+    if not wording.judged:
+        return ""
+    if not wording.suspects.size:
+        return "" if wording.plan.auto else f"No {wording.unit} looks bad."
+    kinds = np.array(wording.kinds)
+    by_kind = ((kind, np.flatnonzero(kinds == kind)) for kind in WORDS_OF_KINDS)
+    return " ".join(_of_kind(wording, kind, which) for kind, which in by_kind if which.size)
+
+
+def _of_kind(wording: Wording, kind: str, which: IntArray) -> str:
+    """Name the suspects of one kind, and what speaks against them."""
+    suspects, against, units = wording.suspects[which], _reasons(wording), wording.estimate.units
+    number, of = suspects.size, ""
+    if units is not None and not wording.names:  # the rows of subjects
+        number = np.unique(units[suspects]).size
+        of = f" ({pluralize(suspects.size, 'row')})"
+    shown, note = called(wording, suspects)
+    if kind == FEW and against:
+        shown = [
+            f"{name} ({list_names(features_against(wording, against[place], 3), 2)})"
+            for name, place in zip(shown, which.tolist(), strict=True)
+        ]
+    if kind in ("", TOGETHER):
+        speaking = Counter(feature for place in which.tolist() for feature in (against[place] if against else ()))
+        most = tuple(feature for feature, _ in speaking.most_common(4))
+        note += f", most of all in {list_names(features_against(wording, most, 4), 3)}" if most else ""
+    does = WORDS_OF_KINDS[kind][number > 1].format(unit=wording.unit)
+    return _told(f"{pluralize(number, wording.unit)}{of} {does}", shown, note)
+
+
+def _told(claim: str, names: Sequence[str | int], note: str) -> str:
+    """Return a sentence with those it is about, and its full stop; three dots are one."""
+    sentence = f"{claim}: {list_names(names)}{note}"
+    return sentence if sentence.endswith("…") else f"{sentence}."
+
+
+def _reasons(wording: Wording) -> tuple[tuple[int, ...], ...]:
+    return () if wording.estimate.rows is None else wording.estimate.rows.reasons
+
+
+def features_against(wording: Wording, features: tuple[int, ...], most: int) -> list[str]:
+    """Return the names of the first features that speak against a row."""
+    return [str(name) for name in wording.estimate.names(np.array(features[:most], dtype=np.intp))]
+
+
+def called(wording: Wording, rows: IntArray) -> tuple[Sequence[str | int], str]:
+    """Return what rows are called, and what there is to say of numbers."""
+    if wording.row_names is not None:
+        return [wording.row(row) for row in rows.tolist()], ""
+    names = wording.estimate.row_names(rows.tolist())
+    return names, " (counted from 0)" if any(isinstance(name, int) for name in names) else ""
+
+
+def worst_first(wording: Wording) -> str:
+    """Name the worst suspects and what speaks against each; empty where that is not known."""
+    if not _reasons(wording):
+        return ""
+    names = wording.estimate.row_names(wording.suspects.tolist())
+    counted = ", counted from 0" if any(isinstance(name, int) for name in names) else ""
+    told = [
+        f"{name} ({list_names(features_against(wording, row, MOST_REASONS + 1), MOST_REASONS)})"
+        for name, row in zip(names, _reasons(wording), strict=True)
+    ]
+    return f"Suspects, worst rows first{counted}, with the features that speak against each: {list_names(told)}."
 
 
 # Several tests of groups.
 
 
-def name_of_test(names: Names) -> str:
-    """Return what a test is called.
-
-    Examples
-    --------
-    >>> name_of_test(("control", "new"))
-    'new against control'
-    """
-    return f"{names[1]} against {names[0]}"
-
-
-def which_tests(names: Sequence[Names]) -> str:
+def which_tests(tests: Sequence[Wording]) -> str:
     """Say what was compared with what."""
-    references = {reference for reference, _ in names}
-    if references == {groups.REST}:
+    references = {test.reference for test in tests}
+    if references == {REST}:
         return "each label against the rest"
-    if len(references) == 1:
-        return f"each other label against {references.pop()}"
-    return "labels pair by pair"
+    return f"each other label against {references.pop()}" if len(references) == 1 else "labels pair by pair"
 
 
-def selected_by_test(estimates: Sequence[Estimate], most: int) -> str:
+def selected_by_test(tests: Sequence[Wording], most: int) -> str:
     """Say how many features each test selects; of many tests those with most."""
-    names = names_of_tests(estimates)
-    same = len({reference for reference, _ in names}) == 1
-    labels = [label if same else name_of_test((reference, label)) for reference, label in names]
-    told = [(int(each.support.size), label) for each, label in zip(estimates, labels, strict=True)]
+    same = len({test.reference for test in tests}) == 1
+    told = [(test.k, test.label if same else test.contrast) for test in tests]
     if len(told) > most:
         told = sorted(told, key=lambda pair: -pair[0])
     if not any(number for number, _ in told):
@@ -348,53 +352,72 @@ def selected_by_test(estimates: Sequence[Estimate], most: int) -> str:
     return ", ".join(f"{label}: {number:,}" for number, label in told[:most]) + more
 
 
-def _of_tests(estimates: Sequence[Estimate], row_names: Sequence[Any] | None) -> tuple[str, ...]:
-    plan, d = estimates[0].plan, estimates[0].plan.n_features
-    names = names_of_tests(estimates)
-    verb, what = _claim_of_tests(estimates[0])
-    found = np.unique(np.concatenate([each.support for each in estimates]))
-    tests = f"{pluralize(len(estimates), 'test')}, {which_tests(names)}"
-    q = f" with q ≤ {plan.question.level:g}" if plan.question.selection in ("fdr", "fdr_by") else ""
+def _of_tests(tests: Sequence[Wording]) -> tuple[str, str, str]:
+    first, d = tests[0], tests[0].plan.n_features
+    # Several have no names of their own.
+    verb, what = claim(wording_of(first.estimate, ("the reference", "the label")))
+    what = "" if verb == "differ" and not first.plan.question.min_effect else f" {what}"
+    found = np.unique(np.concatenate([each.estimate.support for each in tests]))
+    some, left = f"{pluralize(len(tests), 'test')}, {which_tests(tests)}", ""
     if not found.size:
-        first = f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{q} in any of {tests}"
+        said = f"None of {pluralize(d, 'feature')} can be said to {verb}{what}{_q(first)} in any of {some}"
     else:
-        by_test = selected_by_test(estimates, MOST_TESTS)
-        some = f"{count_of(found.size, d, 'feature')} {VERBS[verb][found.size > 1]}{what}{q}"
-        first = f"{some} in some of {tests} ({by_test})"
-    last = np.array([_shares(each, found) for each in estimates])
-    left = _left(
-        last.max(axis=0), least=max(allowed_share(each.plan) for each in estimates), of="of each group",
-        sure=plan.question.selection == "fwer",
-    ) if found.size else ""  # fmt: skip
-    return (
-        f"{first}, {_condition_of_tests(estimates, bool(found.size))}.",
-        left,
-        suspects_of_tests(estimates, row_names),
-    )
+        counted = f"{count_of(found.size, d, 'feature')} {VERBS[verb][found.size > 1]}{what}{_q(first)}"
+        said = f"{counted} in some of {some} ({selected_by_test(tests, MOST_TESTS)})"
+        last = np.max([_last(each.estimate, found) for each in tests], axis=0)
+        left = _left(first, last, least=max(min(each.plan.bad_shares) for each in tests))
+    return f"{said}, {_condition_of_tests(tests, bool(found.size))}.", left, suspects_of_tests(tests)
 
 
-def _claim_of_tests(estimate: Estimate) -> tuple[str, str]:
-    """Return what is claimed where tests are several and have no names of their own."""
-    verb, what = claim(estimate, ("the reference", "the label"))
-    return verb, "" if verb == "differ" and not estimate.plan.question.min_effect else f" {what}"
-
-
-def _shares(estimate: Estimate, features: IntArray) -> FloatArray:
+def _last(estimate: Estimate, features: IntArray) -> FloatArray:
     """Return the largest share at which one test selects features; −1 where it does not select them."""
     return np.where(np.isin(features, estimate.support), estimate.max_contamination[features], -1.0)
 
 
-def _condition_of_tests(estimates: Sequence[Estimate], found: bool) -> str:
+def _condition_of_tests(tests: Sequence[Wording], found: bool) -> str:
     """Say on which condition all of it holds."""
-    plan, unit = estimates[0].plan, unit_name(estimates[0].units)
-    if not any(each.plan.bad_rows for each in estimates):
-        looked = any(judged(each) for each in estimates)
-        why = "" if not plan.auto else ": none looks it" if looked else ": none was screened"
+    first, unit = tests[0], tests[0].unit
+    if not any(each.plan.bad_rows for each in tests):
+        looked = any(each.judged for each in tests)
+        why = "" if not first.plan.auto else ": none looks it" if looked else ": none was screened"
         return f"provided that no {unit} is bad{why}" if found else f"even if no {unit} is bad"
-    if plan.auto:
+    if first.plan.auto:
         return f"provided that in no test more {unit}s of either group are bad than look bad there"
-    shares = {groups.shares(each.plan, name) for each, name in zip(estimates, names_of_tests(estimates), strict=True)}
-    share = shares.pop() if len(shares) == 1 else "a share of each group"
-    if plan.question.selection == "fdr":
+    share = shared_share(tests) or "a share of each group"
+    if not first.rule.adversary:
         return f"with {share} allowed to be bad"
     return f"{'even if' if found else 'if'} {share} {'is' if found else 'may be'} wrong"
+
+
+def shared_share(tests: Sequence[Wording]) -> str:
+    """Return which share of each group may be bad; empty where it is not the same in all tests."""
+    shares = {each.shares for each in tests}
+    return shares.pop() if len(shares) == 1 else ""
+
+
+def suspects_of_tests(tests: Sequence[Wording]) -> str:
+    """Name rows that look like another group than their own, each where it looks worst, and rows off from their own."""
+    found: dict[int, tuple[float, str]] = {}
+    others: dict[str, set[int]] = {}
+    for each in tests:
+        rows, labels = each.estimate.rows, each.estimate.labels
+        if rows is None or labels is None:
+            continue
+        for row, kind in zip(rows.suspects.tolist(), each.kinds, strict=True):
+            if kind != LABEL:
+                others.setdefault(kind, set()).add(row)
+                continue
+            like = f"unlike {each.label}" if labels[row] == 1 else f"like {each.label}"
+            found[row] = max(found.get(row, (-np.inf, "")), (float(rows.scores[row]), like))
+    first, sentences = tests[0], []
+    if found:
+        worst = np.array(sorted(found, key=lambda row: -found[row][0]), dtype=np.intp)
+        shown, note = called(first, worst)
+        told = [f"{name} ({found[row][1]})" for name, row in zip(shown, worst.tolist(), strict=True)]
+        does = WORDS_OF_KINDS[LABEL][len(told) > 1]
+        sentences.append(_told(f"{pluralize(len(told), first.noun)} {does}", told, note))
+    for kind in (TOGETHER, FEW):
+        if off := sorted(others.get(kind, set()) - set(found)):
+            shown, note = called(first, np.array(off, dtype=np.intp))
+            sentences.append(_told(f"{pluralize(len(off), first.noun)} {kind}", shown, note))
+    return " ".join(sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,8 @@ def lengths(rows: FloatArray) -> FloatArray:
 
 # The weighted covariance for one set of weights after another, most of which do not change.
 
-Matrix = npt.NDArray[np.floating[Any]]
+Matrix = npt.NDArray[np.floating]
+Values = TypeVar("Values", FloatArray, npt.NDArray[np.float32])
 SHRUNK = 1 / 16
 """A variance below this share of what it was has lost digits to the rows that left: all is computed again."""
 MANY = 0.6
@@ -64,7 +65,7 @@ class WeightedCovariance:
         No entry (a, b) is off by more than this times √(peak_a peak_b).
     """
 
-    def __init__(self, X: FloatArray, dtype: type[np.floating[Any]] = np.float64) -> None:
+    def __init__(self, X: FloatArray, dtype: type[np.floating] = np.float64) -> None:
         self.X, self.dtype = X, dtype
         self.eps = float(np.finfo(dtype).eps)
         self.w = np.full(X.shape[0], np.nan)
@@ -201,7 +202,7 @@ class RoughEigenpair:
 
     def __init__(self, X: Matrix) -> None:
         n, d = X.shape
-        self.basis = leading(X) if d > LEADING else np.eye(d, dtype=np.float32)
+        self.basis = leading_subspace(X) if d > LEADING else np.eye(d, dtype=np.float32)
         # A row of ones, so that the means come with the second moments.
         self.rows = np.ones((self.basis.shape[1] + 1, n), dtype=np.float32)
         self.rows[:-1] = self.basis.T @ X.T if d > LEADING else X.T
@@ -225,7 +226,7 @@ class RoughEigenpair:
         return float(values[0]), self.along * (self.along - 2 * centre)
 
 
-def top_eigenpairs(matrix: Matrix, most: int) -> tuple[Any, Any]:
+def top_eigenpairs(matrix: Values, most: int) -> tuple[Values, Values]:
     """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors: half of the time of all.
 
     Examples
@@ -247,7 +248,7 @@ def top_eigenpairs(matrix: Matrix, most: int) -> tuple[Any, Any]:
     return values[: -most - 1 : -1], vectors[:, : -most - 1 : -1]
 
 
-def leading(X: Matrix) -> Matrix:
+def leading_subspace(X: Matrix) -> Matrix:
     """Return `LEADING` orthogonal directions in which rows vary most, about."""
     centred = X - X.mean(axis=0)
     moments = centred.T @ centred

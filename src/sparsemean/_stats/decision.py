@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
+from sparsemean._util.plans import BadRows, Plan
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
-Allowed: TypeAlias = Any
-"""Bad rows that are allowed for: their number in one sample, those of both groups of every contrast else."""
+Allowed: TypeAlias = tuple[BadRows, ...]
+"""Bad rows that are allowed for, of every contrast; one sample is one contrast."""
 MOST_PAIRS = 200_000
 """Pairs of hypothesis and step that are looked at in one go."""
 TINY = float(np.finfo(np.float64).tiny)
@@ -165,6 +166,16 @@ def adjust(p: FloatArray, total: int, scale: float = 1.0) -> tuple[FloatArray, F
     return xp.asarray(adjusted)[back], xp.asarray(q)[back]
 
 
+def error_after_selection(plan: Plan, n_selected: int) -> float:
+    """Return the error rate of each interval of R selected features: level·R/d.
+
+    Marginal intervals cover too little once features have been selected by the same data; with this rate the expected
+    share of selected features whose interval misses is at most the level (Benjamini and Yekutieli 2005) for independent
+    features and no one who chooses by bad rows which are selected; else at most level·(1 + 1/2 + … + 1/d).
+    """
+    return plan.question.level * n_selected / plan.n_hypotheses
+
+
 def probabilities(log_p: FloatArray) -> FloatArray:
     """Return p-values that are never 0."""
     return np.maximum(np.exp(log_p), TINY)
@@ -214,6 +225,8 @@ class Decision:
         """Return that of one contrast."""
         whole = self.whole or self
         assert whole.evidence is not None
+        if whole.evidence.n_contrasts == 1:
+            return whole
         d = whole.evidence.n_hypotheses // whole.evidence.n_contrasts
         part = slice(contrast * d, (contrast + 1) * d)
         within = whole.support[(whole.support >= part.start) & (whole.support < part.stop)] - part.start
@@ -265,6 +278,12 @@ def decide(evidence: Evidence, rule: Rule, allowed: Allowed, last: Any = None, *
         share[support] = np.fmax(share[support], evidence.share_of(allowed))
     p_values, p_adjusted, q_values, logs = values
     return Decision(evidence, rule, allowed, support, p_values, logs, p_adjusted, q_values, last, share)
+
+
+def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
+    """Select as is planned for one sample."""
+    question = plan.question
+    return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
 
 
 def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:

@@ -8,7 +8,7 @@ all that goes with it: given that column they are still independent, and are jud
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def some_neighbours(rows: IntArray) -> IntArray:
     return np.asarray(rows[(first[:, np.newaxis] + np.arange(STRETCH)).ravel()])
 
 
-def neighbours_alike(x: Any, *, known: bool) -> float:
+def z_of_neighbours(x: FloatArray, *, known: bool) -> float:
     """Return z of neighbouring rows about the medians of the columns, or about 0 where that is less.
 
     The latter only where centres are ``known`` to be about 0. Signs about an estimated centre agree by its own error in
@@ -56,7 +56,7 @@ def neighbours_alike(x: Any, *, known: bool) -> float:
     return about_null if about_null <= ALARM else min(about_null, neighbour_z(x - near(x, medians(x))))
 
 
-def neighbour_z(x: Any) -> float:
+def neighbour_z(x: FloatArray) -> float:
     """Return how far rows of ``x`` agree with the next ones, in standard deviations; 0 where nothing can be said.
 
     sᵢⱼ is the sign of a value less the mean of the signs of its column, which is not zero where values are skewed or
@@ -86,7 +86,7 @@ def _ratio(S: FloatArray, products: FloatArray, squares: FloatArray) -> float:
     return float(S.sum()) / length if length else 0.0
 
 
-def _sums_about_means(x: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _sums_about_means(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the products of columns, of rows with the next ones and with themselves, of signs less their means."""
     xp = namespace(x)
     if xp is np and (gaps := np.isnan(x)).any():

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._kernels import judging
 from sparsemean._stats.arrays import middle, namespace, near, on_device, on_host, some_rows
-from sparsemean._stats.covariance import GAUSSIAN, top_eigenpairs
+from sparsemean._stats.covariance import GAUSSIAN, Values, top_eigenpairs
 from sparsemean._stats.gaps import TOGETHER_FROM, apart
-from sparsemean._stats.judged import TAIL, TINY, Entries, Flags, Judged, Rows, Single
+from sparsemean._stats.standardized import TAIL, TINY, Entries, Flags, Rows, Single, StandardizedRows
 from sparsemean._util.records import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Judgement:
     kinds: dict[int, str] = field(default_factory=dict)
     reasons: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def room(self) -> int:
+    def margin(self) -> int:
         return max(0, self.most - len(self.kinds))
 
     def see(self, away: FloatArray) -> None:
@@ -79,7 +79,7 @@ class Judgement:
         self.reasons |= dict(zip(rows.tolist(), reasons, strict=True))
 
 
-def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
+def robust_z(x: Values, kept: Flags, worth: FloatArray | None = None) -> Values:
     """Return how many robust deviations values, in the last axis, lie above the median of those kept.
 
     They count by what they are worth, if that is given. Of many rows some tell the median and the deviation.
@@ -87,12 +87,11 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     if worth is not None:
         kept = kept & (worth > 0)
     told = some_rows(kept.size, TOLD_BY)
-    of_kept: Any = kept[told]
-    if not of_kept.any():
+    there = kept[told]
+    if not there.any():
         return np.zeros_like(x)
-    if of_kept.all():
-        of_kept = slice(None)  # which copies nothing
-    away = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
+    of_kept = slice(None) if there.all() else there  # a slice copies nothing
+    away: Values = x - middle(x[..., told][..., of_kept])[..., np.newaxis]
     if worth is not None:
         away *= worth
     spread = GAUSSIAN * middle(np.abs(away[..., told][..., of_kept]))
@@ -100,7 +99,7 @@ def deviations(x: Any, kept: Flags, worth: FloatArray | None = None) -> Any:
     return away
 
 
-def judge_directions(table: Judged, seen: Judgement, *, kind: str, bound: float) -> None:
+def judge_directions(table: StandardizedRows, seen: Judgement, *, kind: str, bound: float) -> None:
     """Reject rows that stand apart together along one of the leading directions, which are then sought again."""
     n, p = table.scaled.shape
     if n <= TOGETHER_FROM or p < 2:
@@ -119,7 +118,7 @@ def judge_directions(table: Judged, seen: Judgement, *, kind: str, bound: float)
             gram -= gone.T @ gone
 
 
-def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> None:
+def judge_tails(table: StandardizedRows, seen: Judgement, *, kind: str, bound: float) -> None:
     """Do the same along directions of few columns, which clipping hides: they are sought where far values meet.
 
     Heavy tails put far values anywhere, but not the same rows into the same columns: squares of single columns do not
@@ -128,13 +127,13 @@ def judge_tails(table: Judged, seen: Judgement, *, kind: str, bound: float) -> N
     n, p = table.scaled.shape
     if n <= TOGETHER_FROM or p < 2:
         return
-    wide = table.wide() if table.scaled.on_device else None
-    tails = table.tails() if wide is None else wide.parts[0][0]
+    wide = table.winsorized() if table.scaled.on_device else None
+    tails = table.winsorized_tails() if wide is None else wide.parts[0][0]
     for _ in range(ROUNDS):
         met, sums = _meeting(tails, seen.kept, p) if isinstance(tails, Entries) else _meeting_there(tails, seen.kept)
         if float(met.max()) < TOGETHER_FROM * TAIL**2:
             break
-        wide = wide or table.wide()
+        wide = wide or table.winsorized()
         both = met + met.T if isinstance(tails, Entries) else met
         directions, _ = leading(both, sums, float(np.sum(seen.kept)))
         group, common = _first_group(wide, bound, directions, seen=seen)
@@ -157,8 +156,8 @@ def _meeting(tails: Entries, kept: Flags, p: int) -> tuple[Single, Single]:
     return met, sums.astype(np.float32)
 
 
-def _meeting_there(rows: Any, kept: Flags) -> tuple[Any, Single]:
-    """Return the same of all rows of `Judged.wide`, on a device: products of all columns are less than to find few."""
+def _meeting_there(rows: Single, kept: Flags) -> tuple[Single, Single]:
+    """Return the same of all winsorized rows, on a device: products of all columns cost less than to find few."""
     xp, each = namespace(rows), np.arange(rows.shape[1])
     tails = xp.where(abs(rows) > TAIL, rows, np.float32(0)) * near(rows, kept.astype(np.float32))[:, np.newaxis]
     met = tails.T @ tails
@@ -179,16 +178,17 @@ def _without_one_column(wide: Rows, rows: IntArray, common: Single, bound: float
 def _first_group(rows: Rows, far: float, directions: Single, *, seen: Judgement) -> tuple[IntArray, Single]:
     """Return the first group that stands apart along a direction, and what its rows have in common."""
     places = rows.places(directions)
-    together = places.size <= AT_ONCE
-    every: Any = deviations(places, seen.kept) if together else (deviations(one, seen.kept) for one in places)
-    if together and every.size and every.max() <= far and every.min() >= -far:  # as most often
-        seen.see(np.maximum(every.max(axis=0), -every.min(axis=0)))
-        every = every[:0]
+    every: Iterable[Single] = (robust_z(one, seen.kept) for one in places)
+    if 0 < places.size <= AT_ONCE:
+        every = at_once = robust_z(places, seen.kept)
+        if at_once.max() <= far and at_once.min() >= -far:  # as most often
+            seen.see(np.maximum(at_once.max(axis=0), -at_once.min(axis=0)))
+            every = ()
     for along in every:
         seen.see(np.abs(along))
         sides = [np.flatnonzero(seen.kept & beyond) for beyond in (along > far, along < -far)]
         for side in sorted(sides, key=len, reverse=True):
-            if side.size >= TOGETHER_FROM and seen.room():
+            if side.size >= TOGETHER_FROM and seen.margin():
                 group, common = _group(rows, side, far, seen=seen)
                 if group.size:
                     return group, common
@@ -223,18 +223,18 @@ def _group(table: Rows, rows: IntArray, far: float, *, seen: Judgement) -> tuple
         if not table.whole:
             others = table.present((total**2)[:, np.newaxis])[0][rows] - 2 * along_total + own
         places[rows] = (along_total - own) / np.sqrt(np.maximum(others, TINY))
-        along = deviations(places, seen.kept)
+        along = robust_z(places, seen.kept)
         before, rows = rows, apart(along, seen.kept, far)
         if rows.size < TOGETHER_FROM:
             return rows[:0], common
         if np.array_equal(np.sort(before), np.sort(rows)):
             break
-    rows = rows[: seen.room()]
+    rows = rows[: seen.margin()]
     seen.scores[rows] = np.maximum(seen.scores[rows], along[rows])
     return rows, common
 
 
-def reasons_of_group(table: Judged, seen_in: Rows, rows: IntArray, common: Single) -> Reasons:
+def reasons_of_group(table: StandardizedRows, seen_in: Rows, rows: IntArray, common: Single) -> Reasons:
     """Name for each row of a group those of the columns that set it apart where the row exceeds the others most.
 
     What sets the group apart is about the same for all: of columns that speak alike each row names its own.
@@ -248,7 +248,7 @@ def reasons_of_group(table: Judged, seen_in: Rows, rows: IntArray, common: Singl
     return (table.features(columns[order], REASONS) for order in np.argsort(-more, axis=1, kind="stable"))
 
 
-def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray]:
+def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, FloatArray | Single]:
     """Return the directions in which the kept rows vary most, and how much; ``gram`` is that of these rows."""
     weight = kept.astype(np.float32)
     sums = rows.pull(weight)
@@ -259,12 +259,13 @@ def _leading(rows: Rows, kept: Flags, gram: Single | None) -> tuple[Single, Floa
     return _lanczos(Space(lambda v: rows.product(weight, v, centre), rows.shape[1], most), most)
 
 
-def leading(gram: Any, sums: Single, count: float) -> tuple[Single, FloatArray]:
+def leading(gram: Single, sums: Single, count: float) -> tuple[Single, FloatArray | Single]:
     """Return the leading eigenvectors of products of columns, less those of their means, and eigenvalues."""
     total = np.float32(max(count, 1))
     centre = sums / total
     if centre.size <= EXACT:
-        values, vectors = top_eigenpairs(on_host(gram) - total * np.outer(centre, centre), DIRECTIONS + 1)
+        varied = np.asarray(on_host(gram) - total * np.outer(centre, centre), dtype=np.float32)
+        values, vectors = top_eigenpairs(varied, DIRECTIONS + 1)
         return vectors[:, :DIRECTIONS], values
     most = min(STEPS, centre.size)
     if on_device(gram):

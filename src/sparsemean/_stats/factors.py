@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import FOR_SCALE, dropna, scales
 from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.judged import CLIP, MOSTLY, Selected
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._stats.standardized import CLIP, MOSTLY, Flags, Selected, Single, Units, ratios_of, units_at
+from sparsemean._util.records import FloatArray
 
 LEAST_COLUMNS = 20
 """Columns below which a row's score would be mostly its own noise."""
@@ -48,9 +48,7 @@ TELLING = 256
 """Columns that scores are computed from, those with the largest loadings: enough of them for errors to average out."""
 TINY = 1e-6
 """In the place of a spread of zero, in units of a column."""
-Single = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
-Sizes = npt.NDArray[np.floating[Any]]
+Sizes = npt.NDArray[np.floating]
 
 
 class Factors(NamedTuple):
@@ -75,22 +73,22 @@ def common_factors(values: FloatArray | Selected, *, share: float, rng: np.rando
     if n < LEAST_ROWS:
         return nothing
     step = -(-n // ROWS)
-    columns = _units(values[::step])
-    if columns.used.size < LEAST_COLUMNS:
+    units, deviation = _units(values[::step])
+    if units.used.size < LEAST_COLUMNS:
         return nothing
-    some, clipped, has = _scaled(values[::step], columns)
+    some, clipped, has = _scaled(values[::step], units, deviation)
     directions, eigenvalues = _leading(clipped, has, rng)
     directions = directions[:, : number_of_factors(eigenvalues, n)]
     places = clipped @ directions
     real = _real(places, eigenvalues, share)
     if step > 1 and real.any():  # all rows say more surely what some of them have said
-        some, clipped, has = _scaled(values[:], columns)
+        some, clipped, has = _scaled(values[:], units, deviation)
         places = clipped @ directions
         real &= _real(places, eigenvalues, share)
     if not real.any():
         return nothing
     scores = _scores(some, has, directions[:, real], start=places[:, real].astype(np.float64))
-    return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), columns.used.size)
+    return Factors(scores / (GAUSSIAN * np.median(np.abs(scores), axis=0)), units.used.size)
 
 
 def _real(places: Single, eigenvalues: FloatArray, share: float) -> Flags:
@@ -103,7 +101,7 @@ def _real(places: Single, eigenvalues: FloatArray, share: float) -> Flags:
     return np.asarray(varied & (np.abs(np.median(places, axis=0)) <= away * spread))
 
 
-def may_have_factors(variances: FloatArray | None) -> bool:
+def may_have_factors(variances: Sizes | None) -> bool:
     """Whether variances along leading directions, in falling order, leave room for a gap that sets factors apart."""
     if variances is None or variances.size <= MOST_FACTORS:
         return True
@@ -125,47 +123,31 @@ def number_of_factors(eigenvalues: FloatArray, n: int) -> int:
     return int(gaps[-1]) + 1 if gaps.size else 0
 
 
-class Columns(NamedTuple):
-    """Which columns are used, and the unit and the deviation of each."""
-
-    used: IntArray
-    size: FloatArray
-    deviation: Single
-
-
-def _units(values: Sizes) -> Columns:
+def _units(values: Sizes) -> tuple[Units, Single]:
     """Return the columns that are neither mostly zero, mostly missing nor constant, and what they are divided by.
 
-    The unit is the deviation of what is clipped at `CLIP` median absolute values: with variances of one no column is a
+    These are their units and the deviations of what is clipped at `CLIP` of them: with variances of one no column is a
     direction by itself.
     """
     size = scales(values, max(1, values.shape[0] // FOR_SCALE))
     used = np.flatnonzero((size > 0) & (np.mean(~np.isnan(values), axis=0) >= MOSTLY))
-    _, clipped, _ = _scaled(values, Columns(used, size[used], np.ones(used.size, dtype=np.float32)))
+    _, clipped, _ = _scaled(values, units_at(size, used), np.ones(used.size, dtype=np.float32))
     deviation = clipped.std(axis=0)
     varied = deviation > TINY
-    return Columns(used[varied], size[used][varied], deviation[varied])
+    return units_at(size, used[varied]), deviation[varied]
 
 
-def _scaled(values: Sizes, columns: Columns) -> tuple[Single, Single, Flags | None]:
+def _scaled(values: Sizes, units: Units, deviation: Single) -> tuple[Single, Single, Flags | None]:
     """Return columns in units of their own, the same clipped, and where values are there; None: nowhere missing.
 
     Unlike for the screening of rows they stay about zero, their mean: how far scores are from it is what is wanted.
     What is missing lies there.
     """
-    if columns.used.size < values.shape[1]:
-        values = values[:, columns.used]
-    scaled = np.empty(values.shape, dtype=np.float32)
-    with np.errstate(over="ignore"):  # what is too far to be divided is clipped all the same
-        np.divide(values, columns.size, out=scaled, casting="same_kind")
-    has = None
-    if np.isnan(np.dot(scaled.ravel(), scaled.ravel())):
-        has = ~np.isnan(scaled)
-        scaled = np.where(has, scaled, np.float32(0))
+    scaled, has = ratios_of(values, units)
     np.clip(scaled, -WIDE, WIDE, out=scaled)
     clipped = np.clip(scaled, -CLIP, CLIP)
-    scaled /= columns.deviation
-    clipped /= columns.deviation
+    scaled /= deviation
+    clipped /= deviation
     return scaled, clipped, has
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._stats.arrays import middle
-from sparsemean._stats.judged import INNER, TINY, Entries, Flags, Places, Single
 from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._stats.standardized import INNER, TINY, Entries, Flags, Places, Single
 from sparsemean._util.records import FloatArray, IntArray
 
 BY_CHANCE = 0.1

@@ -71,7 +71,7 @@ def strongest(delta: FloatArray, n_rows: int) -> IntArray:
     return np.sort(order[:most])
 
 
-def judge(
+def judge_labels(
     values: FloatArray, side: IntArray, *, classes: IntArray | None = None, strata: IntArray | None = None
 ) -> LabelScores:
     """Judge the labels of rows by ``values`` of features that differ between two groups, and list those contradicted.
@@ -88,16 +88,16 @@ def judge(
     votes: A and B are judged by the median and the spread that they have over the rows of a class, which dependence
     widens. Where all features tell the same, A is no more than a rank and no row is suspect; so it is with one or two.
 
-    **Rule.** A row is suspect if A lies more than `limit` deviations below the median of its class, and B less than
-    `CLOSE` below that of the other group (of the class there that is nearest): far from its own and at home in the
+    **Rule.** A row is suspect if A lies more than `label_limit` deviations below the median of its class, and B less
+    than `CLOSE` below that of the other group (of the class there that is nearest): far from its own and at home in the
     other, not merely strange. None is where most of the other group lies within the limit: labels cannot be judged by
     groups that overlap. A deviation is the median absolute deviation of the class, or that of its outer half where it
     is wider: wrong labels lie on the inner side. It is never less than independent features have. A row whose own
     deviates scatter more than those of others has deviations as much wider. Rows that lie nearer to the other group are
     then taken out of the references, the median and the spread, and all is done again.
 
-    **False alarms.** `limit` is set so that `ALARMS` = 0.05 good rows are expected in the whole list if A is normal
-    within a class. Simulated, 200 rows: about 0.02 or less under normal, t₃ and Poisson noise, 0.08
+    **False alarms.** `label_limit` is set so that `ALARMS` = 0.05 good rows are expected in the whole list if A is
+    normal within a class. Simulated, 200 rows: about 0.02 or less under normal, t₃ and Poisson noise, 0.08
     where the noise of a row is large or small as a whole. Rows in between the groups are not listed, right or wrong:
     the list is no count of wrong labels. Up to a tenth of the labels of a group may be wrong. A row without signal, all
     zeros among counts, looks like the group that has less of it.
@@ -121,7 +121,7 @@ def judge(
     return LabelScores(scores, suspects, _against(_deviates(values, side, strata, kept), side, suspects))
 
 
-def limit(n_rows: int, n_class: int) -> float:
+def label_limit(n_rows: int, n_class: int) -> float:
     """Return how many deviations below the median a row must lie, in a class of ``n_class`` of all ``n_rows`` judged.
 
     It is the quantile at 1 − `ALARMS`/n of Student's t: `_spread` of n normal values is about as uncertain as a
@@ -224,7 +224,7 @@ def _contradicted(places: _Places, side: IntArray, classes: IntArray, kept: Flag
                 continue
             middle, spread = _spread(up * means[group, good], places.least)
             below = (middle - up * means[group]) / spread
-            most = limit(int(judged.sum()), good.size)
+            most = label_limit(int(judged.sum()), good.size)
             if np.median(below[others & kept]) > most:
                 beyond[rows] = below[rows] / places.widths[rows] - most
             short[others] = np.minimum(short[others], below[others])

@@ -1,15 +1,19 @@
-"""Null distributions of sign counts, with p-values when some rows were replaced, and of the ranks of groups."""
+"""Null distributions of sign counts, influence sums and ranks of groups: p-values when some rows were replaced."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from sparsemean._stats.arrays import distinct, map_unique, namespace, on_host, place, to_device
-from sparsemean._util.records import CountArray, FloatArray, IntArray
+from sparsemean._kernels.influence import ERROR, GRID, largest_step
+from sparsemean._stats.arrays import distinct, map_unique, namespace, on_device, on_host, place, to_device
+from sparsemean._util.plans import Plan
+from sparsemean._util.records import NO_END, CountArray, FloatArray, IntArray, MeanTest
 
 FEW = 16
 """Numbers of signs for each of which a table is kept; beyond, thresholds are found without tables."""
@@ -19,6 +23,87 @@ PLAINLY_AT_ONCE = 32
 """Tails that are asked for in one go before anything is compiled."""
 FEW_VALUES = 100_000
 """Up to so many are moved to the host rather than looked at in many steps on a device."""
+KURTOSIS = 20.0
+"""E(x − μ)⁴/σ⁴ that a feature has at most: an assumption, made only where the scale is taken from data."""
+SCALE_SHARE = 0.1
+"""Of the level, which pays for a scale that was taken from data and is too small."""
+FEWEST_ROWS = 50
+"""Rows of earlier data below which no scale is taken from them."""
+HALVINGS = 60
+
+
+class Null(Protocol):
+    """A null distribution of one statistic for each feature."""
+
+    @property
+    def most(self) -> int | None:
+        """No feature has more signs; None where the statistic is no number of signs."""
+        ...
+
+    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
+        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
+        ...
+
+    def of(self, features: IntArray) -> Null:
+        """Return the same of some features."""
+        ...
+
+    def threshold(self, error: float, factor: float = 1.0) -> Any:
+        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
+
+        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
+        """
+        ...
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
+        ...
+
+
+class Stage(NamedTuple):
+    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``indices``, can reject."""
+
+    last: int
+    indices: tuple[int, ...]
+
+
+Stages = tuple[Stage, ...]
+"""Rising, and the last one has no end. As numbers grow fewer statistics can reject, and share the error: p is taken to
+be the largest of all stages up to that of a number of bad rows."""
+
+
+def stages_up_to(stages: Stages, bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return, for each stage up to that of so many bad rows, the number that it is looked at for, and the indices."""
+    firsts = (-NO_END, *(stage.last + 1 for stage in stages[:-1]))
+    return [(min(bad_rows, last), at) for first, (last, at) in zip(firsts, stages, strict=True) if bad_rows >= first]
+
+
+def stage_of(stages: Stages, bad_rows: int) -> tuple[int, ...]:
+    """Return the indices of the statistics that are looked at for so many bad rows."""
+    return next(indices for last, indices in stages if bad_rows <= last)
+
+
+def sign_test_stages(n_buckets: Sequence[int], *, error: float, sides: int) -> Stages:
+    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
+
+    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
+    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
+    the largest for m or fewer, and holds for all numbers at once.
+    """
+    return stages_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
+
+
+def stages_of(lasts: Sequence[int]) -> Stages:
+    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
+
+    Examples
+    --------
+    >>> stages_of([9, 4, -1])
+    (Stage(last=4, indices=(0, 1)), Stage(last=1073741824, indices=(0,)))
+    """
+    ends = sorted({last for last in lasts if last >= 0})
+    stages = [Stage(end, tuple(index for index, last in enumerate(lasts) if last >= end)) for end in ends]
+    return (*stages[:-1], Stage(NO_END, stages[-1].indices if stages else tuple(range(len(lasts)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +290,133 @@ def two_sided(k: IntArray, n: IntArray) -> FloatArray:
 
     tail = np.where(k > n, 0.0, betainc(np.maximum(k, 1), np.maximum(n - k + 1, 1), 0.5))
     return np.where(2 * k <= n, 1.0, np.minimum(1.0, 2.0 * tail))
+
+
+# Means: sums of a bounded influence. For κ ≥ ½ it is exp ψ(x) ≤ 1 + x + κx² for every x. So E exp Σψ(a(xᵢ − μ)) ≤
+# exp(nκa²σ²) where no row has a variance beyond σ², and Σψ exceeds nκa²σ² + L with probability e^−L at most. A replaced
+# row moves the sum by 2·max ψ at most.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InfluenceNull:
+    """A sum of bounded influences: p = factor·exp(−(statistic − bias)), 1 at most; the same for every feature.
+
+    The statistic is a multiple of 2⁻³².
+    """
+
+    bias: float
+    factor: float
+    most: ClassVar[None] = None
+
+    def of(self, features: IntArray) -> InfluenceNull:  # noqa: ARG002
+        """Return the same: it is that of every feature."""
+        return self
+
+    def threshold(self, error: float, factor: float = 1.0) -> float:
+        """Return the smallest multiple of 2⁻³² whose p-value is small enough."""
+
+        def p(step: int) -> float:
+            return float(factor * self._tail(np.array([step / GRID]))[0])
+
+        step = math.ceil((self.bias + math.log(factor * self.factor / error)) * GRID)
+        # exp and its inverse agree up to rounding only: the p-values themselves decide which multiple is the first.
+        while p(step) > error:
+            step += 1
+        while p(step - 1) <= error:
+            step -= 1
+        return step / GRID
+
+    def log_p(self, statistic: FloatArray) -> FloatArray:
+        """Return log p, also where p is no number any more."""
+        return np.minimum(0.0, math.log(self.factor) - np.maximum(statistic - self.bias, 0.0))
+
+    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:  # noqa: ARG002
+        """Return the p-values of sums, less what bad rows may have moved."""
+        return map_unique(self._tail, statistic) if on_device(statistic) else self._tail(statistic)
+
+    def _tail(self, statistic: FloatArray) -> FloatArray:
+        return np.minimum(1.0, self.factor * np.exp(-np.maximum(statistic - self.bias, 0.0)))
+
+
+def kappa_of(log_odds: float, bad_rows: float) -> float:
+    """Return κ ≥ ½ with the smallest κ·(L + 2m·M(κ)), M = log(4κ/(4κ − 1)): it makes intervals shortest.
+
+    With v = 1/(4κ − 1) the derivative is zero where v − log(1 + v) = L/(2m), which rises in v; v = 1 is κ = ½.
+
+    Examples
+    --------
+    >>> [round(kappa_of(math.log(40_000), m), 3) for m in (0, 20, 100)]
+    [0.5, 0.523, 0.941]
+    """
+    wanted = math.inf if bad_rows == 0 else log_odds / (2 * bad_rows)
+    low, high = 0.0, 1.0
+    if wanted >= 1.0 - math.log(2.0):
+        return 0.5
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if middle - math.log1p(middle) < wanted else (low, middle)
+    return 0.25 * (1.0 + 1.0 / high)
+
+
+def mean_test(plan: Plan, scale: FloatArray, rows: IntArray | None = None) -> MeanTest:
+    """Fix κ and the unit of every feature, before any of the rows that are tested is looked at.
+
+    ``rows`` are those that are tested, all by default. With
+    a = √((L + 2mM)/(nκ))/σ it is nκa²σ² = L + 2mM, and the half width 2σ√(κ(L + 2mM)/n). A scale of zero stands for a
+    feature that is not tested: in an infinite unit every sum is zero.
+    """
+    n = plan.n_units if rows is None else int(rows.size)
+    factor = plan.question.side.number / (1.0 - SCALE_SHARE if plan.scale_rows else 1.0)
+    log_odds = math.log(factor * plan.n_hypotheses / plan.question.level)
+    kappa = kappa_of(log_odds, plan.bad_rows)
+    variance = log_odds + 2 * plan.bad_rows * psi_max(kappa)
+    unit = scale * math.sqrt(n * kappa / variance)
+    return MeanTest(
+        kappa=kappa, bias=variance + n * ERROR, factor=factor, n_units=n,
+        unit=np.where(scale > 0, unit, np.inf), rows=rows,
+    )  # fmt: skip
+
+
+def psi_max(kappa: float) -> float:
+    """Return the largest influence that a value can have, on the grid: log(4κ/(4κ − 1))."""
+    return largest_step(kappa) / GRID
+
+
+def bound(test: MeanTest, error: float, bad_rows: int) -> float:
+    """Return what |S| must reach for a centre to be refused at ``error``, shared between as many sides as count."""
+    return test.bias + 2 * bad_rows * psi_max(test.kappa) + math.log(test.factor / error)
+
+
+# A bound of the standard deviation, from rows that are not tested.
+
+
+def pair_variance(values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the mean of (x₂ᵢ − x₂ᵢ₋₁)²/2 over pairs of neighbouring rows that are both there, and their rows."""
+    n = values.shape[0] // 2 * 2
+    with np.errstate(over="ignore"):  # a variance beyond all doubles is one that is not tested against
+        squares = 0.5 * (values[1:n:2] - values[:n:2]) ** 2
+    there = ~np.isnan(squares)
+    # Along memory every column is added up in one order, however many stand beside it.
+    total = np.ascontiguousarray(np.where(there, squares, 0.0).T).sum(axis=1)
+    pairs = there.sum(axis=0)
+    return np.asarray(total / np.maximum(pairs, 1)), 2 * pairs
+
+
+def scale_bound(variance: FloatArray, n_rows: IntArray, plan: Plan) -> FloatArray:
+    """Return σ̄ = s/√(1 − √(2(K + 3)L′/n)), which a standard deviation exceeds with probability e^−L′ at most.
+
+    Of Y = (x − x′)²/2 it is EY = σ² and EY² = (K + 3)σ⁴/2, and a mean of n/2 such Y ≥ 0 falls short of σ² by more than
+    σ²·√(2(K + 3)L′/n) with probability e^−L′ at most. L′ = log(10·d/level). Infinite where rows are too few.
+    """
+    short = np.sqrt(rows_for_scale(plan) / np.maximum(n_rows, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounded = np.sqrt(variance / np.maximum(1.0 - short, 0.0))
+    return np.where(variance > 0, bounded, 0.0)
+
+
+def rows_for_scale(plan: Plan) -> float:
+    """Return the number of rows that do not suffice for a scale, 2(K + 3)L′; more do."""
+    return 2.0 * (KURTOSIS + 3.0) * math.log(plan.n_hypotheses / (SCALE_SHARE * plan.question.level))
 
 
 # Groups.

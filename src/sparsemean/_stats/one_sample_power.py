@@ -1,170 +1,118 @@
-"""What the tests of one sample find under normal noise: thresholds, chances and effects before any data are seen.
-
-Bad rows either behave like the others, or all of them lie far on the other side. Effects are in standard deviations,
-beyond the smallest one that matters.
-"""
+"""What the tests of one sample ask for and find under normal noise, before any data are seen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 
 from sparsemean._kernels.influence import GRID, steps
-from sparsemean._stats import means
-from sparsemean._stats.decision import harmonic
-from sparsemean._stats.nulls import two_sided
+from sparsemean._stats import nulls
+from sparsemean._stats.decision import rule_of
+from sparsemean._stats.nulls import Stages, stages_of, stages_up_to, two_sided
 from sparsemean._stats.planning import first_error
-from sparsemean._stats.sign_evidence import eras_of
+from sparsemean._stats.power import Power, halved
 from sparsemean._stats.signed_ranks import (
     REPEAT_SHARE,
     caps_of,
     critical_sum,
     filter_of,
-    rank_eras,
+    rank_stages,
     score_sums,
     shares_of,
     slack_of,
 )
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import Era, FloatArray
+from sparsemean._util.records import FloatArray, MeanTest
 
-LARGEST_EFFECT = 12.0
-"""Beyond it no normal value has the other sign, in floating point: what is not found there never is."""
 NODES = 128
 """Of the integrals over a normal law, on each side of its null value."""
-REACH = 9.0
+FARTHEST = 9.0
+"""Standard deviations from its mean at which a normal law ends."""
 POINTS = 2048
 """Points that probabilities of several statistics at once are counted on."""
 
 
-def error_of(plan: Plan) -> float:
-    """Return the p-value that selects the most significant feature, were all features alike."""
-    if plan.question.selection == "fdr":
-        return plan.question.level
-    return plan.question.level / (harmonic(plan.n_features) if plan.question.selection == "fdr_by" else plan.n_features)
-
-
-class TestPower(Protocol):
-    """What one plan can do by its test."""
+class OneSamplePower(Power):
+    """What a plan of one sample can do."""
 
     @property
-    def plan(self) -> Plan:
-        """The plan."""
+    def error(self) -> float:
+        """The p-value that selects the most significant feature, were all features alike."""
+        d = self.plan.n_features
+        return rule_of(self.plan.question.selection, self.plan.question.level, d).next_error(None, d)
 
+    @abstractmethod
     def possible(self, bad_rows: int) -> bool:
         """Whether a feature on which all rows agree is selected at so many bad rows."""
 
-    def chance(self, effect: float, *, opposed: bool) -> float:
-        """Return the probability with which an effect is found, at the plan's bad rows."""
-
-    def smallest(self, power: float, *, opposed: bool) -> float:
-        """Return the effect that is found with a probability of ``power``; infinite if none is."""
-
-    def table(self, power: float) -> tuple[dict[str, float], ...]:
-        """Return a row for each statistic that the test looks at: what it asks for, and what it finds alone."""
+    def survivable_rows(self) -> int:
+        """Return the largest number of bad rows at which some feature can still be selected; −1 if none can."""
+        numbers = range(self.plan.n_units // 2 + 1)
+        return bisect_left(numbers, True, key=lambda bad: not self.possible(bad)) - 1
 
 
-def power_of(plan: Plan) -> TestPower:
+def power_of(plan: Plan) -> OneSamplePower:
     """Return what a plan of one sample can do."""
-    if plan.question.test == "ranks":
-        return RankPower(plan)
-    return SumPower(plan) if plan.question.test == "sums" else SignPower(plan)
-
-
-def survivable_rows(plan: Plan) -> int:
-    """Return the largest number of bad rows at which some feature can still be selected; negative if none can."""
-    test = power_of(plan)
-    low, high = -1, plan.n_units // 2
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if test.possible(middle) else (low, middle - 1)
-    return low
+    tests: dict[str, type[OneSamplePower]] = {"ranks": RankPower, "sums": SumPower, "buckets": SignPower}
+    return tests[plan.question.test](plan)
 
 
 @lru_cache(maxsize=4096)
 def critical(n_buckets: int, error: float) -> int:
     """Return the smallest majority k among J buckets with p ≤ error and p < 1, by halving; J + 1 if there is none."""
-    low, high = 0, n_buckets + 1
-    while low < high:
-        middle = (low + high) // 2
-        p = float(two_sided(np.array([middle]), np.array([n_buckets]))[0])
-        low, high = (low, middle) if p <= error and p < 1 else (middle + 1, high)
-    return low
 
+    def selects(majority: int) -> bool:
+        p = float(two_sided(np.array([majority]), np.array([n_buckets]))[0])
+        return p <= error and p < 1
 
-def _looks(eras: tuple[Era, ...], bad_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the numbers of bad rows at which p must be small, and what is looked at there: p̃ is their largest."""
-    firsts = (0, *(era.last + 1 for era in eras[:-1]))
-    return [(min(bad_rows, era.last), era.places) for first, era in zip(firsts, eras, strict=True) if bad_rows >= first]
-
-
-def _reached(chance: Callable[[float], float], power: float) -> float:
-    """Return the effect whose chance is ``power``; infinite where none has it."""
-    from scipy.optimize import brentq
-    from scipy.special import ndtri
-
-    def beyond(effect: float) -> float:
-        return float(ndtri(np.clip(chance(effect), 1e-9, 1 - 1e-9)) - ndtri(power))
-
-    low, high = 0.0, 0.25
-    while chance(high) < power:
-        if high > LARGEST_EFFECT:
-            return math.inf
-        low, high = high, 2 * high
-    return float(brentq(beyond, low, high, xtol=1e-6, rtol=1e-4)) if chance(low) < power else low
+    return bisect_left(range(n_buckets + 1), True, key=selects)
 
 
 # Signs of bucket means.
 
 
 @dataclass(frozen=True)
-class SignPower:
+class SignPower(OneSamplePower):
     """Majorities of bucket signs, of several sizes of buckets."""
-
-    plan: Plan
-
-    @property
-    def sides(self) -> int:
-        """In how many directions a mean may lie."""
-        return self.plan.question.side.number
 
     def buckets(self, size: int) -> int:
         """Return the number of buckets of a size."""
         return self.plan.walk.n_buckets or -(-self.plan.n_units // size)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
-        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_eras` has it.
+    def stages(self) -> Stages:
+        """Which sizes are looked at for how many bad rows, as `nulls.sign_test_stages` has it.
 
         Both sides of a smallest effect that matters are counts of one side each.
         """
-        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.sides)
+        error = first_error(self.plan) * (2 if self.plan.question.min_effect else 2 / self.plan.question.side.number)
         counts = [self.buckets(size) for size in self.plan.walk.bucket_sizes]
-        return eras_of([J - critical(J, error) for J in counts])
+        return stages_of([J - critical(J, error) for J in counts])
 
     def _critical(self, size: int, error: float, n_sizes: int) -> int:
-        return critical(self.buckets(size), 2 * error / (self.sides * n_sizes))
+        return critical(self.buckets(size), 2 * error / (self.plan.question.side.number * n_sizes))
 
     def possible(self, bad_rows: int) -> bool:
         """Whether buckets that all agree select at so many bad rows."""
-        sizes, error = self.plan.walk.bucket_sizes, error_of(self.plan)
+        sizes = self.plan.walk.bucket_sizes
         return all(
-            any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], error, len(places)) for k in places)
-            for bad, places in _looks(self.eras, bad_rows)
+            any(self.buckets(sizes[k]) - bad >= self._critical(sizes[k], self.error, len(places)) for k in places)
+            for bad, places in stages_up_to(self.stages, bad_rows)
         )
 
     def majority(self, size: int) -> int:
         """Return the majority of one sign that selects a feature by one size alone, slack included."""
         place, bad_rows = self.plan.walk.bucket_sizes.index(size), self.plan.bad_rows
-        looks = _looks(self.eras, bad_rows)
+        looks = stages_up_to(self.stages, bad_rows)
         if place not in looks[-1][1]:
-            return max(self.buckets(size) + 1, self._critical(size, error_of(self.plan), 1) + bad_rows)
-        return max(bad + self._critical(size, error_of(self.plan), len(places)) for bad, places in looks)
+            return max(self.buckets(size) + 1, self._critical(size, self.error, 1) + bad_rows)
+        return max(bad + self._critical(size, self.error, len(places)) for bad, places in looks)
 
     def passing(self, size: int, error: float) -> int:
         """Return the majority of one size at which all sizes together have p ≤ ``error``, slack included."""
@@ -174,49 +122,39 @@ class SignPower:
         """Return the number of buckets without a bad row that votes against the rest, each spoils one."""
         return max(0, self.buckets(size) - (self.plan.bad_rows if opposed else 0))
 
-    def chance(self, effect: float, *, opposed: bool) -> float:
+    def _each(self, *, opposed: bool, alone: int | None) -> Iterator[tuple[int, int, int]]:
+        """Yield the sizes, the majority that each asks for and the buckets that vote, where these can be enough."""
+        for size in self.plan.walk.bucket_sizes if alone is None else (alone,):
+            k, J = self.majority(size), self.voting(size, opposed=opposed)
+            if k <= J:
+                yield size, k, J
+
+    def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:
         """Return the chance of the size that does best."""
         from scipy.special import bdtrc, ndtr
 
-        chances = [0.0]
-        for size in self.plan.walk.bucket_sizes:
-            k, J = self.majority(size), self.voting(size, opposed=opposed)
-            if k <= J:
-                chances.append(float(bdtrc(k - 1, J, ndtr(effect * math.sqrt(size)))))
-        return max(chances)
+        sizes = self._each(opposed=opposed, alone=alone)
+        return max((float(bdtrc(k - 1, J, ndtr(effect * math.sqrt(size)))) for size, k, J in sizes), default=0.0)
 
-    def smallest(self, power: float, *, opposed: bool) -> float:
-        """Return the effect of the size that does best."""
-        return min(self._smallest(size, power, opposed=opposed) for size in self.plan.walk.bucket_sizes)
-
-    def _smallest(self, size: int, power: float, *, opposed: bool) -> float:
+    def smallest(self, power: float, *, opposed: bool, alone: int | None = None) -> float:
+        """Return the effect of the size that does best: that at which P(Bin(J, share) ≥ k) is the power."""
         from scipy.special import betaincinv, ndtri
 
-        k, J = self.majority(size), self.voting(size, opposed=opposed)
-        if k > J:
-            return math.inf
-        share = float(betaincinv(k, J - k + 1, power))  # P(Bin(J, share) ≥ k) = power
-        return float(ndtri(share)) / math.sqrt(size)
+        sizes = self._each(opposed=opposed, alone=alone)
+        effects = (float(ndtri(betaincinv(k, J - k + 1, power))) / math.sqrt(size) for size, k, J in sizes)
+        return min(effects, default=math.inf)
 
-    def table(self, power: float) -> tuple[dict[str, float], ...]:
-        """Return a row a size."""
-        return tuple(
-            {
-                "size": size,
-                "buckets": self.buckets(size),
-                "majority": self.majority(size),
-                "effect": self._smallest(size, power, opposed=False),
-                "effect_opposed": self._smallest(size, power, opposed=True),
-            }
-            for size in self.plan.walk.bucket_sizes
-        )
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield every size."""
+        for size in self.plan.walk.bucket_sizes:
+            yield size, {"size": size, "buckets": self.buckets(size), "majority": self.majority(size)}
 
 
 # Capped signed ranks.
 
 
 @dataclass(frozen=True)
-class RankPower:
+class RankPower(OneSamplePower):
     """Capped signed ranks behind the filter of bucket signs.
 
     Every sum has a beta law on its range with the mean and the variance that it has, every count its binomial law, and
@@ -224,28 +162,26 @@ class RankPower:
     and so leave a sum of the others alone.
     """
 
-    plan: Plan
-
     @cached_property
     def signs(self) -> SignPower:
         """The filter."""
         return SignPower(self.plan)
 
     @cached_property
-    def eras(self) -> tuple[Era, ...]:
+    def stages(self) -> Stages:
         """Which caps are looked at for how many bad rows."""
-        return rank_eras(self.plan.n_units, error=first_error(self.plan), sides=self.signs.sides)
+        return rank_stages(self.plan.n_units, error=first_error(self.plan), sides=self.plan.question.side.number)
 
     def _looks(self, bad_rows: int) -> list[dict[int, int]]:
         """Return the sum, slack included, that each cap asks for, wherever p must be small."""
-        n, caps, shares = self.plan.n_units, caps_of(self.plan.n_units), shares_of(self.plan.n_units)
-        error, values, out = error_of(self.plan) / self.signs.sides, np.array([n]), []
+        n, sides = self.plan.n_units, self.plan.question.side.number
+        caps, shares, values, out = caps_of(n), shares_of(n), np.array([n]), []
         # A tenth of the rows, bad, could have led to the way with many ties, whose p-value is twice as large; both
         # sides of a smallest effect have the other way only.
-        one_way = bool(self.plan.question.min_effect) and self.signs.sides == 2
-        for bad, places in _looks(self.eras, bad_rows):
+        one_way = bool(self.plan.question.min_effect) and sides == 2
+        for bad, places in stages_up_to(self.stages, bad_rows):
             ties = 2 if REPEAT_SHARE * bad >= n and not one_way else 1
-            logs = np.log(error / ties * shares[list(places)] / shares[list(places)].sum())
+            logs = np.log(self.error / sides / ties * shares[list(places)] / shares[list(places)].sum())
             out.append({
                 place: critical_sum(n, caps[place], float(log)) + int(slack_of(bad, values, caps[place])[0])
                 for place, log in zip(places, logs, strict=True)
@@ -274,7 +210,7 @@ class RankPower:
 
         n = self.plan.n_units - (self.plan.bad_rows if opposed else 0)
         caps, sizes = caps_of(self.plan.n_units), tuple(self._filter)
-        model = _Model(effect, n, caps, sizes)
+        model = _JointLaw(effect, n, caps, sizes)
         z, found = model.values, np.ones(POINTS, dtype=bool)
         for sums in self._looks_here:
             asked = {p: t for p, t in sums.items() if alone in (None, p)}
@@ -292,26 +228,15 @@ class RankPower:
     def _looks_here(self) -> list[dict[int, int]]:
         return self._looks(self.plan.bad_rows)
 
-    def smallest(self, power: float, *, opposed: bool, alone: int | None = None) -> float:
-        """Return the effect that ranks find, by all caps or by one alone."""
-        return _reached(lambda effect: self.chance(effect, opposed=opposed, alone=alone), power)
-
-    def table(self, power: float) -> tuple[dict[str, float], ...]:
-        """Return a row a cap that is looked at."""
-        caps = caps_of(self.plan.n_units)
-        return tuple(
-            {
-                "cap": caps[place],
-                "largest": int(score_sums(np.array([self.plan.n_units]), caps[place])[0]),
-                "sum": max(sums[place] for sums in self._looks_here),
-                "effect": self.smallest(power, opposed=False, alone=place),
-                "effect_opposed": self.smallest(power, opposed=True, alone=place),
-            }
-            for place in self._looks_here[-1]
-        )
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield every cap that is looked at."""
+        caps, n = caps_of(self.plan.n_units), np.array([self.plan.n_units])
+        for place in self._looks_here[-1]:
+            largest = int(score_sums(n, caps[place])[0])
+            yield place, {"cap": caps[place], "largest": largest, "sum": max(sums[place] for sums in self._looks_here)}
 
 
-class _Model:
+class _JointLaw:
     """The joint law of capped sums and bucket counts of n normal values with a mean, as normal values.
 
     T ≈ n·Σh(xᵢ) with h(x) = 1{x > 0}·min(F(|x|), c) + P(|x| ≤ Y, F(Y) < c), where F is the law of |Y| and c = C/n
@@ -368,7 +293,7 @@ def _nodes(effect: float) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of a normal law with this mean, apart on both sides of zero."""
     nodes, weights = _legendre()
     x, out = [], []
-    for low, high in ((min(effect - REACH, 0.0), 0.0), (max(effect - REACH, 0.0), effect + REACH)):
+    for low, high in ((min(effect - FARTHEST, 0.0), 0.0), (max(effect - FARTHEST, 0.0), effect + FARTHEST)):
         half = 0.5 * (high - low)
         x.append(low + half * (1 + nodes))
         out.append(half * weights)
@@ -401,11 +326,7 @@ def _quantile(share: float, effect: float) -> float:
 
     if share >= 1:
         return math.inf
-    low, high = 0.0, effect + REACH
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if ndtr(middle - effect) - ndtr(-middle - effect) < share else (low, middle)
-    return high
+    return halved(lambda q: bool(ndtr(q - effect) - ndtr(-q - effect) < share), 0.0, effect + FARTHEST)
 
 
 def _mean_score(law: FloatArray, n: int, cap: int) -> FloatArray:
@@ -442,38 +363,33 @@ def _nested(effect: float, sizes: tuple[int, ...]) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class SumPower:
+class SumPower(OneSamplePower):
     """Sums of a bounded influence, where the scale that is given is the standard deviation."""
 
-    plan: Plan
+    @cached_property
+    def test(self) -> MeanTest:
+        """The test of a column of scale one."""
+        return nulls.mean_test(self.plan, np.ones(1))
 
     def possible(self, bad_rows: int) -> bool:
         """Whether sums can reach the bound at so many bad rows."""
-        plan = replace(self.plan, bad_rows=bad_rows)
-        test = means.mean_test(plan, np.ones(1))
-        return plan.n_units * means.most(test.kappa) >= means.bound(test, error_of(plan), bad_rows)
+        test = nulls.mean_test(replace(self.plan, bad_rows=bad_rows), np.ones(1))
+        return self.plan.n_units * nulls.psi_max(test.kappa) >= nulls.bound(test, self.error, bad_rows)
 
-    def chance(self, effect: float, *, opposed: bool) -> float:
+    def chance(self, effect: float, *, opposed: bool, alone: int | None = None) -> float:  # noqa: ARG002
         """Return the chance by the normal law of the sum; the influence of a bad row that opposes is the largest."""
         from scipy.special import ndtr
 
-        m, test = self.plan.bad_rows, means.mean_test(self.plan, np.ones(1))
+        m, test = self.plan.bad_rows, self.test
         x, weights = _nodes(effect)
         psi = steps(x / test.unit[0], test.kappa) / GRID
         mean = float(weights @ psi)
         variance = float(weights @ (psi - mean) ** 2)
         voting = self.plan.n_units - (m if opposed else 0)
-        sum_ = voting * mean - (m * means.most(test.kappa) if opposed else 0.0)
-        beyond = sum_ - means.bound(test, error_of(self.plan), m)
+        sum_ = voting * mean - (m * nulls.psi_max(test.kappa) if opposed else 0.0)
+        beyond = sum_ - nulls.bound(test, self.error, m)
         return float(ndtr(beyond / math.sqrt(max(voting * variance, 1e-24))))
 
-    def smallest(self, power: float, *, opposed: bool) -> float:
-        """Return the mean that is found."""
-        return _reached(lambda effect: self.chance(effect, opposed=opposed), power)
-
-    def table(self, power: float) -> tuple[dict[str, float], ...]:
-        """Return one row, with half the width of an interval."""
-        test = means.mean_test(self.plan, np.ones(1))
-        width = 2 * float(test.unit[0]) * test.bias / self.plan.n_units
-        effect, opposed = (self.smallest(power, opposed=against) for against in (False, True))
-        return ({"half_width": width, "effect": effect, "effect_opposed": opposed},)
+    def statistics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield the one sum, with half the width of an interval."""
+        yield 0, {"half_width": 2 * float(self.test.unit[0]) * self.test.bias / self.plan.n_units}

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import partial
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._stats.arrays import group_indices, map_unique, medians, namespace, on_device, on_host
 from sparsemean._util.records import CountArray, Counts, FloatArray, IntArray
 
-Flags = npt.NDArray[np.bool_]
+Rule: TypeAlias = Callable[[IntArray, IntArray, int], FloatArray]
 GUARD = 1.0 + 1e-9
 """The nearest bucket mean is known up to rounding; a walk that comes this close to it is made step by step."""
 
@@ -29,80 +28,68 @@ def closed_form_path(
 
     ``n_buckets`` is the number of buckets, or one for each feature where some are empty.
     """
-    if not isinstance(n_buckets, int):
-        return _for_each_number(
-            positive, negative, n_buckets, partial(closed_form_path, alpha=alpha, eta=eta, t=t), 0.0
-        )
 
-    def rule(net: IntArray, zero: IntArray) -> FloatArray:
-        u, v, later = _after_first_step(net, zero, n_buckets, alpha, eta)
+    def rule(net: IntArray, zero: IntArray, J: int) -> FloatArray:
+        u, v, later = _after_first_step(net, zero, J, alpha, eta)
         with np.errstate(over="ignore"):
             mu = (u * (1.0 + eta * later) ** (t - 1)) ** 2 - (v * (1.0 - eta * later) ** (t - 1)) ** 2
         turning = np.flatnonzero(np.abs(net) < zero)
-        mu[turning] = _hover(net[turning], zero[turning], n_buckets, alpha, eta, t)
+        mu[turning] = _hover(net[turning], zero[turning], J, alpha, eta, t)
         return np.asarray(mu)
 
-    return _for_each_count(positive, negative, n_buckets, rule)
+    return _for_each_number(positive, negative, n_buckets, rule, 0.0)
 
 
 def free_entry(
     positive: CountArray, negative: CountArray, n_buckets: int | CountArray, *, alpha: float, eta: float
 ) -> FloatArray:
     """Return the first t with |μ̂_t| ≥ α on the free path; infinity where the walk stands still or turns back."""
-    if not isinstance(n_buckets, int):
-        return _for_each_number(positive, negative, n_buckets, partial(free_entry, alpha=alpha, eta=eta), np.inf)
 
-    def rule(net: IntArray, zero: IntArray) -> FloatArray:
-        u, v, later = _after_first_step(np.abs(net), zero, n_buckets, alpha, eta)
+    def rule(net: IntArray, zero: IntArray, J: int) -> FloatArray:
+        u, v, later = _after_first_step(np.abs(net), zero, J, alpha, eta)
         entry = np.where((net != 0) & (u * u - v * v >= alpha), 1.0, np.inf)
         rest = np.isinf(entry) & (later > 0)
         entry[rest] = 1.0 + steps_to(np.full(rest.sum(), alpha), u[rest], v[rest], later[rest], eta)
         return entry
 
-    return _for_each_count(positive, negative, n_buckets, rule)
+    return _for_each_number(positive, negative, n_buckets, rule, np.inf)
 
 
 def _for_each_number(
-    positive: CountArray,
-    negative: CountArray,
-    n_buckets: CountArray,
-    rule: Callable[[CountArray, CountArray, int], FloatArray],
-    without: float,
+    positive: CountArray, negative: CountArray, n_buckets: int | CountArray, rule: Rule, without: float
 ) -> FloatArray:
-    """Evaluate a rule for the features of each number of buckets; those ``without`` any have one answer."""
+    """Evaluate a rule of (N₊ − N₋, N₀, J) for the features of each number J; those ``without`` any have one answer."""
+    if isinstance(n_buckets, int):
+        return _for_each_count(positive, negative, n_buckets, rule)
     if on_device(n_buckets):
         here = on_host((positive, negative, n_buckets))
         return namespace(n_buckets).asarray(_for_each_number(*here, rule, without))  # type: ignore[no-any-return]
     out = np.full(n_buckets.shape, without)
     for J, at in group_indices(n_buckets):
         if J > 0:
-            out[at] = rule(positive[at], negative[at], J)
+            out[at] = _for_each_count(positive[at], negative[at], J, rule)
     return out
 
 
-def _for_each_count(
-    positive: CountArray, negative: CountArray, n_buckets: int, rule: Callable[[IntArray, IntArray], FloatArray]
-) -> FloatArray:
-    """Evaluate a rule of (N₊ − N₋, N₀) once for each pair of counts, not once for each feature."""
+def _for_each_count(positive: CountArray, negative: CountArray, n_buckets: int, rule: Rule) -> FloatArray:
+    """Evaluate a rule once for each pair of counts, not once for each feature."""
     xp = namespace(positive)
     net = positive.astype(np.intp) - negative
     zero = n_buckets - positive.astype(np.intp) - negative
     if n_buckets >= net.size:
         return _for_each_pair(net, zero, n_buckets, rule)
     nets = np.arange(-n_buckets, n_buckets + 1)
-    out: FloatArray = xp.asarray(rule(nets, np.zeros_like(nets)))[net + n_buckets]
+    out: FloatArray = xp.asarray(rule(nets, np.zeros_like(nets), n_buckets))[net + n_buckets]
     with_zeros = xp.flatnonzero(zero)
     if with_zeros.size:
         out[with_zeros] = _for_each_pair(net[with_zeros], zero[with_zeros], n_buckets, rule)
     return out
 
 
-def _for_each_pair(
-    net: IntArray, zero: IntArray, n_buckets: int, rule: Callable[[IntArray, IntArray], FloatArray]
-) -> FloatArray:
+def _for_each_pair(net: IntArray, zero: IntArray, n_buckets: int, rule: Rule) -> FloatArray:
     width = n_buckets + 1
     return map_unique(  # type: ignore[no-any-return]
-        lambda code: rule(code // width - n_buckets, code % width), (net + n_buckets) * width + zero
+        lambda code: rule(code // width - n_buckets, code % width, n_buckets), (net + n_buckets) * width + zero
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._stats.buckets import check_sizes
 from sparsemean._util.checks import AUTO, fraction_of_rows, integer, is_auto, real
-from sparsemean._util.plans import Plan, Question, Side, Walk
+from sparsemean._util.plans import Plan, Question, Shares, Side, Walk
 from sparsemean.errors import InputError
 
 # The settings of the paper's experiments; its theorems allow others (`sparsemean.plan` lists them).
@@ -92,7 +92,7 @@ SELECTIONS = {
     "fdr_by": "Benjamini–Yekutieli",
     "paper": "the paper’s rule",
 }
-"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.guarantees`."""
+"""Rules by what ``selection=`` calls them; what each promises is said in `sparsemean._report.wording`."""
 MISSING = ("raise", "omit")
 TESTS = ("auto", "ranks", "buckets")
 TARGETS = ("centre", "mean")
@@ -139,11 +139,6 @@ def one_of(value: object, names: Any, *, argument: str) -> str:
     return value
 
 
-def check_side(alternative: object) -> Side:
-    """Return the side that counts."""
-    return Side(one_of(alternative, ALTERNATIVES, argument="alternative"))
-
-
 def check_level(level: object) -> float:
     """Return an error rate; divided by the number of tests it must still be a number above zero."""
     number = check_share("level", level)
@@ -176,7 +171,7 @@ def ask(
     return Question(
         selection=one_of(selection, SELECTIONS, argument="selection"),
         level=check_level(level),
-        side=check_side(alternative),
+        side=Side(one_of(alternative, ALTERNATIVES, argument="alternative")),
         min_effect=check_min_effect(min_effect),
         target=wanted,
         test="sums" if wanted == "mean" else "ranks",
@@ -295,13 +290,13 @@ def _sizes(bucket_sizes: object) -> tuple[int, ...]:
     return sizes
 
 
-def check_shares(contamination: object, *, or_auto: bool = False) -> tuple[float, float]:
+def check_shares(contamination: object, *, or_auto: bool = False) -> Shares:
     """Return the shares of the reference and of the label that may be bad: one number stands for both."""
     if isinstance(contamination, (tuple, list, np.ndarray)) and len(contamination) == 2:
         reference, label = (fraction_of_rows(share) for share in contamination)
-        return reference, label
+        return Shares(reference, label)
     share = fraction_of_rows(contamination, or_auto=or_auto)
-    return share, share
+    return Shares(share, share)
 
 
 WITHOUT_BUCKETS = Walk("pairs", None, (1,), PAPER_ALPHA, PAPER_ETA, PAPER_ITERATIONS[0], None, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,14 +11,15 @@ from sparsemean._stats.directions import (
     REASONS,
     Judgement,
     Reasons,
-    deviations,
     judge_directions,
     judge_tails,
     reasons_of_group,
+    robust_z,
 )
 from sparsemean._stats.gaps import TOGETHER_FROM, apart, copies, far_values, leaning, no_coincidence
-from sparsemean._stats.judged import CLIP, Judged
 from sparsemean._stats.planning import MOST_ALLOWED
+from sparsemean._stats.standardized import CLIP, StandardizedRows
+from sparsemean._util.plans import BadRows
 from sparsemean._util.records import FloatArray, IntArray, RowScores
 
 TOGETHER, FEW, LARGE, LABEL = "off together", "far in a few columns", "large throughout", "contradicts its label"
@@ -68,7 +68,7 @@ def row_scores(
     )
 
 
-def count_by_group(labels: IntArray, kinds: Sequence[str]) -> tuple[int, int]:
+def count_by_group(labels: IntArray, kinds: Sequence[str]) -> BadRows:
     """Return how many of some suspects look bad in the reference, labelled 0, and in the label, 1.
 
     A wrong label costs a row in both groups, and those that go the other way cost no more; rows that lie off together
@@ -76,8 +76,10 @@ def count_by_group(labels: IntArray, kinds: Sequence[str]) -> tuple[int, int]:
     """
     listed_for = np.array(kinds, dtype=str)
     wrong = max(int(np.sum((labels == group) & (listed_for == LABEL))) for group in (0, 1))
-    reference, label = (wrong + int(np.sum((labels == group) & (listed_for == TOGETHER))) for group in (0, 1))
-    return reference, label
+    together = labels[listed_for == TOGETHER]
+    return BadRows(
+        reference=wrong + int(np.count_nonzero(together == 0)), label=wrong + int(np.count_nonzero(together == 1))
+    )
 
 
 def joined(first: RowScores, second: RowScores) -> RowScores:
@@ -89,7 +91,9 @@ def joined(first: RowScores, second: RowScores) -> RowScores:
     return row_scores(scores, kinds, reasons, aligned=first.aligned + second.aligned)
 
 
-def screen(values: Any, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None) -> RowScores:
+def score_rows(
+    values: FloatArray, *, most: int | None = None, clip: float = CLIP, n_jobs: int | None = None
+) -> RowScores:
     """Score rows by features whose mean is known, taken from ``values``, and list those that contradict the rest.
 
     Columns are divided by their median absolute value. Suspects are of three kinds:
@@ -122,15 +126,15 @@ def screen(values: Any, *, most: int | None = None, clip: float = CLIP, n_jobs: 
     --------
     >>> rows = np.random.default_rng(0).standard_normal((200, 40))
     >>> rows[:8] += 2.0
-    >>> found = screen(rows)
+    >>> found = score_rows(rows)
     >>> found.aligned, sorted(found.suspects.tolist()), set(found.kinds)
     (8, [0, 1, 2, 3, 4, 5, 6, 7], {'off together'})
     """
-    return judge(Judged(values, clip, n_jobs), most=most)
+    return judge_rows(StandardizedRows(values, clip, n_jobs), most=most)
 
 
-def judge(table: Judged, *, most: int | None = None) -> RowScores:
-    """Score rows that are in units of their columns, see `screen`."""
+def judge_rows(table: StandardizedRows, *, most: int | None = None) -> RowScores:
+    """Score rows that are in units of their columns, see `score_rows`."""
     n = table.ratios.shape[0]
     seen = Judgement(np.zeros(n), np.ones(n, dtype=bool), int(MOST_ALLOWED * n) if most is None else most)
     # Rows off together come first, or they would go as large ones and not count as aligned.
@@ -138,22 +142,22 @@ def judge(table: Judged, *, most: int | None = None) -> RowScores:
     table.release()
     judge_tails(table, seen, kind=TOGETHER, bound=limit(n))
     sizes, worth = _sizes(table)
-    _judge_leaning(table, seen, deviations(sizes, seen.kept, worth))
-    _judge_copies(table, seen, deviations(sizes, seen.kept, worth))
+    _judge_leaning(table, seen, robust_z(sizes, seen.kept, worth))
+    _judge_copies(table, seen, robust_z(sizes, seen.kept, worth))
     _judge_columns(table, seen)
-    _judge_size(table, seen, deviations(sizes, seen.kept, worth))
+    _judge_size(table, seen, robust_z(sizes, seen.kept, worth))
     return row_scores(seen.scores, seen.kinds, seen.reasons)
 
 
 # Rows that are far in some columns, or large.
 
 
-def _judge_columns(table: Judged, seen: Judgement) -> None:
+def _judge_columns(table: StandardizedRows, seen: Judgement) -> None:
     """Reject rows with values beyond gaps in the tails of several columns; off together if in the same ones."""
     n, p = table.ratios.shape
     if p < 2:
         return
-    far = far_values(table.far, table.ratios.shape)
+    far = far_values(table.tail_entries, table.ratios.shape)
     # What is mostly zero, directions do not see: it is named for rows that they have found.
     gone = np.flatnonzero(~seen.kept[far.row])
     for at in gone[~np.isin(far.column[gone], table.judging)].tolist():
@@ -172,7 +176,7 @@ def _judge_columns(table: Judged, seen: Judgement) -> None:
     # Rows with scales of their own are as large in every column as its tail lets them be, and not beyond gaps in most.
     large = (np.median(np.abs(table.ratios.take(rows)), axis=1) > THROUGHOUT) & (2 * counts[rows] < p)
     few = rows[~large]
-    few = few[np.argsort(-scores[few], kind="stable")][: seen.room()]
+    few = few[np.argsort(-scores[few], kind="stable")][: seen.margin()]
     sides = np.zeros((few.size, p), dtype=np.float32)
     signs = np.sign(table.ratios.take(few))
     for k, i in enumerate(few.tolist()):
@@ -182,45 +186,45 @@ def _judge_columns(table: Judged, seen: Judgement) -> None:
         seen.reject(chosen, kind, [table.features(np.array(why[i]), REASONS) for i in chosen.tolist()])
 
 
-def _judge_leaning(table: Judged, seen: Judgement, away: FloatArray) -> None:
+def _judge_leaning(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
     """Reject rows that stand apart by their size and lean to the same side."""
     rows = apart(away, seen.kept, limit(away.size))
     others = seen.kept.copy()
     others[rows] = False
     if not rows.size or away[rows].min() - away[others].max(initial=0.0) < STEP:
         return  # sizes of clipped rows crowd at their upper end: what lies there lies beyond no real gap
-    rows = rows[: seen.room()]
+    rows = rows[: seen.margin()]
     scaled = table.scaled.take(rows)
     if leaning(scaled).any():  # then the gap has set all of them apart, whatever the side of one of them
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, reasons_of_group(table, table.scaled, rows, scaled.sum(axis=0)))
 
 
-def _judge_copies(table: Judged, seen: Judgement, away: FloatArray) -> None:
+def _judge_copies(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
     """Reject large rows that are the same: that takes no tail to be held against, so that few rows are enough."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
     if rows.size < TOGETHER_FROM:
         return
-    rows = rows[copies(table.ratios.take(rows))][: seen.room()]
+    rows = rows[copies(table.ratios.take(rows))][: seen.margin()]
     if rows.size >= TOGETHER_FROM:
         seen.scores[rows] = np.maximum(seen.scores[rows], away[rows])
         seen.reject(rows, TOGETHER, _largest(table, rows))
 
 
-def _judge_size(table: Judged, seen: Judgement, away: FloatArray) -> None:
+def _judge_size(table: StandardizedRows, seen: Judgement, away: FloatArray) -> None:
     """Reject rows that are large as a whole."""
     rows = np.flatnonzero(seen.kept & (away > limit(away.size)))
     seen.see(away)
     seen.reject(rows, LARGE, _largest(table, rows))
 
 
-def _largest(table: Judged, rows: IntArray) -> Reasons:
+def _largest(table: StandardizedRows, rows: IntArray) -> Reasons:
     """Name the columns in which each of some rows is largest."""
     order = np.argsort(-np.abs(table.ratios.take(rows)), axis=1, kind="stable")
     return (table.features(best, REASONS) for best in order)
 
 
-def _sizes(table: Judged) -> tuple[FloatArray, FloatArray | None]:
+def _sizes(table: StandardizedRows) -> tuple[FloatArray, FloatArray | None]:
     """Return the cube root of each row's sum of squares, 0 where columns are too few, and what it is worth.
 
     Where values are missing it is that of the mean square, of which rows with few values tell less.

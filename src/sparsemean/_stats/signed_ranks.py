@@ -1,4 +1,4 @@
-"""Capped signed ranks of one sample: T = Σ min(rank of |x|, C) over positive values, its p-values against bad rows.
+"""Capped signed ranks of one sample: their caps, their shares of the error, and the tails of Σ min(rank of |x|, C).
 
 No partition and no seed. Three caps, fixed in advance, share the error: C = n is Wilcoxon's test, small ones are near
 the sign test, which bad rows and heavy tails move least. docs/guarantees.md has the proofs.
@@ -7,20 +7,14 @@ the sign test, which bad rows and heavy tails move least. docs/guarantees.md has
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._kernels import rounding
 from sparsemean._stats.arrays import group_indices
-from sparsemean._stats.decision import Rule, probabilities, rejected
-from sparsemean._stats.sign_evidence import OfRows, SlackEvidence, eras_of
+from sparsemean._stats.nulls import Stages, stages_of
 from sparsemean._util.plans import Plan
-from sparsemean._util.records import NO_END, Era, FloatArray, IntArray
+from sparsemean._util.records import FloatArray, IntArray
 
 LEAST_FILTER = 0.003
 """Of a hundred thousand features it leaves a few hundred to rank. Ranks that select beside a larger p-value of signs
@@ -34,10 +28,6 @@ SHARES = (1 / 9, 4 / 9, 4 / 9)
 make intervals of normal values longer; less for the first costs Laplace's noise more than 2 % in what is found."""
 REPEAT_SHARE = 10
 """Fewer than a tenth of the rows repeat the size of others: their ties count against rejection."""
-ASKED, ASKED_OF_FEW = 8, 64
-"""Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
-few features it is the calls that take time."""
-UP, DOWN = 0, 1
 
 
 def caps_of(n: int) -> tuple[int, ...]:
@@ -84,8 +74,8 @@ def slack_of(bad_rows: IntArray | int, values: IntArray, cap: int) -> IntArray:
 
 
 @lru_cache(maxsize=64)
-def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
-    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_eras`."""
+def rank_stages(n: int, *, error: float, sides: int) -> Stages:
+    """Return which caps can reject at ``error``, up to which numbers of bad rows; see `nulls.sign_test_stages`."""
     values, lasts, goal = np.array([n]), [], np.log(error / sides)
     for cap in caps_of(n):
         low, high = -1, n // 2
@@ -94,211 +84,7 @@ def rank_eras(n: int, *, error: float, sides: int) -> tuple[Era, ...]:
             reached = log_tails(values, cap, score_sums(values, cap) - slack_of(middle, values, cap))[0] <= goal
             low, high = (middle, high) if reached else (low, middle - 1)
         lasts.append(low)
-    return eras_of(lasts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RankSums:
-    """What the ranks of some features are: (features,) arrays, and (2, caps, features) for both signs."""
-
-    values: IntArray
-    """Values that are ranked: those that are there and, unless zeros are kept, not zero."""
-    repeats: IntArray
-    """How many of them repeat the size of others."""
-    low: npt.NDArray[np.int64]
-    """T where each value takes the lowest scores of those of its size before the other sign does."""
-    doubled: npt.NDArray[np.int64]
-    """The smallest T + T' of any order of values of one size, T' of that order reversed: at most twice the larger of
-    the two, each of which has the null of values without ties. As a least sum it moves by no more than they do."""
-
-    @classmethod
-    def joined(cls, parts: Sequence[RankSums]) -> RankSums:
-        """Put those of several features side by side."""
-        every = zip(*((part.values, part.repeats, part.low, part.doubled) for part in parts), strict=True)
-        return cls(*(np.concatenate(arrays, axis=-1) for arrays in every))
-
-    def of(self, features: IntArray) -> RankSums:
-        """Return those of some features."""
-        return RankSums(
-            self.values[features], self.repeats[features], self.low[..., features], self.doubled[..., features]
-        )
-
-
-def rank_sums(
-    x: FloatArray,
-    caps: tuple[int, ...],
-    *,
-    keep_zeros: bool = False,
-    subtracted: FloatArray | None = None,
-    precision: float = 0.0,
-) -> RankSums:
-    """Rank the values of each column of ``x``, NaN left out.
-
-    Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
-    and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
-    (`rounding.centred`), sizes that rounding may have driven apart are one (`rounding.ranked`).
-
-    Examples
-    --------
-    >>> found = rank_sums(np.array([[3.0], [-1.0], [2.0], [0.0]]), (2, 4))
-    >>> found.values, found.low[:, :, 0]
-    (array([3]), array([[4, 5],
-           [1, 1]]))
-    """
-    from sparsemean._kernels.signed_ranks import add_scores  # numba takes its time
-
-    n, d = x.shape
-    rows = np.ascontiguousarray(x.T)
-    gaps = np.isnan(rows)
-    if gaps.any():
-        rows = np.where(gaps, 0.0, rows)
-    if subtracted is not None:
-        rows = rounding.ranked(rows, subtracted[:, np.newaxis], precision)
-    codes = np.abs(rows).view(np.uint64)
-    codes <<= np.uint64(1)
-    codes |= rows > 0
-    codes.sort(axis=1)
-    gone = gaps.sum(axis=1) if keep_zeros else (codes == 0).sum(axis=1)
-    repeats, (low, doubled) = np.zeros(d, dtype=np.int64), np.zeros((2, 2, len(caps), d), dtype=np.int64)
-    positive = (codes & np.uint64(1)).astype(bool)
-    codes >>= np.uint64(1)
-    add_scores(positive, codes.view(np.float64), gone, np.array(caps), repeats, low, doubled)
-    return RankSums(n - gone, repeats, low, doubled)
-
-
-@dataclass(frozen=True, eq=False)
-class SignedRankEvidence(OfRows):
-    """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
-
-    signs: SlackEvidence
-    """Of bucket means, for the filter."""
-    n_rows: int
-    n_hypotheses: int
-    """Features, ranked or not."""
-    error: float
-    """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
-    features: IntArray
-    passing: IntArray
-    """Bad rows up to which each of ``features`` passes the filter."""
-    sums: tuple[RankSums, ...]
-    """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
-    sides: tuple[int, ...] = (UP, DOWN)
-    ties_against: bool = False
-    """Whether ties count against rejection however many there are, so that p rises with the null value."""
-    places: tuple[int, ...] = ()
-    """Caps that are looked at for any number of bad rows, by their places; see `eras` where it is empty."""
-    whole: float = 0.0
-    """Share of the error that the caps that are looked at have together, at least."""
-
-    @property
-    def xp(self) -> Any:
-        """Where decisions lie: with the data."""
-        return self.signs.xp
-
-    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return the features whose p-value is below 1, or ``some``, p and log p."""
-        log_p = self.log_p(allowed, None if some is None else np.searchsorted(self.features, some))
-        features, p = self.features if some is None else some, probabilities(log_p)
-        alive = np.flatnonzero(p < 1) if some is None else np.arange(some.size)
-        return features[alive], p[alive], log_p[alive]
-
-    def best_size(self, allowed: int) -> tuple[IntArray, IntArray]:
-        """Return the ranked features, and at which bucket size signs of each show most."""
-        return self.features, self.signs.here(self.features).p_at(allowed).argmin(axis=0)
-
-    def selected_first(self, rule: Rule) -> IntArray:
-        """Return what a rule selects where no row is bad."""
-        return self.features[rejected(rule, probabilities(self.log_p(0)), self.n_hypotheses)]
-
-    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
-        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
-        places = np.searchsorted(self.features, at)
-        if allowed is None:
-            return probabilities(self.log_p(steps, places))
-        return probabilities(self._beyond(allowed).log_p(allowed + steps, places))
-
-    @cached_property
-    def caps(self) -> tuple[int, ...]:
-        """Caps of the ranks."""
-        return caps_of(self.n_rows)
-
-    @cached_property
-    def shares(self) -> FloatArray:
-        """Shares of the error that they have."""
-        return shares_of(self.n_rows)
-
-    @cached_property
-    def eras(self) -> tuple[Era, ...]:
-        """Which caps are looked at for how many bad rows."""
-        if self.places:
-            return (Era(NO_END, self.places),)
-        return rank_eras(self.n_rows, error=self.error, sides=len(self.sides))
-
-    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:
-        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
-
-        At those ``above`` it is known to be so small: most often the next number is asked for in vain.
-        """
-        goal, places = np.log(error), np.searchsorted(self.features, at)
-        evidence, start = (self, 0) if allowed is None else (self._beyond(allowed), allowed)
-        high = np.minimum(self.passing[places], self.n_rows // 2) - start
-        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
-        while (moving := np.flatnonzero(low < high)).size:
-            least, most = low[moving, np.newaxis], high[moving, np.newaxis]
-            step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
-            asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
-            p = evidence.log_p(start + asked.ravel(), np.repeat(places[moving], step.size)).reshape(asked.shape)
-            reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
-            ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
-            low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
-        return low
-
-    def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
-        """Return log p of some of the features, by their places, each for a number of bad rows of its own or one."""
-        at = np.arange(self.features.size) if at is None else at
-        bad = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape)
-        out, first = np.full(at.size, -np.inf), 0
-        for last, places in self.eras:
-            here = np.flatnonzero(bad >= first)
-            if here.size:
-                p = self._least(np.minimum(bad[here], last), at[here], places)
-                out[here] = np.maximum(out[here], p)
-            first = last + 1
-        return np.where(bad <= self.passing[at], np.minimum(0.0, out), 0.0)
-
-    def _least(self, bad: IntArray, at: IntArray, places: tuple[int, ...]) -> FloatArray:
-        """Return log of the smallest p of some caps and both sides, each over its share of the error."""
-        best = np.full(at.size, np.inf)
-        for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
-            sums = self.sums[-1 if side == DOWN else 0].of(at)
-            for place in places:
-                share = self.shares[place] / max(self.whole, self.shares[list(places)].sum())
-                low, doubled = sums.low[:, place], sums.doubled[:, place]
-                # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
-                down = doubled[DOWN] > doubled[UP]
-                chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
-                best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[place]) - np.log(share))
-        return np.asarray(best + np.log(len(self.sides)))
-
-    def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
-        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
-        slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
-        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | self.ties_against)
-        out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
-        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows) & (not self.ties_against))
-        if at.size:
-            halves = -(-(doubled - 2 * slack)[at] // 2)
-            out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
-        return np.asarray(np.minimum(0.0, out))
-
-    def _beyond(self, allowed: int) -> SignedRankEvidence:
-        """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
-
-        The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
-        fewer: p is the largest for that number or fewer.
-        """
-        places = next(places for last, places in self.eras if allowed <= last)
-        return replace(self, places=places, whole=float(self.shares[list(self.eras[0].places)].sum()))
+    return stages_of(lasts)
 
 
 # Tails: P(Σ Bᵢ·min(i, C) ≥ t) over i = 1 … N with fair coins Bᵢ. Exact up to `TABLED` values and wherever t is near the

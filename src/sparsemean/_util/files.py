@@ -192,6 +192,8 @@ def _fits(value: object, kind: object) -> bool:
     (True, False, True, True)
     """
     items, origin = get_args(kind), get_origin(kind)
+    if isinstance(value, tuple) and type(value) is kind:  # a named one
+        return all(map(_fits, value, hints(kind).values()))
     if origin is None:
         return type(value) in ((int, float) if kind is float else (kind,))
     if isinstance(value, tuple) and origin is tuple:

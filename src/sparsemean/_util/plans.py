@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,41 @@ class Side(StrEnum):
         )
 
 
+class Shares(NamedTuple):
+    """A share of the rows of the reference, and one of those of the label."""
+
+    reference: float
+    label: float
+
+
+class GroupSizes(NamedTuple):
+    """Rows (subjects) of the reference and of the label: of one sample, all are of its label."""
+
+    reference: int
+    label: int
+
+    @property
+    def total(self) -> int:
+        """Rows of both."""
+        return self.reference + self.label
+
+
+class BadRows(NamedTuple):
+    """Rows (subjects) of the reference and of the label that may be bad; see `GroupSizes`."""
+
+    reference: int
+    label: int
+
+    @property
+    def total(self) -> int:
+        """Bad rows of both."""
+        return self.reference + self.label
+
+    def shares(self, sizes: GroupSizes) -> Shares:
+        """Return which share of the rows of either group that is."""
+        return Shares(self.reference / sizes.reference, self.label / sizes.label)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of data, before any value is looked at.
@@ -75,7 +110,7 @@ class Question:
     target: str = "centre"
     test: str = "ranks"
     missing: str = "raise"
-    shares: tuple[float, float] | None = None
+    shares: Shares | None = None
     looked: bool = False
     screen_rows: bool = False
     refine: str = ""
@@ -84,9 +119,9 @@ class Question:
     scale: Any = field(default=None, compare=False, repr=False)
 
     @property
-    def at_first(self) -> tuple[float, float]:
+    def at_first(self) -> Shares:
         """The shares that are decided with before rows were looked at: none where what looks bad may be bad."""
-        return self.shares or (0.0, 0.0)
+        return self.shares or Shares(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +173,8 @@ class Plan:
     contamination, bad_rows
         Share ε of rows that may be arbitrary; the number of rows (subjects, where rows come in groups) it stands for.
     sizes, bad_by_group
-        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad.
+        Rows (subjects) of the reference and of the label that are compared, and how many of each may be bad; None of
+        one sample.
     n_tests, n_strata, rest
         Tests of groups that share out the error, strata within which groups are compared, and whether the reference is
         all other labels.
@@ -155,8 +191,8 @@ class Plan:
     n_units: int
     contamination: float
     bad_rows: int
-    sizes: tuple[int, ...] = ()
-    bad_by_group: tuple[int, ...] = ()
+    sizes: GroupSizes | None = None
+    bad_by_group: BadRows | None = None
     n_tests: int = 1
     n_strata: int = 1
     rest: bool = False
@@ -172,6 +208,18 @@ class Plan:
     def n_hypotheses(self) -> int:
         """Number of hypotheses that share out the error: every feature in every test."""
         return self.n_features * self.n_tests
+
+    @property
+    def bad(self) -> BadRows:
+        """Rows that may be bad, of groups or of one sample."""
+        return self.bad_by_group or BadRows(0, self.bad_rows)
+
+    @property
+    def bad_shares(self) -> Shares:
+        """Share of the rows of either group that may be bad; of one sample both are that of its rows."""
+        if self.sizes is None:
+            return Shares(self.bad_rows / self.n_units, self.bad_rows / self.n_units)
+        return self.bad.shares(self.sizes)
 
     # What is asked, by the names of the parameters.
 

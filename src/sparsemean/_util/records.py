@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -186,38 +186,8 @@ class Counts:
         return replace(self, present=None, missing=None) if complete else self
 
 
-class Null(Protocol):
-    """A null distribution of one statistic for each feature."""
-
-    def p_values(self, statistic: FloatArray, features: IntArray | slice) -> FloatArray:
-        """Return two-sided p-values of ``statistic``, a row for each of ``features`` and a column for each slack."""
-        ...
-
-    def of(self, features: IntArray) -> Null:
-        """Return the same of some features."""
-        ...
-
-    def threshold(self, error: float, factor: float = 1.0) -> Any:
-        """Return what the statistic of every feature must reach for ``factor`` times its p-value to be ≤ ``error``.
-
-        One number, or one for each feature: above every statistic that misses, at most the smallest that does not.
-        """
-        ...
-
-    def log_p(self, statistic: FloatArray) -> FloatArray:
-        """Return the logarithms of p-values, a statistic for each feature, also where p is no number any more."""
-        ...
-
-
 NO_END = 2**30
 """More bad rows than there can be."""
-
-
-class Era(NamedTuple):
-    """Numbers of bad rows up to ``last`` for which the same statistics, at some ``places``, can reject."""
-
-    last: int
-    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

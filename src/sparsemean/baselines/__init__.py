@@ -3,17 +3,210 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
+import numpy as np
+
+from sparsemean._data import as_table
+from sparsemean._data.source import find_non_finite
+from sparsemean._kernels.memory_layout import one_blas_thread
 from sparsemean._util import checks
-from sparsemean.baselines._baseline import Baseline, BaselineWarning
+from sparsemean._util.checks import draw_seed, fraction_of_rows, integer, is_auto
+from sparsemean._util.records import FloatArray, LocationEstimate
+from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Baseline", "BaselineWarning", "available", "get", "names"]
+
+Progress: TypeAlias = Callable[[float], None]
+Locate: TypeAlias = Callable[..., LocationEstimate]
+"""``locate(X, contamination, k, rng)``: finite float64 rows in, a mean with iterations and notes out.
+
+``k`` is None unless the method must be told it; cutting the answer to its k largest entries is not the method's job.
+A method that may take seconds has a keyword ``progress`` besides: a function that is told the share done, or None.
+"""
+
+
+class BaselineWarning(UserWarning):
+    """A method stopped early, removed every row or fell back on something else; its message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodInfo:
+    """What a reader compares methods by.
+
+    Attributes
+    ----------
+    name : str
+        The name it is called by.
+    summary : str
+        One line on what it does.
+    told : tuple of str
+        What it must be given: "ε" the contamination, "k" the sparsity, "σ" that the noise has unit variance.
+    assumes : str
+        What it assumes of the rows that are not corrupted.
+    cost : str
+        Time in terms of rows n and features d.
+    reference : str
+        Where it is from.
+    least_rows : int
+        Fewest rows it can work with.
+    """
+
+    name: str
+    summary: str
+    told: tuple[str, ...]
+    assumes: str
+    cost: str
+    reference: str
+    least_rows: int
+
+
+class Baseline(Protocol):
+    """A method to compare with: a function of the rows that returns their mean.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n, d)
+        Rows, of any kind that `SparseMean.fit` takes, without missing values.
+    contamination : float in [0, 0.5)
+        Share of rows that may be arbitrary; methods that need none ignore it.
+    k : int, optional
+        Sparsity: all but the ``k`` largest entries of the mean are set to zero. Some methods must be given it.
+    random_state : None, int or numpy Generator
+        For the methods that draw.
+
+    Attributes
+    ----------
+    facts : MethodInfo
+        What it must be given, assumes and costs, with its reference: a line of ``baselines.available()``.
+    """
+
+    facts: MethodInfo
+
+    def __call__(
+        self, X: object, *, contamination: float, k: int | None = None, random_state: object = None
+    ) -> FloatArray:
+        """Return the estimated mean of the rows of ``X``, all but its ``k`` largest entries zero where k is given."""
+        ...
+
+    def detailed(
+        self,
+        X: object,
+        *,
+        contamination: float,
+        k: int | None = None,
+        random_state: object = None,
+        progress: Progress | None = None,
+    ) -> LocationEstimate:
+        """Return the mean with iterations and notes, without warnings; ``progress`` is told the share done."""
+        ...
+
+
+def baseline(
+    *, assumes: str, reference: str, told: tuple[str, ...] = (), cost: str = "n d", least_rows: int = 1
+) -> Callable[[Locate], Baseline]:
+    """Turn a ``locate`` function into a baseline, which has its name and its docstring."""
+
+    def made(locate: Locate) -> Baseline:
+        text = inspect.cleandoc(locate.__doc__ or "")
+        facts = MethodInfo(locate.__name__, text.partition("\n")[0], told, assumes, cost, reference, least_rows)
+
+        tells = "progress" in inspect.signature(locate).parameters
+
+        def detailed(
+            X: object,
+            *,
+            contamination: float,
+            k: int | None = None,
+            random_state: object = None,
+            progress: Progress | None = None,
+        ) -> LocationEstimate:
+            if is_auto(contamination):
+                advice = "agnostic_filter is a method that needs none, SparseMean chooses one"
+                raise InputError("contamination", "be a number in [0, 0.5)", repr(contamination), advice)
+            rows, epsilon = rows_of(X), fraction_of_rows(contamination)
+            _check(facts, rows, k)
+            rng = np.random.default_rng(draw_seed(random_state))
+            with one_blas_thread():
+                options = {"progress": progress} if tells else {}
+                located = locate(rows, epsilon, k if "k" in told else None, rng, **options)
+            return located if k is None else located.cut(k)
+
+        def method(X: object, *, contamination: float, k: int | None = None, random_state: object = None) -> FloatArray:
+            located = detailed(X, contamination=contamination, k=k, random_state=random_state)
+            for note in located.notes:
+                warnings.warn(f"{facts.name}: {note}", BaselineWarning, stacklevel=2)
+            return located.mean
+
+        for name in ("__name__", "__qualname__", "__module__"):
+            setattr(method, name, getattr(locate, name))
+        method.__doc__ = _with_parameters(text, facts)
+        vars(method).update(facts=facts, detailed=detailed)
+        return cast(Baseline, method)
+
+    return made
+
+
+def _with_parameters(text: str, facts: MethodInfo) -> str:
+    """Return a docstring with what every method takes and returns, before its other sections."""
+    share = "ε, the share of rows that may be arbitrary" + ("" if "ε" in facts.told else "; this method needs none")
+    told = "" if "k" in facts.told else ", optional"
+    sections = f"""Parameters
+----------
+X : array or data frame of shape (n, d)
+    Rows, without missing values.
+contamination : float in [0, 0.5)
+    {share}.
+k : int{told}
+    Sparsity: all but the k entries of the mean that are largest, in the units of the data, are set to zero.
+random_state : None, int or numpy Generator
+    For methods that deal rows at random: with None each call does so anew, and answers differ a little.
+
+Returns
+-------
+array of shape (d,)
+    The mean.
+"""
+    head, *others = re.split(r"\n\n(?=[A-Z]\w+\n-{4,}\n)", text, maxsplit=1)
+    return "\n\n".join((head, sections.strip(), *others)) + "\n"
+
+
+def rows_of(X: object) -> FloatArray:
+    """Return ``X`` as finite float64 rows."""
+    rows = np.ascontiguousarray(as_table(X).values, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = rows.sum()
+    if np.isfinite(total):  # then every entry is, and no array of answers was needed to know
+        return rows
+    if place := find_non_finite(rows):
+        where = f"{place.value} in column {place.column}, row {place.row}"
+        raise InputError("X", "not contain NaN or infinity", where)
+    return rows
+
+
+def _check(facts: MethodInfo, rows: FloatArray, k: int | None) -> None:
+    n, d = rows.shape
+    if n < facts.least_rows:
+        raise InputError("X", f"have at least {facts.least_rows} rows for {facts.name}", n)
+    if k is None and "k" in facts.told:
+        raise InputError("k", f"be given for {facts.name}, which must be told the sparsity", None)
+    if k is not None:
+        rule = f"be an integer from 1 to the number of features ({d})"
+        if integer(k, argument="k", least=1, rule=rule) > d:
+            raise InputError("k", rule, k)
+
+
+# The methods by name.
 
 
 @cache

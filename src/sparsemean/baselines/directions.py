@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from sparsemean._kernels import directions
 from sparsemean._stats.buckets import assign_paper_buckets
 from sparsemean._util.checks import draw_seed
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import Progress, baseline
-from sparsemean.baselines.bucketed import n_buckets
+from sparsemean.baselines import Progress, baseline
+from sparsemean.baselines.medians import n_buckets
 from sparsemean.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["sparse_directions"]
 
@@ -65,7 +68,7 @@ def cover_constant(k: int) -> float:
 class Pool:
     """Directions in the rows of ``U`` and the means ``m`` along them; ``rows`` are those that bound the answer."""
 
-    U: Any
+    U: csr_array
     m: FloatArray
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
@@ -106,7 +109,7 @@ class Pool:
                 return best, least
 
 
-def _linear_program(U: Any, m: FloatArray) -> tuple[FloatArray, float]:
+def _linear_program(U: csr_array, m: FloatArray) -> tuple[FloatArray, float]:
     """Minimise t over (θ, t) with −t ≤ ⟨u, θ⟩ − m(u) ≤ t."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack, vstack
@@ -125,7 +128,7 @@ def _linear_program(U: Any, m: FloatArray) -> tuple[FloatArray, float]:
     return np.asarray(unit * x[:d]), unit * float(x[d])
 
 
-def _matrix(codes: directions.Codes, d: int) -> Any:
+def _matrix(codes: directions.Codes, d: int) -> csr_array:
     from scipy.sparse import csr_array
 
     return csr_array(tuple(directions.vectors(codes)), shape=(len(codes), d))
@@ -166,7 +169,7 @@ def agree(
     d, tolerance = Z.shape[1], max(tolerance, SOLVER)
     columns = np.ascontiguousarray(Z.T)
 
-    def measured(codes: directions.Codes) -> tuple[Any, FloatArray]:
+    def measured(codes: directions.Codes) -> tuple[csr_array, FloatArray]:
         return _matrix(codes, d), directions.medians_along(columns, codes)
 
     def drawn(size: int) -> Pool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsemean._stats.covariance import deviations, lengths
 from sparsemean._stats.planning import bad_rows
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import baseline
+from sparsemean.baselines import baseline
+from sparsemean.baselines.medians import FAILURE, random_buckets
 
-__all__ = ["agnostic_filter", "dense_filter", "quantum_entropy"]
+__all__ = ["agnostic_filter", "dense_filter", "quantum_entropy", "stability_filter"]
 
 EXCESS = 1.5
 """A variance up to this many squared MADs is left alone: what stays within it moves the mean by about √(ε/2) σ.
@@ -244,6 +245,50 @@ def filtered(X: FloatArray, start: Start | LocationEstimate, *, excess: float = 
         if left <= 1e-9 * rows.shape[0]:  # the rest of a sum of n weights is rounding
             return finish(X, start.near, w, rounds=rounds, note=still_heavy(variance, expected) if excess else "")
         w, rounds = lighten(w, outlying(w, along**2), left), rounds + 1
+
+
+# The filter on bucket means.
+
+
+@baseline(
+    told=("ε",),
+    assumes="finite covariance",
+    cost="n d, then (J d² + d³) for each of some ten rounds",
+    reference="Diakonikolas, Kane and Pensia 2020, NeurIPS 33",
+)
+def stability_filter(X: FloatArray, contamination: float, _k: int | None, rng: np.random.Generator) -> LocationEstimate:
+    """Average random buckets and take weight from those that lie far out along the direction of largest variance.
+
+    1. J buckets of a random permutation as in `median_of_means`: 4⌈εn⌉ + ⌈32 ln(1/δ)⌉ where n allows it, δ = 0.05.
+       B = ⌈εn⌉ + ⌈ln(1/δ)⌉ of their means may be bad: those with a corrupted row, and those a heavy tail has moved.
+       The latter get no more than what is left of a quarter of the buckets.
+    2. Weight goes from bucket means as from rows in `dense_filter`, until 2B of it is gone.
+
+    With probability 1 − δ it errs by order σ(√ε + √(d/n) + √(ln(1/δ)/n)), as if rows were Gaussian, where σ² bounds the
+    variance in every direction: most bucket means are stable, that is, no small share of them moves their mean or
+    variance far. It is the proposition behind the second stage of the paper's full algorithm, with d the number of
+    selected features. Tails are filtered with ε = 0 too, so that it is then not the mean of all rows.
+
+    No scale is needed: while the variance is a large multiple of σ²J/n, bad bucket means lose more weight than the
+    others, so it is no longer one before 2B is gone, and the rest of 2B does little harm. That B and that all of 2B
+    goes are ours, as the constants of Diakonikolas, Kane and Pensia are not stated; J is that of the paper's appendix.
+    Where tails are light, the same filter or `dense_gd` on rows errs less: buckets are for tails.
+
+    References
+    ----------
+    I. Diakonikolas, D. M. Kane and A. Pensia (2020), Outlier robust mean estimation with subgaussian rates via
+    stability, Advances in Neural Information Processing Systems 33.
+    """
+    from sparsemean._kernels import cpu
+
+    buckets = random_buckets(X.shape[0], contamination, rng)
+    means = cpu.bucket_means(X, buckets)
+    J, bad = means.shape[0], bad_rows(X.shape[0], contamination)
+    bad = max(bad, min(bad + math.ceil(math.log(1 / FAILURE)), J // 4))
+    found = filtered(means, begin(means, bad / J), excess=0.0)
+    if found.weights is None:
+        return found
+    return replace(found, weights=(found.weights / np.diff(buckets.levels[0]))[buckets.bucket_of_row])
 
 
 # The largest set of rows whose covariance is bounded: no contamination need be told.

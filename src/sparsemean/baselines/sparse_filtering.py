@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import baseline
+from sparsemean.baselines import baseline
 
 __all__ = ["sparse_filter"]
 

@@ -6,12 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._stats.planning import bad_rows
 from sparsemean._stats.sparse_variance import SparseBound
 from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
-from sparsemean.baselines._baseline import Progress, baseline
-from sparsemean.baselines.semidefinite import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
+from sparsemean.baselines import Progress, baseline
+from sparsemean.baselines.descent import CertifiedVariance, by_semidefinite_bound, clip_columns, lower_variance
 from sparsemean.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class PseudoExpectations:
         left.sort(axis=1)
         return np.asarray(left[:, :4] @ (self.nothing + 1) ** np.arange(4))
 
-    def _find(self, factors: IntArray) -> tuple[IntArray, Any]:
+    def _find(self, factors: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Return which moments products are, and which products have one."""
         codes = self._coded(factors)
         found = np.minimum(np.searchsorted(self._codes, codes), self.n_moments - 1)
@@ -121,9 +122,9 @@ class PseudoExpectations:
         for factor, most, total in ((d + features, 3, self.k), (np.hstack([features, features]), 2, 1)):
             chosen = np.flatnonzero(degree <= most)
             products = np.hstack([np.repeat(self.monomials[chosen], d, axis=0), np.tile(factor, (chosen.size, 1))])
-            found, there = (part.reshape(-1, d) for part in self._find(products))
-            whole = there.all(axis=1)
-            columns = np.hstack([found, chosen[:, np.newaxis]])[whole]
+            found, there = self._find(products)
+            whole = there.reshape(-1, d).all(axis=1)
+            columns = np.hstack([found.reshape(-1, d), chosen[:, np.newaxis]])[whole]
             values = np.tile(np.append(np.ones(d), -float(total)), len(columns))
             rows = np.repeat(np.arange(len(columns)), d + 1)
             parts.append(coo_matrix((values, (rows, columns.ravel())), shape=(len(columns), self.n_moments)))

@@ -7,7 +7,6 @@ from typing import Any, Self
 from sklearn.utils import ClassifierTags
 
 from sparsemean._data import as_table
-from sparsemean._fit.covariates import adjusted
 from sparsemean._fit.two_sample import compare
 from sparsemean.errors import InputError
 from sparsemean.estimators._selector import Selector
@@ -167,13 +166,11 @@ class SparseMeanDifference(Selector):
         if y is None:
             raise InputError("y", "be given: requires y to be passed, but the target y is None", None)
         params = self.get_params(deep=False)
-        table, self.theta_ = as_table(X, layer=layer), None
-        if covariate is not None:
-            table, self.theta_ = adjusted(table, covariate, target=self.target)
         found = compare(
-            table, y, groups=groups, strata=strata, pairs=pairs,
+            as_table(X, layer=layer), y, groups=groups, strata=strata, pairs=pairs, covariate=covariate,
             selection_rule=params.pop("selection"), **params,
         )  # fmt: skip
         self.classes_ = found.classes
         self.results_ = found.results
+        self.theta_ = next(iter(found.results.values())).theta
         return self._read(X, found.result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,11 @@ from sparsemean.comparison import Comparison
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
-def is_foreign(X: Any) -> bool:
+
+def is_foreign(X: object) -> bool:
     """Whether scikit-learn would not know how to read ``X``."""
     return type(X).__module__.partition(".")[0] in ("anndata", "h5py", "zarr", "pyarrow", "dask", "cupy", "torch")
 
@@ -30,7 +33,7 @@ MADE_OF_ROWS = ("result_", "mean_", "support_", "row_scores_", "row_weights_", "
 class Selector(SelectorMixin, BaseEstimator):
     """What the estimators share: an `Estimate` read the scikit-learn way."""
 
-    def _read(self, X: Any, result: Estimate | Comparison) -> Self:
+    def _read(self, X: object, result: Estimate | Comparison) -> Self:
         self._name(X, result.feature_names)
         self._take(result)
         if lies_on_device(X):  # what scikit-learn's users expect: attributes lie where the data do
@@ -38,7 +41,7 @@ class Selector(SelectorMixin, BaseEstimator):
                 setattr(self, name, like(X, getattr(self, name)))
         return self
 
-    def _name(self, X: Any, names: Any) -> None:
+    def _name(self, X: object, names: npt.NDArray[np.object_] | None) -> None:
         """Take the number of features and their names over."""
         validate_data(self, X, skip_check_array=True, reset=True)
         if is_foreign(X) and names is not None:  # names that scikit-learn overlooks
@@ -55,7 +58,7 @@ class Selector(SelectorMixin, BaseEstimator):
             self.suspects_: IntArray = result.rows.suspects
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.get_params()["missing"] == "omit"

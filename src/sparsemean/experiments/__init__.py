@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,10 @@ from sparsemean.experiments._scorecard import Scorecard, scorecard
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+    from tea_tasting.metrics import MetricBaseGranular
+
+    from sparsemean.estimators import SparseMeanDifference
 
 __all__ = ["RobustDifference", "RobustDifferenceResult", "Scorecard", "metrics", "scorecard"]
 
@@ -28,7 +33,7 @@ def metrics(
     covariates: str | tuple[str, str] | Mapping[str, str] | Mapping[str, tuple[str, str]] | None = None,
     contamination: float | tuple[float, float] | str = "auto",
     target: str = "centre",
-    scale: Any = None,
+    scale: object = None,
     alternative: str | None = None,
     confidence_level: float | None = None,
     level: float | None = None,
@@ -84,19 +89,20 @@ def metrics(
     own = tuple(dict.fromkeys(named.values()))
     if not own or not all(isinstance(column, str) for column in own):
         raise InputError("columns", "name a column or more", repr(columns))
+    from sparsemean.estimators import SparseMeanDifference
+
     side = get("alternative") if alternative is None else alternative
-    params = {
-        "contamination": contamination, "target": target, "scale": _in_order(scale, own), "missing": missing,
-        "alternative": one_of(side, ALTERNATIVES, argument="alternative"),
-        "level": get("alpha") if level is None else level,
-    }  # fmt: skip
-    before = _stretches(covariates or {}, named)
+    model = SparseMeanDifference(
+        contamination, reference="control", target=target, scale=_in_order(scale, own), missing=missing,
+        alternative=one_of(side, ALTERNATIVES, argument="alternative"),
+        level=get("alpha") if level is None else level,
+    )  # fmt: skip
     covers = get("confidence_level") if confidence_level is None else confidence_level
-    together = _Together(own, before, params, {"level": covers, "leave_out": leave_out})
+    together = _Together(own, _stretches(covariates or {}, named), model, covers, leave_out)
     return {name: RobustDifference(column, together) for name, column in named.items()}
 
 
-def _in_order(scale: Any, columns: tuple[str, ...]) -> Any:
+def _in_order(scale: object, columns: tuple[str, ...]) -> object:
     """Return the numbers of a mapping in the order of the columns; what is no mapping as it is."""
     if not isinstance(scale, Mapping):
         return scale
@@ -105,7 +111,7 @@ def _in_order(scale: Any, columns: tuple[str, ...]) -> Any:
     return [scale[column] for column in columns]
 
 
-def _stretches(covariates: Any, named: Mapping[str, str]) -> tuple[dict[str, str], ...]:
+def _stretches(covariates: object, named: Mapping[str, str]) -> tuple[dict[str, str], ...]:
     """Return, for each stretch of time before the experiment, the column that has the values of another."""
     columns = tuple(dict.fromkeys(named.values()))
     if not isinstance(covariates, Mapping):
@@ -173,7 +179,7 @@ class RobustDifference:
         self.column, self.together = column, together
         _granular().register(RobustDifference)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         _granular().register(RobustDifference)  # it may be another process, where none was made
 
@@ -186,7 +192,9 @@ class RobustDifference:
         before = (column for stretch in self.together.before for column in stretch.values())
         return tuple(dict.fromkeys((*self.together.columns, *before)))
 
-    def analyze(self, data: Any, control: Any, treatment: Any, variant: str | None = None) -> RobustDifferenceResult:
+    def analyze(
+        self, data: object, control: object, treatment: object, variant: str | None = None
+    ) -> RobustDifferenceResult:
         """Compare two variants, as all metrics of tea-tasting do.
 
         Parameters
@@ -206,7 +214,7 @@ class RobustDifference:
         found: RobustDifferenceResult = _granular().analyze(self, data, control, treatment, variant)
         return found
 
-    def analyze_granular(self, control: Any, treatment: Any) -> RobustDifferenceResult:
+    def analyze_granular(self, control: pa.Table, treatment: pa.Table) -> RobustDifferenceResult:
         """Compare two variants.
 
         Parameters
@@ -226,43 +234,37 @@ class RobustDifference:
         return RobustDifferenceResult(**numbers | shares, suspects=suspects, verdict=str(line["verdict"]))
 
 
-def _granular() -> Any:
+def _granular() -> type[MetricBaseGranular]:
     tasting = require("tea_tasting.metrics", extra="tea-tasting", purpose="a metric for tea-tasting")
-    return tasting.MetricBaseGranular
+    return tasting.MetricBaseGranular  # type: ignore[no-any-return]
 
 
+@dataclass(eq=False)
 class _Together:
     """Columns that are tested together: what was found last is kept, since each metric asks for it in turn."""
 
-    def __init__(
-        self,
-        columns: tuple[str, ...],
-        before: tuple[dict[str, str], ...],
-        params: dict[str, Any],
-        shown: dict[str, Any],
-    ) -> None:
-        self.columns, self.before, self.params, self.shown = columns, before, params, shown
-        self._last: tuple[tuple[Any, Any], tuple[pd.DataFrame, int]] | None = None
+    columns: tuple[str, ...]
+    before: tuple[dict[str, str], ...]
+    model: SparseMeanDifference
+    level: float
+    leave_out: str
+    last: tuple[weakref.ref[pa.Table], weakref.ref[pa.Table], pd.DataFrame, int] | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": None}
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "last": None}
 
-    def analyzed(self, control: Any, treatment: Any) -> tuple[pd.DataFrame, int]:
+    def analyzed(self, control: pa.Table, treatment: pa.Table) -> tuple[pd.DataFrame, int]:
         """Return the table of the scorecard of two tables of Arrow's, and the number of suspects."""
-        if self._last is not None:
-            (first, second), found = self._last
-            if first() is control and second() is treatment:
-                return found
+        if self.last is not None and self.last[0]() is control and self.last[1]() is treatment:
+            return self.last[2:]
         import pyarrow as pa
-
-        from sparsemean.estimators import SparseMeanDifference
+        from sklearn.base import clone
 
         users = pa.concat_tables([control, treatment], promote_options="permissive")
         arms = np.repeat(["control", "treatment"], [control.num_rows, treatment.num_rows])
-        stretches = tuple(users.select(list(of.values())).rename_columns(list(of)) for of in self.before)
-        before: dict[str, Any] = {"covariate": stretches if len(stretches) == 2 else stretches[0]} if stretches else {}
-        est = SparseMeanDifference(reference="control", **self.params)
-        card = scorecard(est.fit(users.select(list(self.columns)), arms, **before).result_, **self.shown)
-        found = card.table, len(card.suspects)
-        self._last = (weakref.ref(control), weakref.ref(treatment)), found
-        return found
+        stretches = [users.select(list(of.values())).rename_columns(list(of)) for of in self.before]
+        covariate = tuple(stretches) if len(stretches) == 2 else next(iter(stretches), None)
+        found = clone(self.model).fit(users.select(list(self.columns)), arms, covariate=covariate).result_
+        card = scorecard(found, level=self.level, leave_out=self.leave_out)
+        self.last = weakref.ref(control), weakref.ref(treatment), card.table, len(card.suspects)
+        return self.last[2:]

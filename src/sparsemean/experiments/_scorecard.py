@@ -5,23 +5,22 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._fit.afterwards import arms_of, left_out
+from sparsemean._fit.arms import arms_of, left_out
 from sparsemean._fit.messages import AT_NULL
-from sparsemean._report.comparison import shared_notes
-from sparsemean._report.strongest import WIDTH, Lines, aligned, wrap
-from sparsemean._report.summary import as_html
+from sparsemean._report.strongest import WIDTH, TextTable, aligned, wrap
+from sparsemean._report.summary import as_html, shared_notes
 from sparsemean._report.verdict import signs_of, verdict
 from sparsemean._stats.effects import lift
 from sparsemean._stats.planning import one_of
 from sparsemean._util.checks import pluralize
 from sparsemean._util.plans import Side
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison
+from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError, visible
 from sparsemean.result import Estimate
 
@@ -79,7 +78,7 @@ class Scorecard:
     result: Estimate | Comparison
     level: float
     leave_out: str
-    users: Sequence[Any] | None = None
+    users: Sequence[object] | None = None
 
     def __repr__(self) -> str:
         return f"<Scorecard: {pluralize(len(self.table), 'line')}, {pluralize(len(self.suspects), 'suspect')}>"
@@ -96,7 +95,7 @@ class Scorecard:
     def _lines(self) -> list[str]:
         """Return a table of 80 columns for each test."""
         out: list[str] = []
-        for estimate in _tests(self.result):
+        for estimate in tests_of(self.result):
             assert estimate.class_names is not None
             reference, label = estimate.class_names.tolist()
             own = self.table
@@ -110,14 +109,14 @@ class Scorecard:
 
     def _notes(self) -> list[str]:
         """Return what there is to say of the fit, but for the intervals of shifts, which are not shown."""
-        notes = shared_notes(_tests(self.result))
+        notes = shared_notes(tests_of(self.result))
         repeats = 0 if self.users is None else len(self.users) - len(set(map(str, self.users)))
         if repeats:
             notes.append(f"{repeats:,} of {len(self.users or ()):,} names of users are repeated: {AS_SUBJECTS}")
         return [f"Note: {note}." for note in notes if AT_NULL not in note]
 
     def _assumed(self) -> str:
-        if _tests(self.result)[0].plan.question.target == "mean":
+        if tests_of(self.result)[0].plan.question.target == "mean":
             return GUARANTEED.format(100 * self.level)
         bots = int(self.suspects["left_out"].sum())
         out = f", {CALLED[self.leave_out]} ({bots:,}) left out" if bots else ""
@@ -125,7 +124,7 @@ class Scorecard:
 
 
 def scorecard(
-    result: Any, *, users: Sequence[Any] | None = None, level: float = 0.95, leave_out: str = "together"
+    result: object, *, users: Sequence[object] | None = None, level: float = 0.95, leave_out: str = "together"
 ) -> Scorecard:
     """Return every metric of an experiment in both arms, with lift, interval, verdict, and the users who look bad.
 
@@ -170,37 +169,30 @@ def scorecard(
 
     if not isinstance(level, float) or not 0 < level < 1:
         raise InputError("level", "be a number between 0 and 1, both excluded", repr(level))
-    known = isinstance(result, (Estimate, Comparison))
-    if not known or any(each.labels is None or each.rows is None for each in _tests(result)):
+    if not isinstance(result, (Estimate, Comparison)) or any(
+        each.labels is None or each.rows is None for each in tests_of(result)
+    ):
         paired = isinstance(result, Estimate) and result.paired
         received = "one of pairs" if paired else type(result).__name__
         advice = "print it: its table has the differences" if paired else "pass result_ of a SparseMeanDifference"
         raise InputError("result", "be of arms with users of their own", received, advice)
     one_of(leave_out, tuple(CALLED), argument="leave_out")
-    tests = _tests(result)
+    tests = tests_of(result)
     n = tests[0].plan.n_rows
     if users is not None and len(users) != n:
         raise InputError("users", f"have a name for each of {n:,} rows", f"{len(users):,} names")
     names = None if users is None else list(users)
-    frames, out = [], [left_out(estimate, leave_out) for estimate in tests]
-    for estimate in tests:
-        frame = _frame(estimate, level, leave_out)
-        if isinstance(result, Comparison):
-            assert estimate.class_names is not None
-            for place, arm in enumerate(estimate.class_names.tolist()[::-1]):
-                frame.insert(place, ("arm", "reference")[place], arm)
-        frames.append(frame)
-    suspects = _suspects(result, names, np.concatenate(out))
+    frames = [_frame(estimate, level, leave_out, several=isinstance(result, Comparison)) for estimate in tests]
+    suspects = _suspects(result, names, np.concatenate([left_out(estimate, leave_out) for estimate in tests]))
     return Scorecard(pd.concat(frames, ignore_index=True), suspects, result, level, leave_out, names)
 
 
-def _tests(result: Estimate | Comparison) -> list[Estimate]:
-    return list(result.results.values()) if isinstance(result, Comparison) else [result]
-
-
-def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
-    """Return the lines of one test."""
+def _frame(estimate: Estimate, level: float, leave_out: str, *, several: bool) -> pd.DataFrame:
+    """Return the lines of one test, of ``several`` with the names of its arms."""
     import pandas as pd
+
+    assert estimate.class_names is not None
+    reference, label = estimate.class_names.tolist()
 
     plan, features, arms = estimate.plan, np.arange(estimate.mean.size), arms_of(estimate, leave_out, level)
     means = _welch(arms.moments, level, plan.question.side)
@@ -210,6 +202,7 @@ def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
     words = _verdicts(estimate, means.difference[0], left, WITHOUT if left_out(estimate, leave_out).size else IF_NONE)
     words[_constant(arms.moments)] = NOT_CHECKABLE
     columns = {
+        **({"arm": label, "reference": reference} if several else {}),
         "metric": estimate.names(features),
         "control": means.control,
         "treatment": means.treatment,
@@ -230,16 +223,15 @@ def _frame(estimate: Estimate, level: float, leave_out: str) -> pd.DataFrame:
 # Who is counted, and what users who look bad are called.
 
 
-def _suspects(result: Estimate | Comparison, users: list[Any] | None, out: IntArray) -> pd.DataFrame:
+def _suspects(result: Estimate | Comparison, users: Sequence[object] | None, out: IntArray) -> pd.DataFrame:
     """Return who looks bad, worst first; of several tests each by the one in which they look worst."""
     import pandas as pd
 
-    tests, rows = _tests(result), result.rows
+    tests, rows = tests_of(result), result.rows
     assert rows is not None
     first, kinds = tests[0], np.array(rows.kinds, dtype=object)
     arms = np.full(first.plan.n_rows, None, dtype=object)
     for estimate in tests:
-        assert estimate.labels is not None
         assert estimate.class_names is not None
         for label, name in enumerate(estimate.class_names.tolist()):
             if label or not estimate.plan.rest:
@@ -278,24 +270,19 @@ def _constant(moments: FloatArray) -> npt.NDArray[np.bool_]:
 
 def _welch(moments: FloatArray, level: float, side: Side) -> _Means:
     """Return differences and relative differences of means with Welch's intervals, of the logarithm for the latter."""
-    (n_0, mean_0, variance_0), (n_1, mean_1, variance_1) = moments
-    positive = (mean_0 > 0) & (mean_1 > 0)
+    number, mean, variance = moments.transpose(1, 0, 2)
+    positive = (mean > 0).all(axis=0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        difference = _ends(mean_1 - mean_0, (variance_0 / n_0, variance_1 / n_1), (n_0, n_1), level, side)
-        shares = variance_0 / n_0 / mean_0**2, variance_1 / n_1 / mean_1**2
-        ratio = np.exp(_ends(np.log(np.where(positive, mean_1 / mean_0, np.nan)), shares, (n_0, n_1), level, side))
-    ratio[0] = lift(mean_1, mean_0) / 100 + 1
-    return _Means(mean_0, mean_1, difference, ratio - 1)
+        squares = variance / number
+        difference = _ends(mean[1] - mean[0], squares, number, level, side)
+        logs = np.log(np.where(positive, mean[1] / mean[0], np.nan))
+        ratio = np.exp(_ends(logs, squares / mean**2, number, level, side))
+    ratio[0] = lift(mean[1], mean[0]) / 100 + 1
+    return _Means(mean[0], mean[1], difference, ratio - 1)
 
 
-def _ends(
-    value: FloatArray,
-    squares: tuple[FloatArray, FloatArray],
-    n: tuple[FloatArray, FloatArray],
-    level: float,
-    side: Side,
-) -> FloatArray:
-    """Return a value with both ends of its t interval, from the squared errors of both parts and their numbers."""
+def _ends(value: FloatArray, squares: FloatArray, n: FloatArray, level: float, side: Side) -> FloatArray:
+    """Return a value with both ends of its t interval, from the squared errors of both arms and their numbers."""
     from scipy.special import stdtrit
 
     together = squares[0] + squares[1]
@@ -347,7 +334,7 @@ def _printed(table: pd.DataFrame, arms: tuple[str, str]) -> list[str]:
         if room >= 12:
             break
     named = [(str(name), *row) for name, row in zip(table["metric"], of[1:], strict=True)]
-    return [line.rstrip() for line in aligned(Lines(("metric", *of[0]), named), longest=max(room, 8))]
+    return [line.rstrip() for line in aligned(TextTable(("metric", *of[0]), named), longest=max(room, 8))]
 
 
 def _percent(value: float) -> str:

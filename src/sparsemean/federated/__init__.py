@@ -6,55 +6,30 @@
 
 from __future__ import annotations
 
-import importlib
-import math
-from collections.abc import Sequence
+import logging
+import types
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean._kernels.memory_layout import count_threads, each, one_blas_thread
-from sparsemean._stats.covariance import GAUSSIAN
-from sparsemean._stats.location import FAR
-from sparsemean._stats.planning import MIN_ROWS, MOST_ALLOWED
-from sparsemean._stats.row_scores import limit
+from sparsemean._data.source import Array
+from sparsemean._kernels.memory_layout import count_threads, one_blas_thread
+from sparsemean._stats.planning import MIN_ROWS
 from sparsemean._util.checks import count_of, draw_seed, integer, is_auto, list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.baselines.filters import Near, Start, filtered
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, require
+from sparsemean.federated._robust import HALF, Flags, Rows, best_share, lost_weights, trimmed_mean
 from sparsemean.result import Estimate
 
 if TYPE_CHECKING:
-    from sparsemean.federated._flower import SparseMeanStrategy
+    from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+    from flwr.serverapp import Grid
 
 __all__ = ["Aggregate", "Aggregator", "SparseMeanStrategy", "aggregate"]
-
-Rows: TypeAlias = npt.NDArray[np.floating[Any]]
-Flags: TypeAlias = npt.NDArray[np.bool_]
-
-CLIP = 3.0
-"""In robust deviations of a coordinate: beyond that a value says no more about its client."""
-OWN_SIZE = 0.1
-"""Robust deviation of log sizes from which on clients have sizes of their own, as with more or less data each."""
-DIRECTIONS = 128
-"""Leading directions that clients are judged along; of fewer clients all there are."""
-HALF = 0.5
-"""Share of the clients whose weight may be taken: a majority decides what the others are held against."""
-REACH = FAR
-"""In robust deviations of a coordinate: where values of clients that are trusted are cut. What few clients alone have
-data for lies farther out than noise does: cut at four, digits were learnt to .87 in place of .92."""
-TRIMMED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45)
-"""Shares of values trimmed at each end that are tried."""
-SPLITS, SEEN = 8, 4096
-"""Ways to halve the clients, and coordinates looked at, by which one of these shares is chosen."""
-FEWEST = 8
-"""Clients below which halves tell nothing: a third is trimmed at each end."""
-TINY = 1e-300
-"""What a scale of nothing is divided by."""
-BLOCK_VALUES = 1 << 20
-"""Values of a block of coordinates, so that what is made of it stays near."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +79,7 @@ class Aggregate:
 
 
 def aggregate(
-    updates: Any, f: int | str = "auto", *, sparse: bool = False, random_state: Any = 0, n_jobs: int | None = None
+    updates: object, f: int | str = "auto", *, sparse: bool = False, random_state: object = 0, n_jobs: int | None = None
 ) -> Aggregate:
     """Make one update out of those of n clients, of which some may send anything.
 
@@ -167,17 +142,17 @@ def aggregate(
         return _certified(present, finite, allowed, random_state=random_state, n_jobs=n_jobs)
     scores, threads = np.ones(n), count_threads(n_jobs)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        scores[finite] = _screen(present, allowed, threads)
+        scores[finite] = lost_weights(present, allowed, threads)
         kept = scores <= HALF
         trusted = present if kept.all() else rows[kept]
-        share = _share(trusted, np.random.default_rng(draw_seed(random_state)))
-        update = _trimmed(trusted, share, threads)
+        share = best_share(trusted, np.random.default_rng(draw_seed(random_state)))
+        update = trimmed_mean(trusted, share, threads)
     suspects = np.flatnonzero(~kept)
     order = np.argsort(-scores[suspects].round(3), kind="stable")  # copies differ in their last digits
     return Aggregate(update, suspects[order], scores, trimmed=share)
 
 
-def _rows(updates: Any) -> Rows:
+def _rows(updates: object) -> Rows:
     """Return what clients sent as floating-point rows."""
     try:
         rows = np.asarray(updates)
@@ -188,177 +163,6 @@ def _rows(updates: Any) -> Rows:
         advice = "put every client's arrays into one row: np.concatenate([a.ravel() for a in arrays])"
         raise InputError("updates", "be a table of numbers, one row a client", received, advice)
     return rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
-
-
-# Which clients stand apart.
-
-
-def _screen(rows: Rows, allowed: int | None, threads: int) -> FloatArray:
-    """Return the share of its weight that each client loses."""
-    n = rows.shape[0]
-    scores = np.zeros(n)
-    if n < 3 or allowed == 0:
-        return scores
-    gram, beyond = _products(rows, threads)
-    scores[beyond > HALF] = 1.0
-    left = np.flatnonzero(beyond <= HALF)
-    most = min(HALF * n, math.inf if allowed is None else 2 * allowed) - (n - left.size)
-    if left.size > 2 and most > 0 and np.trace(gram) > 0:
-        places = _places(_alike(gram[np.ix_(left, left)]))
-        found = filtered(places, Start(Near(np.arange(left.size), places), most))
-        if found.weights is not None:
-            scores[left] = _confirmed(places, 1 - found.weights / found.weights.max())
-    if allowed is not None:  # of more that look bad, the worst
-        scores[np.argsort(-scores, kind="stable")[allowed:]] *= HALF
-    return scores
-
-
-def _products(rows: Rows, threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return the products of all clients, coordinates in their own units and cut, and the share of each that was."""
-    n, d = rows.shape
-
-    def part(at: slice) -> tuple[FloatArray, FloatArray, int]:
-        away, unit = _about_median(rows[:, at])
-        varied = unit > 0
-        away = away[:, varied] / (GAUSSIAN * unit[varied])
-        cut = np.clip(away, -CLIP, CLIP).astype(np.float32, copy=False)
-        beyond = np.count_nonzero(np.abs(away) > CLIP, axis=1)
-        return np.asarray(cut @ cut.T, dtype=np.float64), beyond, int(varied.sum())
-
-    gram, beyond, number = np.zeros((n, n)), np.zeros(n), 0
-    for products, far, varied in each(part, _blocks(n, d), threads):
-        gram, beyond, number = gram + products, beyond + far, number + varied
-    return gram, beyond / max(1, number)
-
-
-def _about_median(block: Rows) -> tuple[Rows, Rows]:
-    """Return values from the median of each column, and the median size of what is then there."""
-    away = block - _middle(np.sort(block, axis=0))
-    return away, _middle(np.sort(np.abs(away), axis=0))
-
-
-def _middle(ordered: Rows) -> Any:
-    n = ordered.shape[0]
-    return ordered[(n - 1) // 2] / 2 + ordered[n // 2] / 2
-
-
-def _blocks(n: int, d: int) -> list[slice]:
-    width = max(1, BLOCK_VALUES // n)
-    return [slice(at, min(at + width, d)) for at in range(0, d, width)]
-
-
-def _alike(gram: FloatArray) -> FloatArray:
-    """Return products of clients that are no larger than most, where their sizes are not about the same.
-
-    A client with few data sends large updates because they are noisy: then only its direction speaks against it.
-    """
-    logs = 0.5 * np.log(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
-    usual = np.median(logs)
-    if GAUSSIAN * np.median(np.abs(logs - usual)) <= OWN_SIZE:
-        return gram
-    shrunk = np.exp(np.minimum(usual - logs, 0.0))
-    return np.asarray(gram * shrunk * shrunk[:, np.newaxis])
-
-
-def _places(gram: FloatArray) -> FloatArray:
-    """Return clients by their places along leading directions: their products are those of ``gram``."""
-    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, np.newaxis] + gram.mean()
-    values, vectors = np.linalg.eigh(centred)
-    leading = slice(max(0, values.size - DIRECTIONS), None)
-    return np.asarray(vectors[:, leading] * np.sqrt(np.maximum(values[leading], 0.0) / max(values[-1], TINY)))
-
-
-def _confirmed(places: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return the scores, halved for suspects that lie neither where the other suspects do nor far from the rest.
-
-    A filter takes good clients along with the bad ones. Each client is held against those that are trusted by its place
-    along what sets the suspects apart from these, and by its distance; its own noise has no part in either.
-    """
-    scores = scores.copy()
-    while (suspect := scores > HALF).any():
-        trusted, others = (_without_own(places, which) for which in (~suspect, suspect))
-        about, apart = places - trusted, others - trusted
-        if suspect.sum() == 1:
-            apart[suspect] = 0.0
-        along = np.einsum("ij,ij->i", about, apart) / np.maximum(np.linalg.norm(apart, axis=1), TINY)
-        away = np.maximum(_above(along, ~suspect), _above(np.cbrt(np.sum(about**2, axis=1)), ~suspect))
-        back = suspect & (away <= limit(scores.size))
-        if not back.any():
-            break
-        scores[back] *= HALF
-    return scores
-
-
-def _without_own(places: FloatArray, which: Flags) -> FloatArray:
-    """Return for every client the mean of those in a group that are not itself."""
-    inside = which[:, np.newaxis]
-    return np.asarray((places[which].sum(axis=0) - inside * places) / np.maximum(which.sum() - inside, 1))
-
-
-def _above(values: FloatArray, kept: Flags) -> FloatArray:
-    """Return how many robust deviations values lie above the median of those kept."""
-    middle = np.median(values[kept])
-    return np.asarray((values - middle) / max(GAUSSIAN * float(np.median(np.abs(values[kept] - middle))), TINY))
-
-
-# One number for each coordinate, from clients that are trusted.
-
-
-def _share(rows: Rows, rng: np.random.Generator) -> float:
-    """Return the share that trimming at each end makes the error smallest, over all coordinates in their own units.
-
-    Means T of two halves of the clients estimate the same: |T₁ − T₂|²/4 is the variance of T from all of them, and with
-    the plain means M the product (T₁ − M₁)·(T₂ − M₂) is the square of the bias, as noise of halves is independent.
-    """
-    n, d = rows.shape
-    if n < FEWEST:
-        return max(1, (n - 1) // 3) / n if n > 2 else 0.0
-    seen = rows[:, :: -(-d // SEEN)]
-    away, unit = _about_median(seen)
-    varied = unit > 0
-    if not varied.any():
-        return 0.0
-    cut = np.clip(away[:, varied] / (GAUSSIAN * unit[varied]), -REACH, REACH).astype(np.float64)
-    errors, half = np.zeros(len(TRIMMED)), n // 2
-    for _ in range(SPLITS):
-        order = rng.permutation(n)
-        first, second = (
-            np.array([_mean(ordered, share) for share in TRIMMED])
-            for ordered in (np.sort(cut[order[:half]], axis=0), np.sort(cut[order[half : 2 * half]], axis=0))
-        )
-        bias = np.sum((first - first[0]) * (second - second[0]), axis=1)
-        errors += np.sum((first - second) ** 2, axis=1) / 4 + np.maximum(bias, 0.0)
-    return TRIMMED[int(np.argmin(errors))]
-
-
-def _mean(ordered: Rows, share: float) -> Any:
-    """Return the mean of each column without a share of its values at each end, one value at least."""
-    n = ordered.shape[0]
-    cut = min(math.ceil(share * n - 1e-9), (n - 1) // 2)
-    return ordered[cut : n - cut].mean(axis=0)
-
-
-def _trimmed(rows: Rows, share: float, threads: int) -> Rows:
-    """Return the trimmed mean of every coordinate, far values cut.
-
-    Where half of the clients agree to the last bit, nothing tells how far is far: there as many are trimmed as "auto"
-    allows to be bad.
-    """
-    n, d = rows.shape
-    update = np.empty(d, dtype=rows.dtype)
-
-    def part(at: slice) -> None:
-        ordered = np.sort(rows[:, at], axis=0)
-        centre = _middle(ordered)
-        reach = GAUSSIAN * REACH * _middle(np.sort(np.abs(ordered - centre), axis=0))
-        update[at] = _mean(np.clip(ordered, centre - reach, centre + reach), share)
-        equal = reach == 0
-        if equal.any() and n > 2:
-            update[at][equal] = _mean(ordered[:, equal], max(share, MOST_ALLOWED))
-
-    for _ in each(part, _blocks(n, d), threads):
-        pass
-    return update
 
 
 # Few coordinates with a mean.
@@ -423,11 +227,116 @@ class Aggregator:
         return first.new_tensor(self.latest.update)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "SparseMeanStrategy":
-        return importlib.import_module("sparsemean.federated._flower").SparseMeanStrategy
-    raise AttributeError(f"module 'sparsemean.federated' has no attribute {name!r}")
+# The strategy of Flower's server, which is not needed before one is made.
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+class _Reply:
+    """What a client sent, taken apart: its arrays, and a layout that those of the other clients should have too."""
+
+    def __init__(self, message: Message) -> None:
+        self.message, self.arrays = message, dict[str, Array]()
+        self.layout: tuple[object, frozenset[str]] | None = None
+        try:
+            (record,), (metrics,) = message.content.array_records.values(), message.content.metric_records.values()
+            self.arrays = {name: array.numpy() for name, array in record.items()}
+        except (TypeError, ValueError, EOFError, OSError):  # none or several, or bytes that are no array
+            return
+        if self.arrays and all(array.dtype.kind in "fiub" for array in self.arrays.values()):
+            shapes = tuple((name, array.shape, array.dtype.str) for name, array in self.arrays.items())
+            self.layout = (shapes, frozenset(metrics))
+
+
+class SparseMeanStrategy:
+    """A strategy of Flower's server: FedAvg with `aggregate` in place of the weighted mean.
+
+    For the message API (``flwr.serverapp``, Flower 1.22 and later). Replies that cannot be read, or differ in names,
+    shapes or types from those of most clients, are left out too: they would end a run of FedAvg. Clients count once
+    each; metrics are averaged over trusted clients as FedAvg does, by ``weighted_by_key``, and those of every round
+    have ``num-suspects``, ``suspects`` (their node ids) and ``trimmed`` besides.
+
+    Parameters
+    ----------
+    f, sparse
+        As in `aggregate`, of what clients changed.
+    **options
+        Those of Flower's ``FedAvg``: ``fraction_train``, ``min_train_nodes``, …
+
+    Attributes
+    ----------
+    latest : Aggregate or None
+        What the last round found.
+    """
+
+    def __new__(cls, f: int | str = "auto", *, sparse: bool = False, **options: Any) -> Self:  # noqa: ARG004
+        """Join this class to Flower's, which is not needed before."""
+        return object.__new__(_with_flower(cls))  # type: ignore[arg-type]
+
+    def __init__(self, f: int | str = "auto", *, sparse: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.f, self.sparse = f, sparse
+        self.latest: Aggregate | None = None
+        self._sent: dict[str, Array] = {}
+
+    def summary(self) -> None:
+        """Log the settings."""
+        logging.getLogger("flwr").info("\t├──> SparseMeanStrategy: f = %s, sparse = %s", self.f, self.sparse)
+        super().summary()  # type: ignore[misc]
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Configure the next round, and keep what is sent: updates are what clients change of it."""
+        self._sent = {name: array.numpy() for name, array in arrays.items()}
+        return super().configure_train(server_round, arrays, config, grid)  # type: ignore[misc, no-any-return]
+
+    def aggregate_train(
+        self,
+        server_round: int,  # noqa: ARG002
+        replies: Iterable[Message],
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Aggregate the arrays of all clients, and the metrics of those that are trusted."""
+        messages = list(replies)
+        read = [_Reply(message) for message in messages if not message.has_error()]
+        usual = Counter(reply.layout for reply in read if reply.layout).most_common(1)
+        good = [reply for reply in read if usual and reply.layout == usual[0][0]]
+        odd = [reply.message for reply in read if reply not in good]
+        checked = [message for message in messages if not (good and message in odd)]
+        self._check_and_log_replies(checked, is_train=True)  # type: ignore[attr-defined]
+        if not good:
+            return None, None
+        arrays, found = self._combine(good)
+        trusted = [good[k].message.content for k in found.trusted]
+        metrics = self.train_metrics_aggr_fn(trusted, self.weighted_by_key)  # type: ignore[attr-defined]
+        suspects = [*odd, *(good[k].message for k in found.suspects)]
+        nodes = [int(message.metadata.src_node_id) for message in suspects]
+        metrics["num-suspects"], metrics["suspects"], metrics["trimmed"] = len(nodes), nodes, found.trimmed
+        listed = f"; nodes {list_names(nodes)}, {len(odd)} of them with replies unlike the others" if nodes else ""
+        logging.getLogger("flwr").info("aggregate_train: %s%s", found.status, listed)
+        return arrays, metrics
+
+    def _combine(self, replies: list[_Reply]) -> tuple[ArrayRecord, Aggregate]:
+        """Return one record of arrays, and what is behind it."""
+        app, first = require("flwr.app", extra="flower", purpose="SparseMeanStrategy"), replies[0].arrays
+        kind = np.result_type(np.float32, *(array.dtype for array in first.values() if array.dtype.kind == "f"))
+
+        def row(arrays: dict[str, Array]) -> Rows:
+            return np.concatenate([arrays[name].ravel() for name in first], dtype=kind, casting="unsafe")
+
+        same = all(name in self._sent and self._sent[name].shape == first[name].shape for name in first)
+        before = row(self._sent) if same else np.zeros(1, dtype=kind)
+        most = (len(replies) - 1) // 2  # some may have failed
+        f = self.f if isinstance(self.f, str) else min(self.f, most)
+        self.latest = aggregate(np.stack([row(reply.arrays) - before for reply in replies]), f, sparse=self.sparse)
+        parts = np.split(self.latest.update + before, np.cumsum([array.size for array in first.values()])[:-1])
+        arrays = app.ArrayRecord()
+        for (name, array), part in zip(first.items(), parts, strict=True):
+            whole = part if array.dtype.kind == "f" else np.rint(part)  # counters of batches, for one
+            arrays[name] = app.Array(np.asarray(whole.reshape(array.shape), dtype=array.dtype))
+        return arrays, self.latest
+
+
+@cache
+def _with_flower(cls: type) -> type:
+    """Return a class with Flower's FedAvg behind it."""
+    behind = require("flwr.serverapp.strategy", extra="flower", purpose="SparseMeanStrategy").FedAvg
+    return cls if issubclass(cls, behind) else types.new_class(cls.__name__, (cls, behind))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -117,6 +117,11 @@ def group_names(estimate: Estimate) -> tuple[str, str]:
     return "the rest" if estimate.plan.rest else reference, label
 
 
+def dashed(draw: Callable[..., object], *at: object, zorder: int = 1, label: str = "_nolegend_") -> None:
+    """Draw a line to read by, with that method of axes."""
+    draw(*at, color=GUIDE, linewidth=1.0, linestyle="--", zorder=zorder, label=label)
+
+
 def rim(marks: int) -> float:
     """Return how wide the white rim of marks is: none where they are many, as only rims would be seen."""
     return 0.5 if marks <= FEW else 0.0
@@ -173,7 +178,7 @@ class PointLabels:
     ) -> None:
         self.axes, self.texts, self.marks, self.most, self.places = axes, texts, marks, most, places
 
-    def draw(self, renderer: Any = None) -> None:  # noqa: ARG002
+    def draw(self, renderer: object = None) -> None:  # noqa: ARG002
         """Show as many names as are wanted and have room; they draw themselves."""
         near = NEARBY * self.axes.figure.dpi / 72
         marks = self.axes.transData.transform(self.marks)
@@ -216,8 +221,8 @@ def draw_mass(ax: Axes, x: FloatArray, y: FloatArray, box: tuple[float, float, f
     if not x.size:
         return
     if x.size <= ONE_BY_ONE:
-        style: dict[str, Any] = {"markersize": 5, "markeredgewidth": 0, "rasterized": x.size > AS_SHAPES}
-        ax.plot(x, y, ".", color=REST, zorder=1, label=label, **style)
+        picture = x.size > AS_SHAPES
+        ax.plot(x, y, ".", color=REST, markersize=5, markeredgewidth=0, rasterized=picture, zorder=1, label=label)
         return
     colors = require("matplotlib.colors", extra="plots", purpose="plotting")
     counts = count_cells(x, y, box)

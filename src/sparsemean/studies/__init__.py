@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sparsemean.studies.engine import run
-from sparsemean.studies.methods import methods
-from sparsemean.studies.settings import Setting, Sweep
+from sparsemean.studies.methods import Setting, Sweep, methods
 
 __all__ = ["Setting", "Sweep", "methods", "run"]

@@ -2,22 +2,200 @@
 
 from __future__ import annotations
 
+import ast
+import errno
+import hashlib
+import json
+import os
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from sparsemean import __version__
 from sparsemean._fit import messages
 from sparsemean._kernels.memory_layout import count_threads
 from sparsemean._util.checks import integer
-from sparsemean.studies._cache import Store, alone
-from sparsemean.studies.methods import find, run_trial
-from sparsemean.studies.settings import Setting, Sweep
+from sparsemean._util.files import replacing
+from sparsemean.errors import InputError
+from sparsemean.studies.methods import Setting, Sweep, TrialScore, find, run_trial
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ROOTS = ("studies/methods.py", "_counts/engines/host.py", "_data/table.py")
+"""Where a trial begins, and what it loads by a name that is put together: arrays in memory, and the pass over them."""
+FOUND_BY_NAME = ("baselines", "simulate")
+"""Folders of which a study may name every file."""
+OFFERED_BY = ("result.py", "_data/__init__.py", "_counts/engines/__init__.py")
+"""Files whose functions import what shows a result, opens a file or counts elsewhere; a trial calls none of them."""
+
+
+@cache
+def fingerprint() -> str:
+    """Return a hash of every source file on which a trial's numbers can depend."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(computing(package)):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def computing(package: Path) -> set[Path]:
+    """Return the files of ``package`` that a trial runs through."""
+    files: set[Path] = set()
+    ahead = [package / root for root in ROOTS]
+    ahead += [path for folder in FOUND_BY_NAME for path in (package / folder).glob("*.py")]
+    while ahead:
+        path = ahead.pop()
+        if path in files:
+            continue
+        files.add(path)
+        offers = path.relative_to(package).as_posix() in OFFERED_BY
+        for name in _imported(ast.parse(path.read_bytes()), functions=not offers):
+            ahead += _files(package, name)
+    return files
+
+
+def _imported(node: ast.AST, *, functions: bool) -> Iterator[str]:
+    """Yield the names of this package that are imported when the code runs, those inside functions if wanted."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                continue
+            case ast.FunctionDef() if not functions:
+                continue
+            case _:
+                yield from _imported(child, functions=functions)
+
+
+def _files(package: Path, name: str) -> Iterator[Path]:
+    """Yield the files that importing ``name`` runs, but for the front doors of the package and of this room.
+
+    Those load what is asked of them, and the rest of this room only runs, keeps and draws trials.
+    """
+    top, *parts = name.split(".")
+    if top != package.name:
+        return
+    for length in range(1, len(parts) + 1):
+        place = package.joinpath(*parts[:length])
+        candidates = (place.with_suffix(".py"), place / "__init__.py")
+        yield from (path for path in candidates if path.is_file() and path != package / "studies" / "__init__.py")
+
+
+# Finished trials on disk: one file of JSON lines for every setting, so that nothing finished is ever run again.
+
+FORMAT = "sparsemean-trials-1"
+HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+"""How systems say that a lock is taken; any other error means that the folder knows no locks."""
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder as long as the block lasts, or refuse it where another run holds it.
+
+    The system lets go of it when the process ends, however it ends.
+    """
+    with (folder / ".lock").open("ab") as file:
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            if error.errno in HELD_BY_ANOTHER:
+                advice = "wait for it, or choose another folder"
+                raise InputError(
+                    "out", "be a folder that no other run writes to", f"{folder}, in use", advice
+                ) from None
+        yield
+
+
+def _lock(file: int) -> None:
+    """Take an open file for this process alone, without waiting."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Store:
+    """The folder of finished trials; ``notes`` says what was found damaged."""
+
+    def __init__(self, folder: str | Path, seed: int) -> None:
+        self.folder, self.seed, self.notes = Path(folder), seed, list[str]()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError("out", "be a folder that can be made", f"{folder} ({error.strerror})") from error
+        if not os.access(self.folder, os.W_OK):
+            raise InputError("out", "be a folder that can be written to", str(folder))
+
+    def header(self, setting: Setting) -> dict[str, object]:
+        """Return what a file must begin with to be read."""
+        described = json.loads(json.dumps(asdict(setting)))
+        made_by = {"format": FORMAT, "version": __version__, "code": fingerprint()}
+        return {**made_by, "seed": self.seed, "setting": described}
+
+    def path(self, setting: Setting) -> Path:
+        """Return the file of a setting."""
+        text = json.dumps(self.header(setting), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        name = f"{setting.distribution}-{setting.shape:g}-{setting.attack}-n{setting.n}-d{setting.d}"
+        return self.folder / f"{name}-k{len(setting.mean)}-e{setting.contamination:g}-{digest}.jsonl"
+
+    def read(self, setting: Setting) -> list[TrialScore]:
+        """Return the finished records of a setting."""
+        path = self.path(setting)
+        if not path.exists():
+            return []
+        lines = path.read_bytes().split(b"\n")
+        good, records = [], []
+        for line in lines[:-1]:
+            try:
+                records.append(json.loads(line))
+                good.append(line)
+            except ValueError:
+                break
+        rest = b"\n".join(lines[len(good) :])
+        if records and records[0] != self.header(setting):
+            rest, good, records = path.read_bytes(), [], []
+        if rest.strip() or not records:
+            self._keep_apart(path, rest, good)
+        once: dict[tuple[int | None, str | None], TrialScore] = {}
+        for record in records[1:]:  # before folders were held, two runs at once wrote all of them twice
+            once.setdefault((record.get("trial"), record.get("estimator")), record)
+        return [*once.values()]
+
+    def add(self, setting: Setting, records: Iterable[TrialScore]) -> None:
+        """Append finished records in one write."""
+        path = self.path(setting)
+        lines = [json.dumps(record) for record in records]
+        if not path.exists():
+            lines.insert(0, json.dumps(self.header(setting)))
+        with path.open("ab") as file:
+            file.write(("\n".join(lines) + "\n").encode())
+
+    def _keep_apart(self, path: Path, rest: bytes, good: list[bytes]) -> None:
+        """Move what cannot be read to a file of its own and keep the rest."""
+        broken = path.with_suffix(".broken")
+        with broken.open("ab") as file:
+            file.write(rest + b"\n")
+        self.notes.append(f"{path.name} was damaged; what could not be read is kept in {broken.name}")
+        if not good:
+            path.unlink()
+            return
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"\n".join(good) + b"\n")
+
 
 K = TypeVar("K", bound=Hashable)
 Progress = Callable[[int, int], None]
@@ -33,7 +211,7 @@ class Task:
     trial: int
     estimators: tuple[str, ...]
 
-    def run(self) -> tuple[Task, list[dict[str, Any]]]:
+    def run(self) -> tuple[Task, list[TrialScore]]:
         """Run the trial."""
         return self, run_trial(self.setting, self.seed, self.trial, self.estimators)
 
@@ -88,7 +266,7 @@ def run_all(
     store = None if out is None else Store(out, seed)
     settings = dict.fromkeys(setting for sweep in sweeps.values() for _, setting in sweep.points())
     with nullcontext() if store is None else alone(store.folder):
-        records: dict[Setting, list[dict[str, Any]]] = {
+        records: dict[Setting, list[TrialScore]] = {
             setting: [] if store is None else store.read(setting) for setting in settings
         }
         for task, found in _compute(_missing(sweeps.values(), records), count_threads(n_jobs), progress):
@@ -104,7 +282,7 @@ def run_all(
     return tables
 
 
-def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[dict[str, Any]]]) -> list[Task]:
+def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[TrialScore]]) -> list[Task]:
     """Return the trials that lack some estimator."""
     wanted: dict[tuple[Setting, int, int], dict[str, None]] = {}
     for sweep in sweeps:
@@ -121,10 +299,10 @@ def _missing(sweeps: Iterable[Sweep], records: dict[Setting, list[dict[str, Any]
     return sorted(tasks, key=lambda task: task.setting.seed(task.seed, task.trial))
 
 
-def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[dict[str, Any]]]]:
+def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Iterable[tuple[Task, list[TrialScore]]]:
     """Yield tasks with their records as they finish."""
     if n_jobs == 1 or len(tasks) <= 1:
-        results: Iterable[tuple[Task, list[dict[str, Any]]]] = (task.run() for task in tasks)
+        results: Iterable[tuple[Task, list[TrialScore]]] = (task.run() for task in tasks)
     else:
         from joblib import Parallel, delayed
 
@@ -138,7 +316,7 @@ def _compute(tasks: list[Task], n_jobs: int, progress: Progress | None) -> Itera
             progress(done, len(tasks))
 
 
-def _rows(sweep: Sweep, records: dict[Setting, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _rows(sweep: Sweep, records: dict[Setting, list[TrialScore]]) -> list[dict[str, object]]:
     """Return the records that the sweep asks for, each with its point; in an order that no worker decides."""
     rows = []
     for x, setting in sweep.points():

@@ -1,13 +1,16 @@
-"""The estimators and attacks that studies compare, by name, and one trial of them."""
+"""What studies run: settings and sweeps of them, the estimators and attacks that they compare, one trial of these."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -20,7 +23,137 @@ from sparsemean._util.records import FloatArray, IntArray, LocationEstimate
 from sparsemean.errors import InputError
 from sparsemean.simulate import make_contaminated
 from sparsemean.simulate._protocols import Attack
-from sparsemean.studies.settings import Setting
+
+DEFAULT_MEAN = (10.0, -5.0, -4.0, 2.0)
+"""The paper's default; its other figures use k twos."""
+Noise = tuple[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything that one data set is simulated from but its seed.
+
+    Attributes
+    ----------
+    distribution : str
+        Name of the noise.
+    shape : float
+        Its tail index, degrees of freedom or log-scale.
+    attack : str
+        Name of the attack.
+    n : int
+        Rows.
+    d : int
+        Features.
+    mean : tuple of float
+        The mean of the first features; it is zero on the rest.
+    contamination : float
+        Share of rows that are corrupted.
+    told_k : int
+        The sparsity that estimators are given, right or wrong.
+    """
+
+    distribution: str
+    shape: float
+    attack: str
+    n: int
+    d: int
+    mean: tuple[float, ...]
+    contamination: float
+    told_k: int
+
+    def seed(self, study_seed: int, trial: int) -> int:
+        """Return the seed of one trial: the same whatever else is run, and by however many workers."""
+        text = json.dumps([study_seed, trial, asdict(self)], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Distributions × attacks × estimators over a grid of one quantity.
+
+    Attributes
+    ----------
+    over : {"shape", "contamination", "k", "told_k", "n", "d"}
+        What varies; "k" is that many means of 2.
+    grid : tuple of float
+        The values that it takes.
+    distributions : tuple of pairs
+        Names of distributions, each with a shape.
+    estimators : tuple of str
+        Names of ``studies.methods()``.
+    attacks : tuple of str, default=("constant_bias",)
+        Names of ``simulate.attacks.available()``.
+    n : int, default=600
+        Rows.
+    d : int, default=100
+        Features.
+    mean : tuple of float, default=(10, -5, -4, 2)
+        The mean of the first features; it is zero on the rest.
+    contamination : float, default=0.1
+        Share of rows that are corrupted.
+    rows_per_k : int, optional
+        With ``over="k"``: n is this many times k at every point, in place of ``n``.
+    trials : int, default=10
+        Data sets drawn for every point.
+    seed : int, default=0
+        What the seeds of all trials follow from.
+    """
+
+    over: str
+    grid: tuple[float, ...]
+    distributions: tuple[Noise, ...]
+    estimators: tuple[str, ...]
+    attacks: tuple[str, ...] = ("constant_bias",)
+    n: int = 600
+    d: int = 100
+    mean: tuple[float, ...] = DEFAULT_MEAN
+    contamination: float = 0.1
+    rows_per_k: int | None = None
+    trials: int = 10
+    seed: int = 0
+
+    def points(self) -> Iterator[tuple[float, Setting]]:
+        """Yield every value of the grid with each of its settings."""
+        for distribution, shape in self.distributions:
+            for attack in self.attacks:
+                base = Setting(
+                    distribution, float(shape), attack, self.n, self.d, tuple(map(float, self.mean)),
+                    float(self.contamination), max(1, int(np.count_nonzero(self.mean))),
+                )  # fmt: skip
+                for x in self.grid:
+                    yield float(x), self._sized(_at(base, self.over, float(x)))
+
+    def _sized(self, setting: Setting) -> Setting:
+        """Return the setting with as many rows as its sparsity asks for."""
+        if self.rows_per_k is None:
+            return setting
+        if self.over != "k":
+            raise InputError("rows_per_k", 'be given with over="k" only', repr(self.over))
+        return replace(setting, n=self.rows_per_k * setting.told_k)
+
+    def describe(self) -> dict[str, object]:
+        """Return the configuration as plain data."""
+        return asdict(self)
+
+
+def _at(base: Setting, over: str, x: float) -> Setting:
+    """Return the setting in which the varied quantity is ``x``."""
+    match over:
+        case "shape":
+            return replace(base, shape=x)
+        case "contamination":
+            return replace(base, contamination=x)
+        case "k":
+            return replace(base, mean=(2.0,) * int(x), told_k=int(x))
+        case "told_k":
+            return replace(base, told_k=int(x))
+        case "n":
+            return replace(base, n=int(x))
+        case "d":
+            return replace(base, d=int(x))
+    raise InputError("over", "be one of shape, contamination, k, told_k, n, d", repr(over))
+
 
 GROUPS = (10, 50, 100, 150, 200)
 OLD_GROUPS = (1, 2, 4, 5, 10, 20)
@@ -159,8 +292,8 @@ def _filtered(X: FloatArray, setting: Setting, n_buckets: int, seed: int, k: int
     return LocationEstimate(mean).cut(k).mean
 
 
-def _oracle(data: Bunch, _setting: Setting, _seed: int, **options: Any) -> FloatArray:
-    return oracle(data, max(1, int(np.count_nonzero(data.mean))), **options)
+def _oracle(data: Bunch, _setting: Setting, _seed: int, groups: tuple[int, ...] = GROUPS) -> FloatArray:
+    return oracle(data, max(1, int(np.count_nonzero(data.mean))), groups)
 
 
 _NAMED: dict[str, Method] = {
@@ -182,7 +315,17 @@ _NAMED: dict[str, Method] = {
 }
 
 
-def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[str, ...]) -> list[dict[str, Any]]:
+class TrialScore(TypedDict):
+    """How an estimator did in one trial."""
+
+    trial: int
+    estimator: str
+    error: float
+    overlap: float
+    seconds: float
+
+
+def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[str, ...]) -> list[TrialScore]:
     """Return a record for each estimator: l2 error, |I ∩ S| / |I ∪ S| and seconds of the processor.
 
     Trials run beside each other and beside other work: a clock on the wall would time that too.
@@ -192,7 +335,7 @@ def run_trial(setting: Setting, study_seed: int, trial: int, estimators: tuple[s
         setting.n, setting.d, setting.mean, distribution=setting.distribution, shape=setting.shape,
         contamination=setting.contamination, attack=find_attack(setting.attack), random_state=seed,
     )  # fmt: skip
-    records = []
+    records: list[TrialScore] = []
     for name in estimators:
         method = find(name)
         began = time.process_time()

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparsemean._util.checks import integer
 from sparsemean._util.files import replacing
 from sparsemean.errors import require
 from sparsemean.studies import figures, published
-from sparsemean.studies._cache import Store, alone
-from sparsemean.studies.figures import Options, Outcome, Record, collect, made_with
+from sparsemean.studies.engine import Store, alone
+from sparsemean.studies.figures import Options, Outcome, Record, TableRow, collect, made_with
 from sparsemean.studies.figures.sweeps import trials_folder
 
 if TYPE_CHECKING:
@@ -115,23 +115,13 @@ def _agreement(records: Sequence[Record], summary: published.Summary, *, few: bo
     )
 
 
-def _better(rows: list[dict[str, Any]]) -> str:
+def _better(rows: list[TableRow]) -> str:
     if not rows:
         return ""
     table = _frame(rows)
     by_figure = published.better_by_figure(table)
-    cells = [
-        [
-            row["figure"],
-            row["panel"],
-            row["distribution"],
-            row["points"],
-            f"{row['share']:.0%}",
-            row["ratio"],
-            row["worst"],
-        ]
-        for row in by_figure.to_dict("records")
-    ]
+    columns = ["figure", "panel", "distribution", "points", "share", "ratio", "worst"]
+    cells = by_figure.assign(share=by_figure["share"].map("{:.0%}".format))[columns].to_numpy(dtype=object).tolist()
     below = int(table["below"].sum())
     return "\n".join(
         [
@@ -182,7 +172,7 @@ def _list(sentences: Iterable[str]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [list(row) for row in rows]
     kinds = [_kind(cell) for cell in lines[0]] if lines else [""] * len(head)
     top = "".join(f"<th{kind}>{escape(str(name))}</th>" for name, kind in zip(head, kinds, strict=True))
@@ -192,25 +182,25 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _kind(cell: Any) -> str:
+def _kind(cell: object) -> str:
     """Words begin at the left of their column, numbers and shares end at its right."""
     return ' class="text"' if isinstance(cell, str) and not cell.endswith("%") else ""
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if math.isnan(value) else f"{value:.4g}"
     return "–" if value is None else str(value)
 
 
-def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+def _frame(rows: list[TableRow], columns: Sequence[str] | None = None) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.DataFrame(rows, columns=None if columns is None else list(columns))
     return frame.astype({"z": float}) if "z" in frame else frame
 
 
-def _write_csv(rows: list[dict[str, Any]], path: Path) -> None:
+def _write_csv(rows: list[TableRow], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, published.COLUMNS, extrasaction="ignore")
         writer.writeheader()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import sparsemean
-from sparsemean._cli.benchmarks.data import FloatMatrix
-from sparsemean._cli.benchmarks.timing import Row, best_times, measure, numbers, size
+from sparsemean._cli.benchmarks import timing
+from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, best_times, measure, ratio, size
 from sparsemean._counts.merging import merge
 from sparsemean._counts.sketch import Sketch, sketch
 from sparsemean._data import open_file
@@ -113,13 +112,7 @@ def read_once(path: Path) -> None:
 def certified_fit(path: Path) -> None:
     """Fit the file without judging rows."""
     found = fit(open_file(path), refine=None, screen_rows=False, random_state=0)
-    assert found.support.tolist() == [0, 1, 2], found.support
-
-
-def seconds(path: Path, repeat: int) -> tuple[float, float]:
-    """Return the best times of one read and of one fit."""
-    read, fitted = best_times(lambda: read_once(path), lambda: certified_fit(path), repeat=repeat)
-    return read, fitted
+    assert found.support[:3].tolist() == [0, 1, 2], found.support  # one fit in twenty selects another one
 
 
 # Files of 8 GB under a limit of 2 GB of memory: a certified fit beside one plain read.
@@ -128,13 +121,15 @@ GIGABYTES = {False: 8.0, True: 0.1}
 LIMIT = 2_000_000_000
 WIDE = 20_000
 LARGE_FILES_BAR = 1.5
-LARGE_FILES_CODE = """
-import resource
-resource.setrlimit(resource.RLIMIT_DATA, ({limit}, {limit}))
-from pathlib import Path
-from sparsemean._cli.benchmarks import files, timing
-print(*files.seconds(Path({path!r}), {repeat}), timing.peak_memory() / 1e6)
-"""
+
+
+def seconds(path: str, repeat: int) -> tuple[float, float, float]:
+    """Return the best times of one read and of one fit, and the peak of memory; for a process of its own."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+    read, fitted = best_times(lambda: read_once(Path(path)), lambda: certified_fit(Path(path)), repeat=repeat)
+    return read, fitted, timing.peak_memory() / 1e6
 
 
 def large_files(*, quick: bool, repeat: int) -> Iterator[Row]:
@@ -144,21 +139,13 @@ def large_files(*, quick: bool, repeat: int) -> Iterator[Row]:
     for ending in KINDS:
         d = COLUMNS.get(ending, WIDE)
         n = round(GIGABYTES[quick] * 1e9 / (8 * d))
-        folder = Path(tempfile.mkdtemp())
-        try:
-            path = folder / f"x{ending}"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"x{ending}")
             write(path, n, d)
-            code = LARGE_FILES_CODE.format(limit=LIMIT, path=str(path), repeat=min(repeat, 2))
-            read, fitted, peak = numbers(code)
-        finally:
-            shutil.rmtree(folder)
-        yield Row(
-            name=f"certified fit over one read, {ending} of {8e-9 * n * d:.1f} GB, {n:,} × {d:,}",
-            value=fitted / read,
-            unit="×",
-            bar=None if quick else LARGE_FILES_BAR,
-            detail=f"read {read:.1f} s, fit {fitted:.1f} s, peak {peak:,.0f} MB, limit {LIMIT / 1e6:,.0f} MB",
-        )
+            read, fitted, peak = apart(seconds, str(path), min(repeat, 2))
+        name = f"certified fit over one read, {ending} of {8e-9 * n * d:.1f} GB, {n:,} × {d:,}"
+        detail = f"read {read:.1f} s, fit {fitted:.1f} s, peak {peak:,.0f} MB, limit {LIMIT / 1e6:,.0f} MB"
+        yield ratio(name, fitted, read, LARGE_FILES_BAR, detail=detail)
 
 
 # Sketches as files: bytes a feature, and merging a hundred of them beside just reading them.
@@ -168,43 +155,31 @@ FILES = {False: 100, True: 20}
 BAR_BYTES = 40.0
 BAR_MERGE = 2.0
 ROWS = 640
-SKETCHES_CODE = """
-from pathlib import Path
-from sparsemean._cli.benchmarks import timing
-from sparsemean._counts.merging import merge
-paths = sorted(Path({folder!r}).iterdir())
-merge(paths[:2])
-print(timing.peak_above(lambda: merge(paths)))
-"""
+
+
+def memory_of_merging(folder: str) -> float:
+    """Return the megabytes that merging all sketches takes above merging two; for a process of its own."""
+    paths = sorted(Path(folder).iterdir())
+    merge(paths[:2])
+    return timing.peak_above(lambda: merge(paths))
 
 
 def sketches(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield bytes a feature, merging over reading, and the memory that merging takes."""
     d, n_files = FEATURES[quick], FILES[quick]
-    folder = Path(tempfile.mkdtemp())
-    try:
-        paths = written(folder, d, n_files)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = written(Path(folder), d, n_files)
         each = paths[0].stat().st_size
-        yield Row(
-            name=f"sketch on disk, three sizes, {size(d)} features",
-            value=each / d,
-            unit="B a feature",
-            bar=None if quick else BAR_BYTES,
-            detail=f"{each:,} bytes in all, names of the features included",
+        name, detail = f"sketch on disk, three sizes, {size(d)} features", f"{each:,} bytes, names of features included"
+        yield Row(name, each / d, "B a feature", BAR_BYTES, detail=detail)
+        read, merged = best_times(
+            partial(read_all, paths), partial(merge, paths), repeat=min(repeat, 3), before=partial(forget, paths)
         )
-        read, merged = cold_times(paths, repeat=min(repeat, 3))
-        yield Row(
-            name=f"merging {n_files} sketches over reading their files, {size(d)} features",
-            value=merged / read,
-            unit="×",
-            bar=None if quick else BAR_MERGE,
-            detail=f"read {read:.2f} s ({each * n_files / read / 1e9:.1f} GB/s), merge {merged:.2f} s "
-            f"({each * n_files / merged / 1e9:.1f} GB/s)",
-        )
-        (peak,) = numbers(SKETCHES_CODE.format(folder=str(folder)))
+        name = f"merging {n_files} sketches over reading their files, {size(d)} features"
+        rates = [f"{took:.2f} s ({each * n_files / took / 1e9:.1f} GB/s)" for took in (read, merged)]
+        yield ratio(name, merged, read, BAR_MERGE, detail=f"read {rates[0]}, merge {rates[1]}")
+        (peak,) = apart(memory_of_merging, folder)
         yield Row(f"peak memory of merging {n_files} above that of two, {size(d)} features", peak, "MB")
-    finally:
-        shutil.rmtree(folder)
 
 
 def written(folder: Path, d: int, n_files: int) -> list[Path]:
@@ -223,18 +198,6 @@ def _of_others(made: Sketch, k: int) -> Sketch:
     counts = made.counts
     moved = replace(counts, **{name: np.roll(getattr(counts, name), k, axis=-1) for name in ("positive", "negative")})
     return replace(made, counts=moved, ranges=((ROWS * k, ROWS * (k + 1)),))
-
-
-def cold_times(paths: Sequence[Path], *, repeat: int) -> tuple[float, float]:
-    """Return the best times of reading and of merging files that are not in memory."""
-    best = [math.inf, math.inf]
-    for _ in range(repeat):
-        for side, work in enumerate((read_all, merge)):
-            forget(paths)
-            began = time.perf_counter()
-            work(paths)
-            best[side] = min(best[side], time.perf_counter() - began)
-    return best[0], best[1]
 
 
 def forget(paths: Sequence[Path]) -> None:
@@ -303,17 +266,18 @@ def start(*, quick: bool, repeat: int) -> Iterator[Row]:
     times = 1 if quick else min(repeat, MOST)
     for statement, bar in IMPORTS.items():
         seconds = [measure(IMPORT.format(statement=statement)) for _ in range(1 + times)]
-        yield Row(f"{statement}, new process", min(seconds[1:]), "s", bar=bar)  # the first may write bytecode
+        # The first may write bytecode.
+        yield Row(f"{statement}, new process", min(seconds[1:]), "s", bar, always=True)
     pairs = [_cold_and_warm() for _ in range(times)]
     for i, (which, most) in enumerate((("cold", COLD_BAR), ("warm", WARM_BAR))):
         name = f"first fit in a new process beyond imports, {which} kernel cache, float64, 600 × 100"
-        yield Row(name, min(pair[i] for pair in pairs), "s", bar=most)
+        yield Row(name, min(pair[i] for pair in pairs), "s", most, always=True)
     for n, shift, options in COMMANDS:
         commands = [_command(n, shift, options) for _ in range(times)]
         for i, which in enumerate(("cold", "warm")):
             what = f"{' '.join(('sparsemean fit file.csv', *options))}, {which}, processor time"
             name = f"{what}, {n} × 100, four means {shift:g} apart"
-            yield Row(name, min(pair[i] for pair in commands), "s", bar=COMMAND_BARS[i])
+            yield Row(name, min(pair[i] for pair in commands), "s", COMMAND_BARS[i], always=True)
 
 
 def _command(n: int, shift: float, options: tuple[str, ...]) -> tuple[float, float]:
@@ -342,31 +306,32 @@ def _cold_and_warm() -> tuple[float, float]:
 
 SHAPE = {False: (2000, 100_000), True: (2000, 10_000)}
 MEMORY_BAR = 100.0
-MEMORY_CODE = """
-from sparsemean._cli.benchmarks import data, timing
-timing.warm({dtype!r})
-X = data.draw({n}, {d}, {dtype!r})
-print(timing.peak_above(lambda: timing.paper_fit(X)))
-"""
-
-
-COMPARED_CODE = """
-import numpy as np
-from sparsemean import SparseMeanDifference
-from sparsemean._cli.benchmarks import timing
-from sparsemean._kernels import compiling
-compiling.end_plainness()
-y = np.arange({n}) % 2
-X = np.random.default_rng(0).standard_normal(({n}, {d}), dtype=np.float32)
-for column in range({d} // 2):
-    X[1::2, column] += 0.5
-model = SparseMeanDifference(contamination=0.01)
-model.fit(X[:400, :40], y[:400])
-print(timing.peak_above(lambda: model.fit(X, y)))
-assert model.support_.size == {d} // 2
-"""
 COMPARED_SHAPE = {False: (20_000, 2000), True: (5000, 400)}
 COMPARED_BAR = 200.0
+
+
+def memory_of_paper(n: int, d: int, dtype: str) -> float:
+    """Return the megabytes that the paper's fit takes above X; for a process of its own."""
+    timing.warm(dtype)
+    X = timing.draw(n, d, dtype)
+    return timing.peak_above(lambda: timing.paper_fit(X))
+
+
+def memory_of_comparison(n: int, d: int) -> float:
+    """Return the megabytes that a comparison of two groups takes above X; for a process of its own."""
+    from sparsemean import SparseMeanDifference
+    from sparsemean._kernels import compiling
+
+    compiling.end_plainness()
+    y = np.arange(n) % 2
+    X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
+    for column in range(d // 2):
+        X[1::2, column] += 0.5
+    model = SparseMeanDifference(contamination=0.01)
+    model.fit(X[:400, :40], y[:400])
+    above = timing.peak_above(lambda: model.fit(X, y))
+    assert model.support_.size == d // 2
+    return above
 
 
 def memory(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
@@ -375,19 +340,10 @@ def memory(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
         return
     n, d = SHAPE[quick]
     for dtype, bytes_each in (("float64", 8), ("float32", 4)):
-        code = MEMORY_CODE.format(n=n, d=d, dtype=dtype)
-        yield Row(
-            name=f"peak memory of the paper fit above X, {dtype}, {size(n)} × {size(d)}",
-            value=max(measure(code) for _ in range(1 if quick else 2)),
-            unit="MB",
-            bar=None if quick else MEMORY_BAR,
-            detail=f"X itself is {n * d * bytes_each / 1e6:,.0f} MB",
-        )
+        most = max(apart(memory_of_paper, n, d, dtype)[0] for _ in range(1 if quick else 2))
+        name = f"peak memory of the paper fit above X, {dtype}, {size(n)} × {size(d)}"
+        yield Row(name, most, "MB", MEMORY_BAR, detail=f"X itself is {n * d * bytes_each / 1e6:,.0f} MB")
     n, d = COMPARED_SHAPE[quick]
-    yield Row(
-        name=f"peak memory of a comparison above X, float32, {size(n)} × {size(d)}, half of them selected",
-        value=measure(COMPARED_CODE.format(n=n, d=d)),
-        unit="MB",
-        bar=None if quick else COMPARED_BAR,
-        detail=f"X itself is {4 * n * d / 1e6:,.0f} MB",
-    )
+    (above,) = apart(memory_of_comparison, n, d)
+    name = f"peak memory of a comparison above X, float32, {size(n)} × {size(d)}, half of them selected"
+    yield Row(name, above, "MB", COMPARED_BAR, detail=f"X itself is {4 * n * d / 1e6:,.0f} MB")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._cli.benchmarks.timing import Row, at_least, best_times
-from sparsemean.errors import MissingExtraError
+from sparsemean._cli.benchmarks.timing import Row, Side, at_least, best_times, ratio
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = {"float32": 1.15, "float64": 1.25, "bfloat16": 1.25, "float16": None}
 """How much longer than the mean the pass may take."""
-CERTIFIED = {"contamination": 0.05, "test": "buckets", "random_state": 0}
 WHOLE = {"certify": 2.5, "certified fit": 10.0, "default fit": 30.0, "two groups": 60.0}
 """How many times as long as the mean they may take, from call to answer."""
 COPIED = 0.8
@@ -27,22 +28,20 @@ def gpu(*, quick: bool, repeat: int) -> Iterator[Row]:
 
         there = gpu.cupy().cuda.runtime.getDeviceCount() > 0
         import torch  # noqa: F401
-    except (ImportError, MissingExtraError):
-        there = False
-    except Exception:  # a driver that is too old, or none
+    except Exception:  # no CuPy or torch, or a driver that is too old
         there = False
     if not there:
         yield Row("GPU: none here, or no CuPy and torch to use it: nothing measured", 0.0, "")
         return
     n, d = (2000, 20_000) if quick else (2000, 1_000_000)
     for kind, bar in KINDS.items():
-        yield from _counted(kind, n, d, None if quick else bar, repeat)
-    yield from _whole(n, d, not quick, repeat)
-    yield from _sent(n, d, not quick, repeat)
+        yield _counted(kind, n, d, bar, repeat)
+    yield from _whole(n, d, repeat)
+    yield _sent(n, d, repeat)
     yield from _alike(n, min(d, 100_000))
 
 
-def _drawn(kind: str, n: int, d: int) -> Any:
+def _drawn(kind: str, n: int, d: int) -> Tensor:
     """Draw a matrix on the device; every thousandth feature has a mean."""
     import torch
 
@@ -54,7 +53,7 @@ def _drawn(kind: str, n: int, d: int) -> Any:
     return made
 
 
-def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Iterator[Row]:
+def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Row:
     from sparsemean._data import as_table
     from sparsemean._kernels import gpu
     from sparsemean._stats.buckets import assign_block_buckets
@@ -71,11 +70,10 @@ def _counted(kind: str, n: int, d: int, bar: float | None, repeat: int) -> Itera
     passed, plain = _device_times(count, partial(X.mean, 0), repeat=5 * repeat)
     rate = n * d * X.element_size() / 1e12
     detail = f"{1e3 * passed:.2f} ms, {rate / passed:.2f} TB/s; the mean {1e3 * plain:.2f} ms, {rate / plain:.2f} TB/s"
-    shape = f"{n}×{d:,} {kind}"
-    yield Row(f"counting pass on the GPU / torch mean, {shape}", passed / plain, "×", bar, detail=detail)
+    return ratio(f"counting pass on the GPU / torch mean, {n}×{d:,} {kind}", passed, plain, bar, detail=detail)
 
 
-def _whole(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
+def _whole(n: int, d: int, repeat: int) -> Iterator[Row]:
     """Time calls from beginning to end by the wall clock: the host has its share in them."""
     import torch
 
@@ -83,32 +81,33 @@ def _whole(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
 
     X, labels = _drawn("float32", n, d), np.arange(n) % 2
 
-    def waited(call: Callable[..., object], *args: Any, **options: Any) -> Callable[[], None]:
+    def waited(call: Side) -> Side:
         def side() -> None:
-            call(*args, **options)
+            call()
             torch.cuda.synchronize()
 
         return side
 
-    mean = waited(X.mean, 0)
-    sides = {
-        "certify": waited(certify, X, **CERTIFIED),
-        "certified fit": waited(sparse_mean, X, refine=None, screen_rows=False, **CERTIFIED),
-        "default fit": waited(sparse_mean, X, **CERTIFIED),
-        "two groups": waited(certify, X, labels),
+    mean = waited(partial(X.mean, 0))
+    by_default = partial(sparse_mean, X, contamination=0.05, test="buckets", random_state=0)
+    sides: dict[str, Side] = {
+        "certify": partial(certify, X, contamination=0.05, test="buckets", random_state=0),
+        "certified fit": partial(by_default, refine=None, screen_rows=False),
+        "default fit": by_default,
+        "two groups": partial(certify, X, labels),
     }
     plain = float("inf")
-    for name, side in sides.items():
+    for name, call in sides.items():
+        side = waited(call)
         side()  # compiles
         times = 5 * repeat if name.startswith("certif") else min(repeat, 2)
         took, beside = best_times(side, mean, repeat=times)
         plain = min(plain, beside)
         detail = f"{1e3 * took:.2f} ms; the mean {1e3 * plain:.2f} ms"
-        bar = WHOLE[name] if full else None
-        yield Row(f"{name} / torch mean, {n}×{d:,} float32 on the GPU", took / plain, "×", bar, detail=detail)
+        yield ratio(f"{name} / torch mean, {n}×{d:,} float32 on the GPU", took, plain, WHOLE[name], detail=detail)
 
 
-def _device_times(*sides: Any, repeat: int) -> list[float]:
+def _device_times(*sides: Side, repeat: int) -> list[float]:
     """Return the best time of each side in seconds, by the device's own clock; all use the default queue."""
     import torch
 
@@ -126,7 +125,7 @@ def _device_times(*sides: Any, repeat: int) -> list[float]:
     return best
 
 
-def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
+def _sent(n: int, d: int, repeat: int) -> Row:
     """Send four times what the device is allowed to hold."""
     import cupy
 
@@ -152,10 +151,10 @@ def _sent(n: int, d: int, full: bool, repeat: int) -> Iterator[Row]:
         pool.set_limit(size=before)
     detail = f"{X.nbytes / 1e9 / sending:.1f} GB/s; copying from pinned memory {X.nbytes / 1e9 / copying:.1f} GB/s"
     name = f"host data of 4 × the allowed device memory, {n}×{d:,} float32: share of the copy rate"
-    yield Row(name, copying / sending, "", at_least(COPIED) if full else None, detail=detail)
+    return Row(name, copying / sending, "", at_least(COPIED), detail=detail)
 
 
-def _copying(size: int) -> Any:
+def _copying(size: int) -> Side:
     """Return what copies ``size`` bytes to the device from memory that it reads by itself, over and over one piece."""
     import cupy
 
@@ -180,15 +179,9 @@ def _alike(n: int, d: int) -> Iterator[Row]:
         X = _drawn(kind, n, d)
         here, there = sparse_mean(X.cpu().numpy(), random_state=0), sparse_mean(X, random_state=0)
         exact = ("p_values", "p_adjusted", "q_values", "radius", "max_contamination")
-        differing = sum(
-            int(np.sum(~np.equal(getattr(here, name), getattr(there, name)) & ~_both_nan(here, there, name)))
-            for name in exact
-        )
+        pairs = [(getattr(here, name), getattr(there, name)) for name in exact]
+        differing = sum(int(np.sum((a != b) & ~(np.isnan(a) & np.isnan(b)))) for a, b in pairs)
         apart = float(np.abs(here.mean - there.mean).max())
         what = f"{n}×{d:,} {kind}, {here.support.size} selected"
-        yield Row(f"decisions that differ between host and GPU, {what}", differing, "", 0)
-        yield Row(f"largest difference of an estimate, {what}", apart, "", close)
-
-
-def _both_nan(a: Any, b: Any, name: str) -> Any:
-    return np.isnan(getattr(a, name)) & np.isnan(getattr(b, name))
+        yield Row(f"decisions that differ between host and GPU, {what}", differing, "", 0, always=True)
+        yield Row(f"largest difference of an estimate, {what}", apart, "", close, always=True)

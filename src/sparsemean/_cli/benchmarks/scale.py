@@ -5,50 +5,55 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
-import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemean._cli.benchmarks import data, files
-from sparsemean._cli.benchmarks.timing import Row, against, at_least, best_times, duration, numbers, peak_memory, size
+from sparsemean._cli.benchmarks import files, timing
+from sparsemean._cli.benchmarks.files import GIGABYTES, WIDE
+from sparsemean._cli.benchmarks.timing import FloatMatrix, Row, apart, at_least, best_times, duration, ratio, size
 from sparsemean._counts.merging import add_sketches
 from sparsemean._counts.sketch import Sketch, sketch_rows
 from sparsemean._data import as_table, open_file
 from sparsemean._data.dask import spread
 from sparsemean._data.table import NOTHING
+from sparsemean._evidence.signs import of_signs
 from sparsemean._fit import inference
 from sparsemean._fit.one_sample import fit, plan_of
-from sparsemean._stats.sign_evidence import of_signs
 from sparsemean._util.cluster import cluster_client
 from sparsemean._util.records import Counts
 from sparsemean.result import Estimate
+
+if TYPE_CHECKING:
+    from dask.array import Array
+    from distributed import Client
 
 WORKERS = 2
 MEMORY = "1GB"
 
 
-def here(path: Path) -> Estimate:
+def here(path: str) -> Estimate:
     """Fit the file in this process, without judging rows."""
-    return fit(open_file(path), refine=None, screen_rows=False, random_state=0)
+    return fit(open_file(Path(path)), refine=None, screen_rows=False, random_state=0)
 
 
-def there(path: Path) -> Estimate:
+def there(path: str) -> Estimate:
     """Fit the file by the workers of the current client, without judging rows."""
-    table = spread(open_file(path), path, NOTHING)
+    table = spread(open_file(Path(path)), Path(path), NOTHING)
     return fit(table, refine=None, screen_rows=False, random_state=0)
 
 
-def times(path: Path, repeat: int) -> tuple[float, float, float, float]:
+def times(path: str, repeat: int) -> tuple[float, float, float, float]:
     """Return seconds in one process, seconds by workers and those until they had started, and their peak memory.
 
     Workers are started anew each time, which is part of their time. The best of ``repeat`` counts; the peak, in bytes,
@@ -64,12 +69,12 @@ def times(path: Path, repeat: int) -> tuple[float, float, float, float]:
             started.append(time.perf_counter() - began)
             found = there(path)
             spread_out.append(time.perf_counter() - began)
-            peak = max(peak, *client.run(peak_memory).values())
+            peak = max(peak, *client.run(timing.peak_memory).values())
         assert same(found, expected)
     return min(alone), min(spread_out), min(started), float(peak)
 
 
-def killed(path: Path, kills: int) -> tuple[int, int]:
+def killed(path: str, kills: int) -> tuple[int, int]:
     """Kill one worker at a random moment of each of ``kills`` fits; return how many were hit, and gave the same."""
     expected, rng = here(path), np.random.default_rng(0)
     hit = right = 0
@@ -84,7 +89,7 @@ def killed(path: Path, kills: int) -> tuple[int, int]:
     return hit, right
 
 
-def _with_a_kill(client: Any, path: Path, moment: float, rng: np.random.Generator) -> tuple[Estimate, bool]:
+def _with_a_kill(client: Client, path: str, moment: float, rng: np.random.Generator) -> tuple[Estimate, bool]:
     """Fit the file and kill a worker after so many seconds, unless all is done by then."""
     client.wait_for_workers(WORKERS)
     victim = int(rng.choice(list(client.run(os.getpid).values())))
@@ -110,56 +115,49 @@ def same(found: Estimate, expected: Estimate) -> bool:
     """Whether all counts, decisions and values are the same to the last bit."""
     assert found.counts is not None
     assert expected.counts is not None
-    pairs: list[tuple[Any, Any]] = [
-        (found.counts.positive, expected.counts.positive),
-        (found.counts.negative, expected.counts.negative),
-        (found.counts.nearest, expected.counts.nearest),
-        (found.p_values, expected.p_values),
-        (found.mean, expected.mean),
-    ]
-    return all(np.array_equal(a, b) for a, b in pairs)
+    counts = ("positive", "negative", "nearest")
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for a, b, names in ((found.counts, expected.counts, counts), (found, expected, ("p_values", "mean")))
+        for name in names
+    )
 
 
 # A zarr of 8 GB by two workers of 1 GB each beside one process, and by workers that are killed.
 
-GIGABYTES = {False: 8.0, True: 0.1}
-WIDE = 20_000
 KILLS = {False: 10, True: 1}
 DASK_BAR = 1.5
 DASK_LIMIT = 1000.0
 """Megabytes that a worker may use."""
-TIMES = "from pathlib import Path\nfrom sparsemean._cli.benchmarks import scale\nprint(*scale.times(Path({!r}), {}))"
-KILLED = "from pathlib import Path\nfrom sparsemean._cli.benchmarks import scale\nprint(*scale.killed(Path({!r}), {}))"
+
+
+def absent(*packages: str) -> bool:
+    """Whether there are no workers to measure: no such system, or a package is not installed."""
+    return sys.platform == "win32" or not all(map(importlib.util.find_spec, ("dask", "distributed", *packages)))
+
+
+@contextmanager
+def zarr_of(gigabytes: float) -> Iterator[tuple[str, int, str]]:
+    """Yield the path of a file of that size, its number of rows, and it in words; it is gone afterwards."""
+    n = round(gigabytes * 1e9 / (8 * WIDE))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.zarr")
+        files.write(path, n, WIDE)
+        yield str(path), n, f".zarr of {8e-9 * n * WIDE:.1f} GB, {n:,} × {WIDE:,}"
 
 
 def dask_workers(*, quick: bool, repeat: int) -> Iterator[Row]:
     """Yield the ratio of times, the peak of a worker and how many kills were survived; nothing without dask."""
-    if sys.platform == "win32" or not all(map(importlib.util.find_spec, ("dask", "distributed", "zarr"))):
+    if absent("zarr"):
         return
-    n = round(GIGABYTES[quick] * 1e9 / (8 * WIDE))
-    folder = Path(tempfile.mkdtemp())
-    try:
-        path = folder / "x.zarr"
-        files.write(path, n, WIDE)
-        of = f".zarr of {8e-9 * n * WIDE:.1f} GB, {n:,} × {WIDE:,}"
-        alone, spread, started, peak = numbers(TIMES.format(str(path), min(repeat, 2)))
-        yield Row(
-            name=f"certified fit by two workers over one process, {of}",
-            value=spread / alone,
-            unit="×",
-            bar=None if quick else DASK_BAR,
-            detail=f"one process {alone:.1f} s, workers {spread:.1f} s, of which {started:.1f} s to start them",
-        )
-        yield Row(f"peak memory of a worker, {of}", peak / 1e6, "MB", bar=DASK_LIMIT)
-        hit, right = numbers(KILLED.format(str(path), KILLS[quick]))
-        yield Row(
-            name=f"{hit:.0f} fits with one worker killed give the same, {of}",
-            value=right,
-            unit="of",
-            bar=at_least(hit),
-        )
-    finally:
-        shutil.rmtree(folder)
+    with zarr_of(GIGABYTES[quick]) as (path, _, of):
+        alone, spread, started, peak = apart(times, path, min(repeat, 2))
+        name = f"certified fit by two workers over one process, {of}"
+        detail = f"one process {alone:.1f} s, workers {spread:.1f} s, of which {started:.1f} s to start them"
+        yield ratio(name, spread, alone, DASK_BAR, detail=detail)
+        yield Row(f"peak memory of a worker, {of}", peak / 1e6, "MB", DASK_LIMIT, always=True)
+        hit, right = apart(killed, path, KILLS[quick])
+        yield Row(f"{hit:.0f} fits with one worker killed give the same, {of}", right, "of", at_least(hit), always=True)
 
 
 # The default fit of rows that no process holds: nothing of them is stored, chunks are drawn where they are looked at.
@@ -171,10 +169,9 @@ EVERY, OFF = 50, np.float32(2.5)
 """Every so many rows one is bad: off by so much in all features."""
 ALSO_HERE = 640_000
 """Rows up to which one process fits them too."""
-TALL_CODE = "from sparsemean._cli.benchmarks import scale\nprint(*scale.fit_tall({}, {}))"
 
 
-def drawn(rows: int, d: int, block_id: tuple[int, int]) -> data.FloatMatrix:
+def drawn(rows: int, d: int, block_id: tuple[int, int]) -> FloatMatrix:
     """Draw one chunk: normal values, means of the first features, and bad rows."""
     chunk = np.random.default_rng(block_id).standard_normal((rows, d), dtype=np.float32)
     chunk[:, : MEANS.size] += MEANS
@@ -182,7 +179,7 @@ def drawn(rows: int, d: int, block_id: tuple[int, int]) -> data.FloatMatrix:
     return chunk
 
 
-def tall(n: int, d: int) -> Any:
+def tall(n: int, d: int) -> Array:
     """Return a dask array of such chunks: drawn by the task that counts or picks columns, and gone with it."""
     import dask.array
 
@@ -196,13 +193,13 @@ def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
 
     The error is the largest difference from the values of one process, where that holds so many rows, else NaN.
     """
-    options: dict[str, Any] = {"contamination": 0.05, "test": "buckets", "random_state": 0}
+    by_default = partial(fit, contamination=0.05, test="buckets", random_state=0)
     with cluster_client("local", workers=WORKERS, memory=MEMORY) as client:
         began = time.perf_counter()
-        found = fit(as_table(tall(n, d)), **options)
+        found = by_default(as_table(tall(n, d)))
         took = time.perf_counter() - began
-        peak = max(client.run(peak_memory).values())
-    of_client = peak_memory()
+        peak = max(client.run(timing.peak_memory).values())
+    of_client = timing.peak_memory()
     assert found.support.tolist() == list(range(MEANS.size))
     assert found.rows is not None
     rows = n // CHUNKS_OF_TALL
@@ -210,26 +207,26 @@ def fit_tall(n: int, d: int) -> tuple[float, float, float, int, int, float]:
     bad = CHUNKS_OF_TALL * len(range(0, rows, EVERY))
     error = np.nan
     if n <= ALSO_HERE:
-        alone = fit(as_table(np.concatenate([drawn(rows, d, (k, 0)) for k in range(CHUNKS_OF_TALL)])), **options)
+        alone = by_default(as_table(np.concatenate([drawn(rows, d, (k, 0)) for k in range(CHUNKS_OF_TALL)])))
         error = float(np.abs(alone.mean - found.mean).max())
     return took, float(peak), float(of_client), int(bad - listed.sum()), int(np.sum(~listed)), error
 
 
 def dask_default(*, quick: bool, repeat: int) -> Iterator[Row]:  # noqa: ARG001
     """Yield time and memory of a default fit by workers, and what one process finds of fewer rows; once each."""
-    if sys.platform == "win32" or not all(map(importlib.util.find_spec, ("dask", "distributed"))):
+    if absent():
         return
     n, d = TALL[quick]
-    took, peak, of_client, missed, wrong, _ = numbers(TALL_CODE.format(n, d))
+    took, peak, of_client, missed, wrong, _ = apart(fit_tall, n, d)
     of = f"float32, {size(n)} × {size(d)} in {CHUNKS_OF_TALL} chunks, two workers of 1 GB"
-    detail = (
-        f"{missed:.0f} bad rows missed, {wrong:.0f} good ones listed; {of_client / 1e6:,.0f} MB in the asking process"
-    )
+    rows = f"{missed:.0f} bad rows missed, {wrong:.0f} good ones listed"
+    detail = f"{rows}; {of_client / 1e6:,.0f} MB in the asking process"
     yield Row(f"default fit of a dask array, {of}", took, "s", detail=detail)
-    yield Row(f"peak memory of a worker, default fit, {of}", peak / 1e6, "MB", bar=DASK_LIMIT)
-    *_, error = numbers(TALL_CODE.format(*TALL[True]))
+    yield Row(f"peak memory of a worker, default fit, {of}", peak / 1e6, "MB", DASK_LIMIT, always=True)
+    *_, error = apart(fit_tall, *TALL[True])
     n, d = TALL[True]
-    yield Row(f"values by workers less those of one process, at most, {size(n)} × {size(d)}", error, "", bar=1e-12)
+    name = f"values by workers less those of one process, at most, {size(n)} × {size(d)}"
+    yield Row(name, error, "", 1e-12, always=True)
 
 
 # What the page on how far it goes is reckoned from: one core, growth, merging, a tree, concluding, workers.
@@ -253,10 +250,12 @@ CONCLUDED = {
 """Rows and features."""
 DEALT = {False: (1_000_000, 10_000_000), True: (100_000,)}
 FAR_GIGABYTES = 1.0
-FAR_CODE = "from sparsemean._cli.benchmarks import scale\nprint(*scale.{}({}))"
-SPREAD = (
-    "from pathlib import Path\nfrom sparsemean._cli.benchmarks import scale\nprint(*scale.by_workers(Path({!r}), {}))"
-)
+MANY = {False: 22, True: 200}
+"""Of so many features one has a mean where very many are selected: of a million some 45,000."""
+WEAKEST = 56
+"""Percent of the signs of these features that agree, at least."""
+SELECT_BAR, RADIUS_BAR = 20.0, 30.0
+"""Milliseconds of a million features under Holm, with such a number of them selected."""
 
 
 def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
@@ -264,23 +263,24 @@ def far_reckoning(*, quick: bool, repeat: int) -> Iterator[Row]:
     counted(np.ones((64, 8), dtype=np.float32))  # compiles
     yield from _counting(quick, repeat)
     yield from _growing(quick, repeat)
-    data.forget()
+    timing.forget()
     yield from _merging(MERGED[quick], repeat)
     yield from _tree(*TREE[quick], repeat=min(repeat, 3))
     yield from _concluding(CONCLUDED[quick])
+    yield from _deciding(MERGED[quick], MANY[quick], repeat)
     yield from _dealing(DEALT[quick])
     if not quick:
         yield from _workers(min(repeat, 3))
 
 
-def counted(X: data.FloatMatrix, first_row: int = 0) -> Sketch:
+def counted(X: FloatMatrix, first_row: int = 0) -> Sketch:
     """Count a chunk as one thread of a worker does."""
     return sketch_rows(as_table(X), first_row, seed=0, bucket_sizes=SIZES, n_jobs=1)
 
 
 def _counting(quick: bool, repeat: int) -> Iterator[Row]:
     for n, d in CHUNKS[quick]:
-        X = data.draw(n, d, "float32")
+        X = timing.draw(n, d, "float32")
         (took,) = best_times(partial(counted, X), repeat=repeat)
         name = f"one thread counts a chunk, float32, {size(n)} × {size(d)}"
         yield Row(name, X.nbytes / took / 1e9, "GB/s", detail=duration(took))
@@ -288,23 +288,23 @@ def _counting(quick: bool, repeat: int) -> Iterator[Row]:
 
 def _growing(quick: bool, repeat: int) -> Iterator[Row]:
     n, d = GROWING[quick]
-    X = data.draw(2 * n, d, "float32")
+    X = timing.draw(2 * n, d, "float32")
     sides = {"rows": X, "features": X.reshape(n, 2 * d)}
     once, *twice = best_times(*(partial(counted, Y) for Y in (X[:n], *sides.values())), repeat=repeat)
     for what, took in zip(sides, twice, strict=True):
-        name = f"{what} doubled, one thread, float32, {size(n)} × {size(d)}"
-        yield Row(name, took / once, "×", detail=against(took, once))
+        yield ratio(f"{what} doubled, one thread, float32, {size(n)} × {size(d)}", took, once)
 
 
-def made(d: int, n_rows: int, first_row: int = 0) -> Sketch:
-    """Make up a sketch: fair signs, but for every thousandth feature, which has a mean."""
+def made(d: int, n_rows: int, *, every: int = 1000, weakest: int = 90) -> Sketch:
+    """Make up a sketch: fair signs, but of so many features one that has ``weakest`` to 90 percent above zero."""
     rng = np.random.default_rng(0)
-    buckets = tuple(n_rows // far_reckoning for far_reckoning in SIZES)
+    buckets = tuple(n_rows // width for width in SIZES)
     positive = np.stack([rng.binomial(many, 0.5, d) for many in buckets]).astype(np.int32)
-    positive[:, ::1000] = np.array(buckets)[:, np.newaxis] * 9 // 10
+    percent = np.linspace(weakest, 90, len(range(0, d, every))).astype(np.int32)
+    positive[:, ::every] = np.array(buckets)[:, np.newaxis] * percent // 100
     negative = np.array(buckets, dtype=np.int32)[:, np.newaxis] - positive
     counts = Counts(positive, negative, rng.random(d), buckets)
-    return Sketch(counts=counts, ranges=((first_row, first_row + n_rows),), bucket_sizes=SIZES)
+    return Sketch(counts=counts, ranges=((0, n_rows),), bucket_sizes=SIZES)
 
 
 def moved(sketch: Sketch, first_row: int) -> Sketch:
@@ -334,13 +334,9 @@ def _tree(leaves: int, d: int, *, repeat: int) -> Iterator[Row]:
         depth += 1
         groups = [level[k : k + FAN_IN] for k in range(0, len(level), FAN_IN)]
         (took,) = best_times(lambda groups=groups: [*map(add_sketches, groups)], repeat=repeat)  # type: ignore[misc]
-        yield Row(
-            name=f"level {depth} of a tree: {len(groups)} × {len(groups[0])} sketches merged, {size(d)} features",
-            value=1e3 * took,
-            unit="ms",
-            detail=f"{duration(took / len(groups))} each",
-        )
-        level = [add_sketches(group) for group in groups]
+        name = f"level {depth} of a tree: {len(groups)} × {len(groups[0])} sketches merged, {size(d)} features"
+        yield Row(name, 1e3 * took, "ms", detail=f"{duration(took / len(groups))} each")
+        level = [*map(add_sketches, groups)]
     assert level[0].n_rows == leaves * one.n_rows
 
 
@@ -348,68 +344,81 @@ def concluded(counts: Counts, n_rows: int) -> None:
     """Select by Holm, with p-values, q-values, the radius and the largest contamination of every feature."""
     plan = plan_of(n_rows, counts.nearest.size, refine=None, screen_rows=False, test="buckets")[0]
     inferred = inference.by_signs(plan, of_signs(counts, plan.n_units))
-    assert inferred.decision.radius.size
-    assert inferred.decision.support.size >= counts.nearest.size // 1000
+    assert inferred.radius.size
+    assert inferred.support.size >= counts.nearest.size // 1000
 
 
 def concluding(n_rows: int, d: int) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to conclude; for a process of its own."""
-    from sparsemean._cli.benchmarks.timing import peak_above
-
     concluded(made(1000, 640).counts, 640)  # loads what is needed
     counts = made(d, n_rows).counts
     began = time.perf_counter()
-    above = peak_above(lambda: concluded(counts, n_rows))
+    above = timing.peak_above(lambda: concluded(counts, n_rows))
     return time.perf_counter() - began, above
 
 
 def dealing(n_rows: int) -> tuple[float, float]:
     """Return the seconds and the megabytes that it takes to deal rows; for a process of its own."""
-    from sparsemean._cli.benchmarks.timing import peak_above
     from sparsemean._stats.buckets import assign_block_buckets
 
     began = time.perf_counter()
-    above = peak_above(lambda: assign_block_buckets(n_rows, SIZES, 0))
+    above = timing.peak_above(lambda: assign_block_buckets(n_rows, SIZES, 0))
     return time.perf_counter() - began, above
 
 
 def _concluding(shapes: Sequence[tuple[int, int]]) -> Iterator[Row]:
     for n, d in shapes:
-        took, above = numbers(FAR_CODE.format("concluding", f"{n}, {d}"))
+        took, above = apart(concluding, n, d)
         name = f"selection and radius from counts, {size(n)} rows, {size(d)} features"
         yield Row(name, took, "s", detail=f"{above:,.0f} MB above the counts")
 
 
+def deciding(d: int, every: int, selection: str, repeat: int) -> tuple[float, ...]:
+    """Return the seconds that it takes to select, for the radius of what is selected and for all, and its number."""
+    n = CONCLUDED[False][0][0]
+    counts = made(d, n, every=every, weakest=WEAKEST).counts
+    plan = plan_of(n, d, refine=None, screen_rows=False, test="buckets", selection=selection)[0]
+    conclude = partial(inference.by_signs, plan, of_signs(counts, plan.n_units))
+    decision = conclude()
+    evidence, rule = decision.evidence, decision.rule
+    assert evidence is not None
+    select, radius = partial(evidence.selected_first, rule), lambda: replace(decision).radius
+    sides = best_times(select, radius, conclude, repeat=repeat)
+    return *sides, decision.support.size
+
+
+def _deciding(d: int, every: int, repeat: int) -> Iterator[Row]:
+    for selection, rule in (("fwer", "Holm"), ("fdr", "Benjamini and Hochberg")):
+        select, radius, whole, selected = apart(deciding, d, every, selection, repeat)
+        of, holm = f"{size(int(selected))} of {size(d)} features, {rule}", selection == "fwer"
+        detail = f"{duration(whole)} with p-values and the largest contamination of each"
+        yield Row(f"selecting {of}", 1e3 * select, "ms", SELECT_BAR if holm else None, detail=detail)
+        yield Row(f"radius of {of}", 1e3 * radius, "ms", RADIUS_BAR if holm else None)
+
+
 def _dealing(heights: Sequence[int]) -> Iterator[Row]:
     for n in heights:
-        took, above = numbers(FAR_CODE.format("dealing", n))
+        took, above = apart(dealing, n)
         name = f"rows are dealt where a fit is asked for, {size(n)}"
         yield Row(name, 1e9 * took / n, "ns a row", detail=f"{duration(took)}, {1e6 * above / n:.0f} bytes a row")
 
 
 def _workers(repeat: int) -> Iterator[Row]:
     """Yield what one thread and what workers make of a file; nothing without dask and zarr."""
-    if sys.platform == "win32" or not all(map(importlib.util.find_spec, ("dask", "distributed", "zarr"))):
+    if absent("zarr"):
         return
-    n = round(FAR_GIGABYTES * 1e9 / (8 * WIDE))
-    folder = Path(tempfile.mkdtemp())
-    try:
-        path = folder / "x.zarr"
-        files.write(path, n, WIDE)
-        of = f".zarr of {8e-9 * n * WIDE:.1f} GB, {size(n)} × {size(WIDE)}"
+    with zarr_of(FAR_GIGABYTES) as (path, n, of):
         (took,) = best_times(partial(_sketched, path), repeat=repeat)
         yield Row(f"one thread reads, unpacks and counts a {of}", 8e-9 * n * WIDE / took, "GB/s", detail=duration(took))
-        one, two = numbers(SPREAD.format(str(path), repeat))
-        yield Row(f"time of one worker of one thread over that of two, {of}", one / two, "×", detail=against(one, two))
-    finally:
-        shutil.rmtree(folder)
+        one, two = apart(by_workers, path, repeat)
+        yield ratio(f"time of one worker of one thread over that of two, {of}", one, two)
 
 
-def _sketched(path: Path) -> Sketch:
-    return sketch_rows(open_file(path), seed=0, bucket_sizes=SIZES, n_jobs=1)
+def _sketched(path: str) -> Sketch:
+    return sketch_rows(open_file(Path(path)), seed=0, bucket_sizes=SIZES, n_jobs=1)
 
 
-def by_workers(path: Path, repeat: int) -> list[float]:
+def by_workers(path: str, repeat: int) -> tuple[float, ...]:
     """Return the best times of a certified fit by one and by two workers of a thread each, once they have started."""
     from distributed import Client, LocalCluster
 
@@ -424,4 +433,4 @@ def by_workers(path: Path, repeat: int) -> list[float]:
         ):
             there(path)  # loads and compiles
             out += best_times(partial(there, path), repeat=repeat)
-    return out
+    return tuple(out)

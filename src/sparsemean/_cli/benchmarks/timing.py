@@ -1,4 +1,4 @@
-"""How a benchmark times: interleaved, best of several, in processes of its own; and how a row reads."""
+"""What benchmarks share: data, how one times (interleaved, best of several, in its own process), how a row reads."""
 
 from __future__ import annotations
 
@@ -7,31 +7,40 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._kernels.memory_layout import each
+
 if TYPE_CHECKING:
-    from sparsemean._cli.benchmarks.data import FloatMatrix
     from sparsemean._util.records import Counts, Partition
     from sparsemean.result import Estimate
 
+FloatMatrix = npt.NDArray[np.floating]
 Side = Callable[[], object]
 Clock = Callable[[], float]
 
 
-def best_times(*sides: Side, repeat: int, clock: Clock = time.perf_counter) -> tuple[float, ...]:
+def best_times(
+    *sides: Side, repeat: int, clock: Clock = time.perf_counter, before: Side | None = None
+) -> tuple[float, ...]:
     """Call the sides in turn (a, b, a, b, …), ``repeat`` times each, and return the shortest time of each.
 
-    A slow moment of the machine then hits all sides alike, and the best of several is free of it.
+    A slow moment of the machine then hits all sides alike, and the best of several is free of it. What is done
+    ``before`` each call takes no part in its time.
     """
     best = [math.inf] * len(sides)
     for _ in range(repeat):
         for i, side in enumerate(sides):
+            if before is not None:
+                before()
             began = clock()
             side()
             best[i] = min(best[i], clock() - began)
@@ -61,6 +70,8 @@ class Row:
         What the value would ideally be.
     detail
         The numbers behind a ratio, in words.
+    always
+        Whether the bar is one for the smaller shapes of a quick run too.
 
     Examples
     --------
@@ -75,6 +86,7 @@ class Row:
     bar: Bar | None = None
     goal: float | None = None
     detail: str = ""
+    always: bool = False
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -103,6 +115,13 @@ class Row:
 def at_least(low: float) -> tuple[float, float]:
     """Return the bar of a value that should be large."""
     return low, math.inf
+
+
+def ratio(
+    name: str, ours: float, theirs: float, bar: Bar | None = None, *, goal: float | None = None, detail: str = ""
+) -> Row:
+    """Return the row of one time over another."""
+    return Row(name, ours / theirs, "×", bar, goal, detail or against(ours, theirs))
 
 
 # Shapes, times and rates in words.
@@ -171,7 +190,7 @@ def certified_fit(X: FloatMatrix, *, test: str = "auto", contamination: float = 
     )
 
 
-def default_fit(X: FloatMatrix) -> Estimate:
+def default_fit(X: object) -> Estimate:
     """Run the default fit: rows screened and values refined as well."""
     from sparsemean._fit.one_sample import sparse_mean
 
@@ -197,7 +216,114 @@ def warm(dtype: str) -> None:
     counting_pass(small, assign_block_buckets(640, (1, 2, 4), 0))
 
 
+# The data that benchmarks share.
+
+N_SIGNALS = 20
+SIGNAL = 2.0
+AT_ONCE = 65_536
+"""Values drawn at a time; what is held beside the matrix stays far below the memory that is measured."""
+
+_latest: dict[tuple[int, int, str, int], FloatMatrix] = {}
+
+
+def draw(n: int, d: int, dtype: str, *, n_signals: int = N_SIGNALS) -> FloatMatrix:
+    """Return an (n, d) matrix, the same one for the same arguments; only the latest is kept in memory."""
+    key = (n, d, dtype, n_signals)
+    if key not in _latest:
+        _latest.clear()
+        _latest[key] = _draw(n, d, np.dtype(dtype), n_signals)
+    return _latest[key]
+
+
+def forget() -> None:
+    """Free the latest matrix."""
+    _latest.clear()
+
+
+def _draw(n: int, d: int, dtype: np.dtype[np.floating], n_signals: int) -> FloatMatrix:
+    X = np.empty((n, d), dtype=dtype)
+    blocks = np.array_split(X, -(-n // max(1, AT_ONCE // d)))
+    seeds = np.random.SeedSequence(0).spawn(len(blocks))
+    signals = np.linspace(0, d - 1, min(d, n_signals)).astype(np.intp)
+    means = np.where(np.arange(signals.size) % 2, -SIGNAL, SIGNAL).astype(dtype)
+
+    def fill(task: tuple[FloatMatrix, np.random.SeedSequence]) -> None:
+        _student_2(task[0], np.random.default_rng(task[1]))
+        task[0][:, signals] += means
+
+    for _ in each(fill, list(zip(blocks, seeds, strict=True)), 2):
+        pass
+    return X
+
+
+def _student_2(block: FloatMatrix, rng: np.random.Generator) -> None:
+    """Fill ``block`` with Student t, 2 degrees of freedom, whose quantiles have the closed form w√(2/(1 − w²)).
+
+    Half a step of the generator's grid is added so that w = 2·uniform − 1 is never 0 or ±1; this is exact in both
+    precisions.
+    """
+    rng.random(dtype=block.dtype, out=block)
+    block *= 2
+    block -= 1
+    block += block.dtype.type(np.finfo(block.dtype).epsneg)
+    block *= np.sqrt(2 / (1 - block * block))
+
+
+# Our call against ``X.mean(axis=0)``: what a pass over the data costs, at every shape and in both precisions.
+
+FULL = ((2000, 100_000), (10_000, 20_000), (600, 300_000))
+QUICK = ((2000, 10_000),)
+ELSEWHERE = 1.25
+"""Bars are stated for the first shape; at the others this many times as much is allowed."""
+
+
+def over_mean(
+    what: str,
+    subject: Callable[[FloatMatrix], Side],
+    bars: dict[str, float],
+    *,
+    goals: dict[str, float] | None = None,
+    everywhere: bool = True,
+    quick: bool,
+    repeat: int,
+) -> Iterator[Row]:
+    """Yield the ratio for every matrix; ``subject`` makes of a matrix the call that is timed.
+
+    The bars are those of the first shape; ``everywhere`` says whether the others have them too, a little wider.
+    """
+    for place, (n, d) in enumerate(QUICK if quick else FULL):
+        for dtype in ("float64", "float32"):
+            X, first = draw(n, d, dtype), place == 0
+            warm(dtype)
+            ours, mean = best_times(subject(X), partial(X.mean, axis=0), repeat=repeat)
+            yield ratio(
+                f"{what} / X.mean(axis=0), {shape(X)}", ours, mean,
+                bars[dtype] * (1.0 if first else ELSEWHERE) if first or everywhere else None,
+                goal=goals[dtype] if goals and first else None, detail=f"{against(ours, mean)}, {rate(X, ours)}",
+            )  # fmt: skip
+
+
+def over_read(
+    name: str, side: Side, X: FloatMatrix, rule: Callable[[FloatMatrix], object], bar: Bar | None = None, *, repeat: int
+) -> Row:
+    """Return the ratio of a call to two threads that each do no more than read a half of ``X``, by ``rule``."""
+
+    def read() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(rule, np.array_split(X, 2)))
+
+    ours, theirs = best_times(side, read, repeat=repeat)
+    detail = f"{against(ours, theirs)}, {rate(X, ours)} against {rate(X, theirs)}"
+    return ratio(f"{name}, {shape(X)}", ours, theirs, bar, detail=detail)
+
+
 # Python code run in a process of its own.
+
+
+def apart(function: Callable[..., float | tuple[float, ...]], *arguments: object) -> list[float]:
+    """Call a function of these benchmarks in a fresh interpreter and return the number, or the numbers, it returns."""
+    name, module = function.__name__, function.__module__
+    return numbers(f"import numpy\nfrom {module} import {name}\nprint(*numpy.atleast_1d({name}(*{arguments!r})))")
 
 
 def measure(code: str, *, cache: Path | None = None) -> float:

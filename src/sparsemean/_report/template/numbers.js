@@ -12,6 +12,15 @@ function significant(value, digits) {
   return `${mantissa} × 10${raised(power)}`;
 }
 
+// What has this logarithm to base 10, with two digits.
+function powerOfTen(logarithm) {
+  const power = Math.floor(logarithm);
+  const mantissa = (10 ** (logarithm - power)).toFixed(1);
+  return mantissa === "10.0" ? `1.0 × 10${raised(power + 1)}` : `${mantissa} × 10${raised(power)}`;
+}
+
+const LEAST_P = 1e-300; // from where on a double holds p-values; below them their logarithms are shown
+
 function shown(value, kind, digits) {
   if (value === null || (typeof value === "number" && Number.isNaN(value))) return "–";
   if (kind === "name") return String(value);
@@ -22,12 +31,12 @@ function shown(value, kind, digits) {
     case "count": return minus(withCommas(value.toFixed(0)));
     case "percent": return minus(`${withCommas(value.toFixed(1))} %`);
     case "rate": return minus(value.toFixed(3));
-    case "p": return value === 0 ? "< 10⁻³⁰⁷" : value >= 0.001 ? value.toFixed(3) : significant(value, 2);
+    case "p": return value < LEAST_P ? "< 10⁻³⁰⁰" : value >= 0.001 ? value.toFixed(3) : significant(value, 2);
     default: return minus(digits === null || Math.abs(value) >= 1e6 ? significant(value, 4) : withCommas(value.toFixed(digits)));
   }
 }
 
-const cell = (each, k) => shown(each.values[k], each.kind, each.digits);
+const cell = (each, k) => (each.key === "p_value" && each.values[k] < LEAST_P ? powerOfTen(logP[k]) : shown(each.values[k], each.kind, each.digits));
 const cellOf = Object.fromEntries(columns.map((each) => [each.key, (k) => cell(each, k)]));
 
 function facts(k) {

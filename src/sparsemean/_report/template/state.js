@@ -10,6 +10,8 @@ const state = {
   near: null, // { kind: "feature" or "row", id }
   picked: null,
 };
+const logOfFit = decoded(data.log10_p, "number");
+const logP = logOfFit.slice(); // log₁₀ p at the share that the slider shows: p itself ends where the smallest double does
 const listeners = { list: [], mark: [] };
 const on = (event, listener) => listeners[event].push(listener);
 const tell = (event) => listeners[event].forEach((listener) => listener());

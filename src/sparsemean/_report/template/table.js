@@ -20,7 +20,7 @@ function resort() {
   const { key, down } = sorting;
   state.order.sort((a, b) => a - b); // as the table comes: strongest first
   if (key !== null) {
-    const values = column[key];
+    const values = key === "p_value" ? logP : column[key];
     const text = columns.find((each) => each.key === key).kind === "name";
     const unknown = (value) => value === null || Number.isNaN(value);
     const compare = text ? (a, b) => names.compare(String(values[a]), String(values[b])) : (a, b) => (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : 0);

@@ -1,24 +1,25 @@
 // Effect against evidence.
 function evidenceTicks(top, rooted) {
+  if (rooted && top > 330) return ticks(0, Math.sqrt(1.08 * top), 6).map((root) => Math.round(root * root));
   if (rooted) return [0, 5, 20, 50, 100, 200, 300].filter((value) => value <= top);
   if (top > 2.5) return ticks(0, top, 5).filter(Number.isInteger);
   return [1, 0.5, 0.2, 0.1, 0.05, 0.01].map((p) => (p === 0.01 || p === 0.1 ? Math.round(-Math.log10(p)) : Math.abs(Math.log10(p)))).filter((value) => value <= top);
 }
 
 // The p-values of all shares: the axis stays where it is while the slider moves.
-const strongestP = data.shares.reduce((least, each) => (each.p_value || []).reduce((a, b) => (b === null ? a : Math.min(a, b)), least), 1);
+const strongest = data.shares.reduce((least, each) => (each.log10_p || []).reduce((a, b) => (b === null ? a : Math.min(a, b)), least), 0);
 
 function drawVolcano(width) {
   const height = 360;
   const box = { width, left: 44, right: width - 12, top: 34, bottom: height - 48 };
-  const { mass, rate, highest } = data.volcano;
+  const { mass, rate } = data.volcano;
   const { bar } = stop();
-  const evidence = (k) => Math.min(highest, -Math.log10(column.p_value[k]));
-  const some = Array.from({ length: count }, (_, k) => k).filter((k) => !Number.isNaN(column.p_value[k]));
-  let top = Math.max(1, bar || 0, mass.total ? mass.y[1] : 0, Math.min(highest, -Math.log10(strongestP)));
+  const evidence = (k) => -logP[k];
+  const some = Array.from({ length: count }, (_, k) => k).filter((k) => !Number.isNaN(logP[k]));
+  let top = Math.max(1, bar || 0, mass.total ? mass.y[1] : 0, -strongest);
   let wide = mass.total ? Math.max(Math.abs(mass.x[0]), Math.abs(mass.x[1])) : 0.1;
   for (const k of some) {
-    top = Math.max(top, evidence(k), Math.min(highest, -Math.log10(ofFit.p_value[k])));
+    top = Math.max(top, evidence(k), -logOfFit[k]);
     wide = Math.max(wide, Math.abs(lean[k]));
   }
   wide = Math.min(1.04, wide * 1.06);

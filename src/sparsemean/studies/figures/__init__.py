@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import pkgutil
@@ -10,16 +11,19 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from sparsemean._fit import messages
 from sparsemean._util.files import replacing
-from sparsemean.errors import InputError
+from sparsemean.errors import InputError, require
 from sparsemean.studies import published
-from sparsemean.studies._cache import fingerprint
+from sparsemean.studies.engine import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+TableRow: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,16 @@ class Options:
     seed: int = 0
     progress: Callable[[int, int], None] | None = None
 
+    def counting(self, total: int) -> Callable[[], None]:
+        """Return what is called after each of so many trials, to tell the progress."""
+        done = itertools.count(1)
+
+        def tell() -> None:
+            if self.progress is not None:
+                self.progress(next(done), total)
+
+        return tell
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
@@ -70,6 +84,20 @@ class PaperFigure:
 
     title: str
     make: Callable[[Options], Outcome]
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV."""
+    with replacing(path) as temporary:
+        table.to_csv(temporary, index=False)
+
+
+def write_picture(figure: Figure, image: Path) -> None:
+    """Write a picture, and close it."""
+    pyplot = require("matplotlib.pyplot", extra="plots", purpose="drawing a figure")
+    with replacing(image) as temporary:
+        figure.savefig(temporary, dpi=150)
+    pyplot.close(figure)
 
 
 def available() -> list[str]:
@@ -121,11 +149,11 @@ class Record:
     title: str
     images: list[str]
     notes: list[str]
-    made_with: dict[str, Any]
-    settings: Any
-    agreement: list[dict[str, Any]] | None
-    better: list[dict[str, Any]]
-    table: list[dict[str, Any]]
+    made_with: TableRow
+    settings: object
+    agreement: list[TableRow] | None
+    better: list[TableRow]
+    table: list[TableRow]
     format: str = FORMAT
 
     @classmethod
@@ -150,7 +178,7 @@ LONGEST = 60
 """Rows of a table that a page shows."""
 
 
-def made_with(options: Options) -> dict[str, Any]:
+def made_with(options: Options) -> TableRow:
     """Return what must be equal for figures to share a page."""
     made_by = {**messages.versions(), "code": fingerprint()}
     return {**made_by, "seed": options.seed, "trials": options.trials, "quick": options.quick}
@@ -195,5 +223,5 @@ L2_FIGURES = ("fig2b", "fig2c", "app_sensitivity", "app_different_k", "app_infin
 """Those whose published points are errors; Fig 2a has success rates, Fig 1 trajectories, `runtime` seconds."""
 
 
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _rows(table: pd.DataFrame) -> list[TableRow]:
     return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemean._stats import path
 from sparsemean._stats.buckets import assign_paper_buckets
-from sparsemean._util.files import replacing
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import require
 from sparsemean.simulate import make_contaminated
 from sparsemean.simulate._protocols import Size
 from sparsemean.simulate.attacks import replaced_rows
 from sparsemean.simulate.distributions import lognormal
-from sparsemean.studies.figures import Options, Outcome, PaperFigure
+from sparsemean.studies.figures import Options, Outcome, PaperFigure, write_picture, write_table
 from sparsemean.studies.published import read
 
 if TYPE_CHECKING:
@@ -121,14 +120,7 @@ def make(options: Options) -> Outcome:
     """Run both variants and write ``fig1.csv`` and ``fig1.png``."""
     n_iter = QUICK_ITERATIONS if options.quick else ITERATIONS
     trials = options.trials or (QUICK_TRIALS if options.quick else TRIALS)
-    total, done = 4 * trials + (0 if options.quick else 2 * BATCHES * TRIALS), 0
-
-    def tell() -> None:
-        nonlocal done
-        done += 1
-        if options.progress is not None:
-            options.progress(done, total)
-
+    tell = options.counting(4 * trials + (0 if options.quick else 2 * BATCHES * TRIALS))
     curves = {
         (variant.name, kind): variant.band(_trials(variant, kind, n_iter, trials, options.seed, tell))
         for variant in VARIANTS
@@ -147,14 +139,13 @@ def make(options: Options) -> Outcome:
         table["z"] = _z_scores(table, chance)
         notes.append(_verdict(table))
     options.out.mkdir(parents=True, exist_ok=True)
-    with replacing(options.out / "fig1.csv") as temporary:
-        _long(curves, known).to_csv(temporary, index=False)
+    write_table(_long(curves, known), options.out / "fig1.csv")
     image = options.out / "fig1.png"
     _draw(curves, known, image)
     return Outcome("fig1", TITLE, table, (image,), notes=notes)
 
 
-def _trials(variant: Variant, kind: str, n_iter: int, trials: int, seed: int, tell: Any) -> FloatArray:
+def _trials(variant: Variant, kind: str, n_iter: int, trials: int, seed: int, tell: Callable[[], None]) -> FloatArray:
     """Return (trials, n_iter, 8) curves."""
     curves = []
     for state in np.random.SeedSequence([seed, VARIANTS.index(variant), KINDS.index(kind)]).spawn(trials):
@@ -176,7 +167,9 @@ def one_trial(variant: Variant, kind: str, n_iter: int, seed: int) -> FloatArray
     return convex(means, n_iter, eta=ETA, start=variant.start)
 
 
-def final_values(kind: str, seed: int, *, batches: int = BATCHES, tell: Any = lambda: None) -> FloatArray:
+def final_values(
+    kind: str, seed: int, *, batches: int = BATCHES, tell: Callable[[], None] = lambda: None
+) -> FloatArray:
     """Return (batches, 8): where the published line would end in as many runs of ten trials."""
     ends = [_trials(NUMBERS, kind, ITERATIONS, TRIALS, seed + 1 + batch, tell)[:, -1] for batch in range(batches)]
     return np.array([NUMBERS.band(end)[1] for end in ends])
@@ -288,9 +281,7 @@ def _draw(curves: dict[tuple[str, str], FloatArray], all_known: Published, image
         for column, kind in enumerate(KINDS):
             _finish(axes[row, column], variant, kind)
     _legend(figure)
-    with replacing(image) as temporary:
-        figure.savefig(temporary, dpi=150)
-    pyplot.close(figure)
+    write_picture(figure, image)
 
 
 def _draw_curve(ax: Axes, coordinate: int, band: FloatArray, known: pd.DataFrame | None) -> None:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from sparsemean._util.checks import Bunch
-from sparsemean._util.files import replacing
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import require
-from sparsemean.studies.methods import find
-from sparsemean.studies.settings import Setting
+from sparsemean.studies.figures import write_picture
+from sparsemean.studies.methods import Setting, find
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,9 +196,7 @@ def draw(panels: list[Panel], image: Path) -> None:
         _draw_panel(ax, panel)
     for ax in axes.flat[len(panels) :]:
         ax.set_visible(False)
-    with replacing(image) as temporary:
-        figure.savefig(temporary, dpi=150)
-    pyplot.close(figure)
+    write_picture(figure, image)
 
 
 def _draw_panel(ax: Axes, panel: Panel) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +17,14 @@ import numpy.typing as npt
 from sparsemean._fit.one_sample import sparse_mean
 from sparsemean._kernels.memory_layout import count_threads, each
 from sparsemean._util.checks import Bunch
-from sparsemean._util.files import replacing
 from sparsemean._util.records import FloatArray
 from sparsemean.baselines import BaselineWarning
 from sparsemean.errors import require
 from sparsemean.simulate import make_contaminated
-from sparsemean.studies.figures import Options, Outcome, PaperFigure
+from sparsemean.studies.figures import Options, Outcome, PaperFigure, TableRow, write_picture, write_table
 from sparsemean.studies.figures.lower_bound import far_end, log_log
-from sparsemean.studies.methods import Method, find
+from sparsemean.studies.methods import DEFAULT_MEAN, Method, Setting, find
 from sparsemean.studies.published import read
-from sparsemean.studies.settings import DEFAULT_MEAN, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,14 +149,7 @@ def make(options: Options) -> Outcome:
     """Time every method and write ``runtime.csv``, ``runtime-slopes.csv`` and ``runtime.png``."""
     grid, published_grid = (QUICK_GRID, QUICK_PUBLISHED_GRID) if options.quick else (GRID, PUBLISHED_GRID)
     allowance = QUICK_ALLOWANCE if options.quick else ALLOWANCE
-    total, done = len(grid) + len(published_grid), 0
-
-    def tell() -> None:
-        nonlocal done
-        done += 1
-        if options.progress is not None:
-            options.progress(done, total)
-
+    tell = options.counting(len(grid) + len(published_grid))
     with _one_thread():
         warm_up = make_data(replace(BASE, d=120), options.seed)
         for work in works().values():
@@ -168,8 +159,7 @@ def make(options: Options) -> Outcome:
     times, slopes = _times(climbs, narrow, published()), _slopes(climbs)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, table in (("runtime.csv", times), ("runtime-slopes.csv", slopes)):
-        with replacing(options.out / name) as temporary:
-            table.to_csv(temporary, index=False)
+        write_table(table, options.out / name)
     image = options.out / "runtime.png"
     _draw(climbs, times[times.part == "published grid"], image)
     return Outcome("runtime", TITLE, slopes, (image,), notes=_notes(slopes, allowance))
@@ -258,7 +248,7 @@ def _times(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    rows: list[dict[str, Any]] = [
+    rows: list[TableRow] = [
         {"part": "wide", "dtype": "float32", "method": name, "d": d, "seconds": seconds}
         for name, found in climbs.items()
         for d, seconds in found.times.items()
@@ -327,9 +317,7 @@ def _draw(climbs: dict[str, Climb], narrow: pd.DataFrame, image: Path) -> None:
         ax.set_ylabel("seconds")
         ax.spines[["top", "right"]].set_visible(False)
     figure.legend(fontsize="small", frameon=False, ncols=3, loc="outside lower center")
-    with replacing(image) as temporary:
-        figure.savefig(temporary, dpi=150)
-    pyplot.close(figure)
+    write_picture(figure, image)
 
 
 def _guide(ax: Axes, climbs: dict[str, Climb]) -> None:

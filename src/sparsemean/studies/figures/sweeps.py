@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsemean._fit import messages
-from sparsemean._util.files import replacing
 from sparsemean.errors import require
 from sparsemean.studies import engine, published
-from sparsemean.studies import published as _published
-from sparsemean.studies.figures import Options, Outcome, PaperFigure
+from sparsemean.studies.figures import Options, Outcome, PaperFigure, write_picture, write_table
+from sparsemean.studies.methods import Sweep
 from sparsemean.studies.published import DIGITS, OWN, condense
-from sparsemean.studies.settings import Sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,9 +48,7 @@ def draw(figure: SweepFigure, trials: pd.DataFrame, image: Path) -> Path:
             _axes(ax, figure, _title(trials, panel, kind), bottom=row == len(names) - 1, left=column == 0)
     drawn.suptitle(figure.title, x=0.01, ha="left", fontsize="large")
     _legend(drawn, [name for name in COLOURS if name in set(ours["estimator"])])
-    with replacing(image) as temporary:
-        drawn.savefig(temporary, dpi=150)
-    pyplot.close(drawn)
+    write_picture(drawn, image)
     return image
 
 
@@ -71,7 +67,7 @@ def _panel(ax: Axes, ours: pd.DataFrame, theirs: pd.DataFrame) -> None:
         ax.plot(line["x"], line["median"], color=colour, **own)
 
 
-def _greyed(colour: str) -> Any:
+def _greyed(colour: str) -> tuple[float, ...]:
     colours = require("matplotlib.colors", extra="plots", purpose="drawing a figure")
     return tuple((1 - GREY) * part + GREY * 0.5 for part in colours.to_rgb(colour))
 
@@ -158,7 +154,7 @@ def strip(
     distributions: tuple[str, ...] = tuple(DISTRIBUTIONS), shape: float = 3.1, **settings: Any,
 ) -> PanelRow:  # fmt: skip
     """Declare a row of panels; our default is run as one more estimator."""
-    estimators = (*methods.values(), _published.OWN)
+    estimators = (*methods.values(), published.OWN)
     drawn = tuple((name, shape) for name in distributions)
     return PanelRow(panel, Sweep(over, grid, drawn, estimators, **settings), tuple(methods.items()))
 
@@ -210,10 +206,9 @@ class SweepFigure:
 def make_figure(figure: SweepFigure, options: Options) -> Outcome:
     """Run what is missing, write ``<name>.csv`` and ``<name>.png``, and compare with the published points."""
     table = run(figure, options)
-    with replacing(options.out / f"{figure.name}.csv") as temporary:
-        table.to_csv(temporary, index=False)
+    write_table(table, options.out / f"{figure.name}.csv")
     image = draw(figure, table, options.out / f"{figure.name}.png")
-    compared = _published.compare(table, figure.metric)
+    compared = published.compare(table, figure.metric)
     notes = [*figure.notes, *table.attrs["notes"]]
     return Outcome(figure.name, figure.title, table, (image,), compared, notes)
 

@@ -14,7 +14,7 @@ from sparsemean import baselines
 from sparsemean._util.files import replacing
 from sparsemean.errors import InputError
 from sparsemean.studies import engine
-from sparsemean.studies.figures import Options, Outcome, PaperFigure, lower_bound
+from sparsemean.studies.figures import Options, Outcome, PaperFigure, TableRow, lower_bound, write_table
 from sparsemean.studies.figures.lower_bound import (
     Panel,
     Slope,
@@ -26,7 +26,7 @@ from sparsemean.studies.figures.lower_bound import (
     reach,
     worst_errors,
 )
-from sparsemean.studies.settings import DEFAULT_MEAN, Sweep
+from sparsemean.studies.methods import DEFAULT_MEAN, Sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,8 +223,7 @@ def make(options: Options) -> Outcome:
         "table1-lower-bound": bound,
     }
     for name, table in written.items():
-        with replacing(options.out / f"{name}.csv") as temporary:
-            table.to_csv(temporary, index=False)
+        write_table(table, options.out / f"{name}.csv")
     with replacing(options.out / "table1.txt") as temporary:
         temporary.write_text(text, encoding="utf-8")
     image = options.out / "table1.png"
@@ -283,19 +282,19 @@ def _lower_bound(options: Options) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _record(method: str, what: What, measured: float, **more: Any) -> dict[str, Any]:
+def _record(method: str, what: What, measured: float, **more: object) -> TableRow:
     row = BOUND if method == BOUND else ROWS.get(method, ELSEWHERE)
     return {"row": row, "method": method, "quantity": what[0], "over": what[1], "measured": measured, **more}
 
 
-def _bound_record(bound: pd.DataFrame) -> list[dict[str, Any]]:
+def _bound_record(bound: pd.DataFrame) -> list[TableRow]:
     """Return the exponent of the least error, over estimators, in the worse of two worlds."""
     worst = lower_bound.summary(bound)
     least = worst[worst.noise == 0].groupby("contamination").worst.min()
     return [_growth_record(BOUND, ("error", "ε"), dict(zip(least.index, least, strict=True)), "0.5")]
 
 
-def _growth(points: Mapping[What, pd.DataFrame]) -> list[dict[str, Any]]:
+def _growth(points: Mapping[What, pd.DataFrame]) -> list[TableRow]:
     """Return a record for every exponent: the row of Table 1, the method, what grows in what, stated and measured."""
     return [
         _growth_record(str(name), what, dict(zip(part.x, part.value, strict=True)), stated(str(name), what))
@@ -309,7 +308,7 @@ def stated(method: str, what: What) -> str:
     return (EVERY | STATED[method]).get(what, "") if method in STATED else ""
 
 
-def _growth_record(method: str, what: What, values: dict[float, float], claim: str) -> dict[str, Any]:
+def _growth_record(method: str, what: What, values: dict[float, float], claim: str) -> TableRow:
     far = far_end(values, FAR.get(what, -math.inf))
     slope = log_log(far.keys(), far.values())
     return _record(
@@ -322,7 +321,7 @@ def _exponent(slope: Slope, claim: str) -> str:
     return str(slope).replace(" ± ", "±") + (f" [{claim}]" if claim else "")
 
 
-def _sizes(tables: Mapping[Key, pd.DataFrame], times: pd.DataFrame) -> list[dict[str, Any]]:
+def _sizes(tables: Mapping[Key, pd.DataFrame], times: pd.DataFrame) -> list[TableRow]:
     """Return a record for every error under one attack, every time at one size, and every largest size."""
     keys = ["estimator", "x", "attack"]
     errors = _joined(tables, "attacks").groupby(keys, sort=False)["error"].median().reset_index()

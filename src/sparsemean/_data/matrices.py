@@ -1,17 +1,20 @@
-"""Sparse matrices: SciPy's, those in .h5ad and .npz files, and Matrix Market text."""
+"""Matrices of NumPy's and SciPy's: .npy and .npz files mapped where they lie, sparse matrices, Matrix Market text."""
 
 from __future__ import annotations
 
+import io
+import math
+import warnings
+import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.lib import format as npy_format
 
-from sparsemean._data.chunked import sparse_format
-from sparsemean._data.source import AT_ONCE, Array, Run, Source, runs
+from sparsemean._data.source import Array, Dense, Source
 from sparsemean._data.table import (
     MOST_HELD,
     OF_ROWS,
@@ -21,121 +24,175 @@ from sparsemean._data.table import (
     check_matrix,
     check_names,
     dense_table,
+    unreadable,
 )
 from sparsemean._kernels.memory_layout import is_native
-from sparsemean._util.files import Unpacked
+from sparsemean._util.files import Unpacked, refuse_endless
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-GAP = 1_000_000
-"""Bytes between columns that are read along: a read of its own costs as much."""
-
-AT_A_TIME = 4
-"""What is held of a piece while it is counted: the piece, the next one being read, and what either is turned from."""
+WHOLE = "stay as it is while it is read"
+LONGEST_HEADER = 70_000
+"""Bytes that are looked at for a heading, of which NumPy takes 10,000: it would make room for as many as one claims."""
 
 
-class Compressed(Source):
-    """A group of ``data``, ``indices`` and ``indptr``; only ``indptr`` is kept in memory."""
+class Npy(Source):
+    """A matrix in a .npy file. Rows that follow each other are read along rows, columns along columns."""
 
-    sparse = True
+    def __init__(
+        self, path: Path, offset: int, shape: tuple[int, int], dtype: np.dtype[np.generic], fortran: bool
+    ) -> None:
+        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+        self.along = "columns" if fortran else "rows"
 
-    def __init__(self, group: Any, opened: FileContext) -> None:
-        self.opened = opened
-        with opened.reading(), opened.parsing():
-            self.by_rows = sparse_format(group) == "csr"
-            shape = [int(size) for size in group.attrs.get("shape", group.attrs.get("h5sparse_shape"))]
-            self.data, self.indices = group["data"], group["indices"]
-            stored: Any = group["indptr"]
-            self.on_disk = np.dtype(self.data.dtype)
-            check_matrix(tuple(shape), self.on_disk)
-            opened.check_lines(tuple(shape))
-            self._check(stored, shape[0 if self.by_rows else 1] + 1)
-            self.offsets: IntArray = np.asarray(stored[:]).astype(np.int64)
-        n, d = self.shape = (shape[0], shape[1])
-        self.along = "rows" if self.by_rows else "columns"
-        # scipy knows no half precision, and its kernels read native numbers only
-        self.dtype = np.dtype("f4") if self.on_disk == np.float16 else self.on_disk.newbyteorder("=")
-        self.minor = d if self.by_rows else n
-        self.index_type = np.dtype(np.int32 if self.minor < 2**31 else np.int64)
-        self._check_offsets()
-
-    def _check(self, stored: Any, length: int) -> None:
-        for array, kinds in ((stored, "iu"), (self.indices, "iu"), (self.data, "fiub")):
-            if len(array.shape) != 1 or np.dtype(array.dtype).kind not in kinds:
-                raise self.opened.broken(f"a compressed matrix of {len(array.shape)}-D arrays of {array.dtype}")
-            self.opened.check_size(array.shape, np.dtype(array.dtype).itemsize)
-        if stored.shape[0] != length:
-            raise self.opened.broken(f"indptr of {stored.shape[0]} where {length} are needed")
-
-    def _check_offsets(self) -> None:
-        offsets, stored = self.offsets, min(self.data.shape[0], self.indices.shape[0])
-        if offsets[0] != 0 or offsets[-1] > stored or (np.diff(offsets) < 0).any():
-            raise self.opened.broken(f"indptr does not rise from 0 to at most {stored}")
-
-    @property
-    def bytes_a_value(self) -> float:
-        """Bytes that a value, stored or not, takes while it is read, on average."""
+    def block(self, rows: slice, columns: slice) -> Array:
+        """Map the stretch of the file that holds the rows (or columns, if those follow each other)."""
         n, d = self.shape
-        an_entry = self.dtype.itemsize + self.index_type.itemsize
-        return max(1.0, float(self.offsets[-1])) * AT_A_TIME * an_entry / (n * d)
+        if self.along == "columns":
+            return self._mapped(columns, n).T[rows]
+        return self._mapped(rows, d)[:, columns]
 
-    def block(self, rows: slice, columns: slice) -> csc_array:
-        """Read some rows of some columns, repeated entries added up."""
-        made = self._read(rows, columns).tocsc()
-        made.sum_duplicates()
-        return made
-
-    def _take(self, columns: IntArray) -> FloatArray:
-        """Return all rows of rising ``columns``: rows are read once, however many columns are wanted."""
-        n = self.shape[0]
-        out = np.empty((n, columns.size), order="F")
-        for read, at, wanted in self.runs(columns):
-            for rows in self.stripes() if self.by_rows else [slice(0, n)]:
-                out[rows, at] = self._read(rows, read)[:, wanted].toarray()
-        return out
-
-    def runs(self, columns: IntArray) -> list[Run]:
-        """Read rows once, however many columns are wanted; of columns those that are not far apart together."""
-        n, d = self.shape
-        if self.by_rows:
-            return runs(columns, d, d)
-        a_column = n * self.bytes_a_value
-        return runs(columns, max(1, int(GAP / a_column)), max(1, int(AT_ONCE / a_column)))
-
-    def _read(self, rows: slice, columns: slice) -> csr_array | csc_array:
-        from scipy.sparse import csc_array, csr_array
-
-        kind: Any = csr_array if self.by_rows else csc_array
-        major, minor = (rows, columns) if self.by_rows else (columns, rows)
-        offsets = self.offsets[major.start : major.stop + 1]
-        data, indices = self._stretch(int(offsets[0]), int(offsets[-1]))
-        lines = major.stop - major.start
-        index_type = self.index_type if data.size < 2**31 else np.dtype(np.int64)
-        parts = (data, indices.astype(index_type, copy=False), (offsets - offsets[0]).astype(index_type))
-        made: csr_array | csc_array = kind(parts, shape=(lines, self.minor) if self.by_rows else (self.minor, lines))
-        if minor.stop - minor.start == self.minor:
-            return made
-        return made[:, minor] if self.by_rows else made[minor]
-
-    def _stretch(self, first: int, last: int) -> tuple[Array, Array]:
-        """Read stored values and their indices, none of them out of range."""
-        with self.opened.reading():
-            data = np.asarray(self.data[first:last]).astype(self.dtype, copy=False)
-            indices = np.asarray(self.indices[first:last])
-        if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= self.minor):
-            raise self.opened.broken(f"an index of {indices.max()} where there are {self.minor}")
-        if data.size != last - first or indices.size != last - first:
-            raise self.opened.broken(f"{data.size} values where {last - first} are needed")
-        return data, indices
+    def _mapped(self, lines: slice, length: int) -> Array:
+        shape = (lines.stop - lines.start, length)
+        offset = self.offset + lines.start * length * self.dtype.itemsize
+        refuse_endless(self.path)
+        try:
+            mapped: Array = np.memmap(self.path, self.dtype, "r", offset, shape)
+        except ValueError as error:  # the file is looked at each time, and no longer reaches so far
+            raise InputError("FILE", WHOLE, f"{self.path.name}, cut short since", "run it again") from error
+        except OSError as error:  # or is gone, or a folder
+            raise unreadable(self.path, error) from error
+        return np.require(mapped, requirements="A")  # in an archive values begin anywhere: loops read whole multiples
 
 
-def check_compressed(group: Any, opened: FileContext) -> None:
-    """Refuse a group that is no compressed matrix."""
-    if not sparse_format(group):
-        raise InputError(opened.argument, "hold a matrix that is dense, CSR or CSC", opened.name)
+def read_npy(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
+    """Open a .npy file; object arrays, which would need unpickling, are refused."""
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".npy files")
+    with path.open("rb") as file:
+        start = io.BytesIO(file.read(LONGEST_HEADER))
+    shape, fortran, dtype = _header(start, opened)
+    check_matrix(shape, dtype)
+    if opened.size < start.tell() + math.prod(shape) * dtype.itemsize:
+        raise opened.broken(f"{opened.size} bytes where shape {shape} needs more")
+    return Table(Npy(path, start.tell(), (shape[0], shape[1]), dtype, fortran))
+
+
+def _header(start: IO[bytes], opened: FileContext) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Read the shape, layout and type of an array: a text in Python, which can be wrong in many ways."""
+    with opened.parsing(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python 2 wrote is read all the same
+        version = npy_format.read_magic(start)
+        read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran, dtype = read_header(start)
+    if dtype.hasobject:
+        raise opened.broken("an array of Python objects")
+    return shape, fortran, dtype
+
+
+# NumPy's archives of arrays: mapped where they lie if they are not packed. SciPy keeps sparse matrices in them too.
+
+SPARSE = {"format.npy", "shape.npy", "data.npy"}
+UNPACKED_AT_ONCE = 16_000_000
+LOCAL_HEADER = 30
+"""Bytes of a zip archive before the name of a member; the last four are the lengths of the name and what follows it."""
+
+
+def read_npz(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
+    """Open the array called ``wanted.dataset`` of a .npz file, or the only one; objects are never unpickled."""
+    wanted.refuse(*OF_ROWS, "select", "drop", "layer", kind=".npz files")
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        if wanted.dataset is None and set(members) >= SPARSE:
+            check_members(archive, opened)
+            return _sparse_table(path, archive, opened)
+        names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+        if not names:
+            raise opened.broken("no arrays")
+        info = members[f"{opened.choose(names, wanted.dataset, 'arrays', 'name an array of the file')}.npy"]
+        _check_size(info, opened)
+        return Table(_source(path, file, archive, info, opened))
+
+
+def _source(
+    path: Path, file: IO[bytes], archive: zipfile.ZipFile, info: zipfile.ZipInfo, opened: FileContext
+) -> Source:
+    """Return a member as a source, after a look at its header only if it is not packed."""
+    with archive.open(info) as member:
+        shape, fortran, dtype = _header_in(member, info, opened)
+        check_matrix(shape, dtype)
+        offset = member.tell()
+        if info.compress_type == zipfile.ZIP_STORED:
+            start = _start(file, info) + offset
+            if start + info.file_size - offset > opened.size:
+                raise opened.broken("cut short")
+            return Npy(path, start, (shape[0], shape[1]), dtype, fortran)
+        values = _unpacked(member, math.prod(shape), dtype, opened)
+    return Dense(values.reshape(shape, order="F" if fortran else "C"))
+
+
+def _header_in(
+    member: IO[bytes], info: zipfile.ZipInfo, opened: FileContext
+) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Read the header of a member, unless other bytes follow than it says: room is made for what it says."""
+    shape, fortran, dtype = _header(member, opened)
+    left = info.file_size - member.tell()
+    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != left:
+        raise opened.broken(f"{left} bytes where shape {shape} needs others")
+    return shape, fortran, dtype
+
+
+def check_members(archive: zipfile.ZipFile, opened: FileContext) -> None:
+    """Refuse an archive whose arrays are larger than it can hold, or not what their headers say."""
+    if sum(info.compress_size for info in archive.infolist()) > opened.size:
+        raise opened.broken("arrays that share bytes, or cut short")
+    opened.check_held(sum(info.file_size for info in archive.infolist()))
+    for info in archive.infolist():
+        _check_size(info, opened)
+        with archive.open(info) as member:
+            _header_in(member, info, opened)
+
+
+def _start(file: IO[bytes], info: zipfile.ZipInfo) -> int:
+    """Return where the bytes of a member begin."""
+    file.seek(info.header_offset)
+    header = file.read(LOCAL_HEADER)
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return info.header_offset + LOCAL_HEADER + lengths
+
+
+def _unpacked(member: IO[bytes], count: int, dtype: np.dtype[np.generic], opened: FileContext) -> Array:
+    """Read the values of a packed member, a stretch at a time; reading to the end checks their sum."""
+    out: Array = np.empty(count, dtype)
+    view, at = out.view(np.uint8), 0
+    while part := member.read(min(UNPACKED_AT_ONCE, view.size - at) or 1):
+        if at + len(part) > view.size:
+            break
+        view[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)
+        at += len(part)
+    if at != view.size:
+        raise opened.broken("cut short")
+    return out
+
+
+def _check_size(info: zipfile.ZipInfo, opened: FileContext) -> None:
+    """Refuse a member that so few bytes cannot hold."""
+    if info.compress_size > opened.size:
+        raise opened.broken("cut short")
+    replace(opened, size=info.compress_size).check_held(info.file_size)
+
+
+def _sparse_table(path: Path, archive: zipfile.ZipFile, opened: FileContext) -> Table:
+    """Return a matrix that `scipy.sparse.save_npz` wrote."""
+    from scipy.sparse import load_npz
+
+    with archive.open("shape.npy") as member:
+        shape = npy_format.read_array(member, allow_pickle=False)
+    with opened.parsing():  # sizes that are no numbers, or no end of them
+        opened.check_lines(tuple(int(size) for size in shape.flat))
+    return read_sparse(load_npz(io.BytesIO(path.read_bytes())))
 
 
 # SciPy's sparse matrices and arrays: what is not stored is zero, and is neither filled in nor looked at.
@@ -144,12 +201,7 @@ WEIGHT = 8
 """Times its own size that a piece counts for: it is held beside the next one, and small ones are turned in cache."""
 
 
-def matches_sparse(X: Any) -> bool:
-    """Whether ``X`` is a sparse matrix or array of SciPy's."""
-    return type(X).__module__.startswith("scipy.sparse") and hasattr(X, "tocsr") and hasattr(X, "tocsc")
-
-
-def read_sparse(X: Any, feature_names: Any = None) -> Table:
+def read_sparse(X: Any, feature_names: object = None) -> Table:
     """Take a matrix compressed by rows or columns as it lies in memory; other formats are compressed by rows first."""
     check_matrix(X.shape, X.dtype)
     names = check_names(feature_names, X.shape[1])
@@ -165,7 +217,7 @@ class Sparse(Source):
     sparse = True
     in_memory = True
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: csr_array | csc_array) -> None:
         self.matrix = _in_order(_viewed(X))
         self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), self.matrix.dtype
         self.along = "rows" if self.matrix.format == "csr" else "columns"
@@ -210,14 +262,14 @@ class Sparse(Source):
         return np.asarray(self.matrix.toarray())
 
 
-def _viewed(X: Any) -> csr_array | csc_array:
+def _viewed(X: csr_array | csc_array) -> csr_array | csc_array:
     """Return an array over the same memory, unless its parts do not fit together: compiled loops trust them."""
     from scipy.sparse import csc_array, csr_array
 
-    kind: Any = csr_array if X.format == "csr" else csc_array
+    kind = csr_array if X.format == "csr" else csc_array
     data = X.data if is_native(X.data) else X.data.astype(np.float64)
     try:
-        matrix: csr_array | csc_array = kind((data, X.indices, X.indptr), shape=X.shape)
+        matrix = kind((data, X.indices, X.indptr), shape=X.shape)
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise InputError("X", "be a sparse matrix whose parts fit together", str(error)) from error
@@ -246,7 +298,6 @@ def _in_order(matrix: csr_array | csc_array) -> csr_array | csc_array:
 
 # Matrix Market files, dense or of entries only: a few lines of heading, then numbers with blanks between them.
 
-Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = 8_000_000
 LONGEST_LINE = 10_000
 MOST_REMARKS = 10_000
@@ -267,19 +318,18 @@ class Head:
     width: int
 
 
-def read_mtx(path: Path, wanted: ReadOptions) -> Table:
+def read_mtx(path: Path, wanted: ReadOptions, opened: FileContext) -> Table:
     """Read a .mtx or .mtx.gz file: its rows are rows, its columns are features."""
     wanted.refuse(*OF_ROWS, "select", "drop", "layer", "dataset", kind=".mtx files")
     packed = path.name.lower().endswith(".gz")
-    opened = FileContext(path.name, ".mtx file", path.stat().st_size)
-    with opened.reading(), path.open("rb") as raw:
-        file: Any = Unpacked(raw, opened.check_held) if packed else raw
+    with path.open("rb") as raw:
+        file = Unpacked(raw, opened.check_held) if packed else raw
         head = _head(file, opened, MOST_HELD if packed else 1)
         numbers = _rows(_numbers(file, opened), head, opened)
         return _dense(numbers, head) if head.dense else _sparse(numbers, head, opened)
 
 
-def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
+def _head(file: IO[bytes] | Unpacked, opened: FileContext, packed: int) -> Head:
     """Read the heading, and refuse a size that the file cannot hold: room is made for it before the rest is read."""
     banner = file.readline(LONGEST_LINE).decode("ascii").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"] or banner[2] not in ("array", "coordinate"):
@@ -310,7 +360,7 @@ def _head(file: IO[bytes], opened: FileContext, packed: int) -> Head:
     return Head(dense, symmetry, n, d, entries, width)
 
 
-def _numbers(file: IO[bytes], opened: FileContext) -> Iterator[Floats]:
+def _numbers(file: IO[bytes] | Unpacked, opened: FileContext) -> Iterator[FloatArray]:
     """Yield the numbers of the rest of a file, a stretch at a time."""
     from sparsemean._kernels import cells  # compiled: whoever asks whether an array is sparse does without
 
@@ -343,7 +393,7 @@ def _number(word: bytes, opened: FileContext) -> float:
     raise opened.broken(f"{word[:40].decode(errors='replace')!r} where a number should be")
 
 
-def _rows(numbers: Iterator[Floats], head: Head, opened: FileContext) -> Iterator[tuple[slice, Floats]]:
+def _rows(numbers: Iterator[FloatArray], head: Head, opened: FileContext) -> Iterator[tuple[slice, FloatArray]]:
     """Yield whole entries with their places, exactly as many as there should be."""
     at, left = 0, np.empty(0)
     for part in numbers:
@@ -359,7 +409,7 @@ def _rows(numbers: Iterator[Floats], head: Head, opened: FileContext) -> Iterato
     raise opened.broken(f"not the {head.entries} entries it promises")
 
 
-def _dense(rows: Iterator[tuple[slice, Floats]], head: Head) -> Table:
+def _dense(rows: Iterator[tuple[slice, FloatArray]], head: Head) -> Table:
     """Return a matrix that is written out column by column, its lower half only if it is symmetric."""
     values = np.empty(head.entries)
     for places, part in rows:
@@ -374,12 +424,12 @@ def _dense(rows: Iterator[tuple[slice, Floats]], head: Head) -> Table:
     return dense_table(out)
 
 
-def _sparse(rows: Iterator[tuple[slice, Floats]], head: Head, opened: FileContext) -> Table:
+def _sparse(rows: Iterator[tuple[slice, FloatArray]], head: Head, opened: FileContext) -> Table:
     """Return a matrix of which entries are written, from 1 on; those of one place are added."""
     from scipy import sparse
 
     kind = np.int32 if max(head.n, head.d) < 2**31 else np.int64
-    row: npt.NDArray[Any] = np.empty(head.entries, kind)
+    row: IntArray = np.empty(head.entries, kind)
     column, values = np.empty_like(row), np.empty(head.entries)
     for places, part in rows:
         at = part[:, :2]

@@ -1,4 +1,4 @@
-"""Columns in units of their own, by which rows are judged: in blocks of rows, each where it lies.
+"""Standardized rows, which are judged: columns in units of their own, in blocks of rows, each where it lies.
 
 What judges rows holds a few numbers a row, not the columns: it asks for places along directions, for sums over rows and
 for single rows. Each is done block by block, so that a block may as well lie on a device or with a worker.
@@ -6,9 +6,10 @@ for single rows. Each is done block by block, so that a block may as well lie on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial, reduce
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ from sparsemean._util.records import FloatArray, IntArray
 
 Single: TypeAlias = npt.NDArray[np.float32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Places: TypeAlias = npt.NDArray[np.integer[Any]]
+Places: TypeAlias = npt.NDArray[np.integer]
+T = TypeVar("T")
 CLIP = 3.0
 """In median sizes of a column: one heavy-tailed entry then says little, a shift of all entries as much as before."""
 MOSTLY = 0.5
@@ -31,11 +33,11 @@ HUGE = 1e18
 """In median sizes of a column: squares of more would not be finite in single precision."""
 BLOCK_VALUES = 1_000_000
 """Values of a block, about: 4 MB, so that what is made of one stays near."""
-FOR_OWN = 128
+FOR_SCALE_OF_ROWS = 128
 """Columns that tell the size of a row, about."""
 INNER = 3.0
 """In median sizes of a column: what lies beyond is in its tail."""
-TAIL, WIDE = 4.0, 12.0
+TAIL, WINSORIZED = 4.0, 12.0
 """The same over the size of a row: what is beyond the first is its tail; the second is where rows are then clipped."""
 HELD = 16_000_000
 """Values from which on rows are not held in three forms at once."""
@@ -54,7 +56,7 @@ class Units(NamedTuple):
     """Places among those used."""
 
 
-def units_of(values: Any) -> Units:
+def column_units(values: FloatArray) -> Units:
     """Return the units that some rows tell: the median absolute value of each column.
 
     Where most values are zero, or missing, it is that of the others, and rows are judged by far values only.
@@ -64,13 +66,18 @@ def units_of(values: Any) -> Units:
     if not judging.all():
         values = on_host(values)
     if on_device(values):  # without gaps
-        return Units(size, np.arange(size.size), np.arange(size.size))
+        return units_at(size, np.arange(size.size))
     if np.isnan(size).any() or np.isnan(values).any():
         judging &= np.mean(~np.isnan(values), axis=0) >= MOSTLY
     if not judging.all():
         size = np.where(judging, size, _nonzero_scales(values, ~judging))
     used = np.flatnonzero(size > 0)
     return Units(size[used], used, np.flatnonzero(judging[used]))
+
+
+def units_at(size: FloatArray, used: IntArray) -> Units:
+    """Return these sizes of the columns used, all of which directions are judged by."""
+    return Units(size[used], used, np.arange(used.size))
 
 
 def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
@@ -85,12 +92,30 @@ def _nonzero_scales(values: FloatArray, which: Flags) -> FloatArray:
 
 # Rows of numbers in blocks: what is asked of all of them is asked of each block.
 
-Part: TypeAlias = tuple[Any, Any]
+Part: TypeAlias = tuple[Single, Flags | None]
 """Rows of a block in single precision, and where they are not missing: None where nothing is."""
 
 
+class Table(Protocol):
+    """What gives rows like an array, which may lie on a device."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        ...
+
+    def __getitem__(self, rows: slice | IntArray) -> FloatArray:
+        """Return some rows."""
+        ...
+
+
+def as_is(x: Single, has: Flags | None) -> Part:
+    """Return a block as it lies."""
+    return x, has
+
+
 class Rows:
-    """Finite rows in blocks, each over a length of its own where lengths are given.
+    """Finite rows in blocks as ``look`` shows these, each over a length of its own where lengths are given.
 
     Some builds of OpenBLAS compute with what lies behind the end of a single-precision row too, throw it away and leave
     the processor's flag for invalid operations set, of which NumPy then warns; the entries here are finite and small.
@@ -98,21 +123,24 @@ class Rows:
 
     def __init__(self, parts: Sequence[Part], n_jobs: int | None = None, lengths: FloatArray | None = None) -> None:
         self.parts, self.n_jobs, self.lengths = parts, n_jobs, lengths
+        self.look: Callable[[Single, Flags | None], Part] = as_is
         self.ends = np.cumsum([0, *(part[0].shape[0] for part in parts)])
         self.shape = (int(self.ends[-1]), int(parts[0][0].shape[1]))
         self.whole = all(part[1] is None for part in parts)
 
     def over(self, lengths: FloatArray) -> Rows:
         """Return the same rows, each divided by its length."""
-        return Rows(self.parts, self.n_jobs, lengths)
+        rows = Rows(self.parts, self.n_jobs, lengths)
+        rows.look, rows.shape = self.look, self.shape
+        return rows
 
-    def each(self, rule: Callable[..., Any], *of_rows: Any) -> list[Any]:
+    def each(self, rule: Callable[..., T], *of_rows: npt.NDArray[np.generic]) -> list[T]:
         """Return what ``rule`` makes of every block, with its share of what is given for each row."""
 
-        def work(k: int) -> Any:
+        def work(k: int) -> T:
             mine = slice(self.ends[k], self.ends[k + 1])
             with np.errstate(invalid="ignore"):
-                return rule(*self.parts[k], *(values[mine] for values in of_rows))
+                return rule(*self.look(*self.parts[k]), *(values[mine] for values in of_rows))
 
         return list(each(work, range(len(self.parts)), threads_for(self.shape, self.n_jobs)))
 
@@ -137,47 +165,46 @@ class Rows:
     def present(self, weights: Single) -> Single:
         """Return for each row the sum of weights of the columns that it has."""
 
-        def rule(x: Any, has: Any) -> Any:
+        def rule(x: Single, has: Flags | None) -> Single:
             if has is None:
                 return np.repeat(weights.sum(axis=0)[:, np.newaxis], x.shape[0], axis=1)
             return on_host(near(x, weights).T @ has.T.astype(np.float32))
 
         return np.concatenate(self.each(rule), axis=1)
 
-    def pull(self, weights: Any) -> Single:
+    def pull(self, weights: FloatArray | Single) -> Single:
         """Return the sum of rows with these weights."""
         weights = np.asarray(weights if self.lengths is None else weights / self.lengths, dtype=np.float32)
-        return np.asarray(sum(self.each(lambda x, _, w: on_host(near(x, w) @ x), weights)))
+        return total_of(self.each(lambda x, _, w: on_host(near(x, w) @ x), weights))
 
     def product(self, weights: Single, v: Single, centre: Single) -> Single:
         """Return Xᵀ(w∘(X − c)v), in one pass over the blocks."""
+        slope, level = weights, weights * (centre @ v)
         if self.lengths is not None:
             lengths = self.lengths.astype(np.float32)
-            return self._product(weights / lengths**2, weights / lengths * (centre @ v), v)
-        return self._product(weights, weights * (centre @ v), v)
+            slope, level = weights / lengths**2, weights / lengths * (centre @ v)
 
-    def _product(self, slope: Single, level: Single, v: Single) -> Single:
-        def rule(x: Any, _: Any, slope: Any, level: Any) -> Any:
+        def rule(x: Single, _: Flags | None, slope: Single, level: Single) -> Single:
             slope, level = near(x, slope), near(x, level)
             return on_host((slope * (x @ near(x, v)) - level) @ x)
 
-        return np.asarray(sum(self.each(rule, slope, level)))
+        return total_of(self.each(rule, slope, level))
 
     @property
     def on_device(self) -> bool:
         """Whether the rows lie on a device."""
         return on_device(self.parts[0][0])
 
-    def gram(self) -> Any:
+    def gram(self) -> Single:
         """Return the products of all columns, where the rows lie."""
         if self.lengths is None:
-            return sum(self.each(lambda x, _: x.T @ x))
+            return total_of(self.each(lambda x, _: x.T @ x))
 
-        def rule(x: Any, _: Any, lengths: Any) -> Any:
+        def rule(x: Single, _: Flags | None, lengths: Single) -> Single:
             x = x / near(x, lengths)[:, np.newaxis]
             return x.T @ x
 
-        return sum(self.each(rule, self.lengths.astype(np.float32)))
+        return total_of(self.each(rule, self.lengths.astype(np.float32)))
 
     @cached_property
     def squares(self) -> FloatArray:
@@ -190,7 +217,7 @@ class Rows:
     def variance_of_squares(self) -> float:
         """The variances of the squares of all columns, summed."""
 
-        def rule(x: Any, _: Any) -> Any:
+        def rule(x: Single, _: Flags | None) -> Single:
             xp = namespace(x)
             squares = x * x
             ones = xp.ones(x.shape[0], dtype=np.float32)
@@ -225,7 +252,7 @@ class Rows:
         out = np.empty((rows.size, self.shape[1] if columns is None else columns.size), dtype=np.float32)
         for k in np.unique(block):
             at = np.flatnonzero(block == k)
-            x = self.parts[k][0]
+            x, _ = self.look(*self.parts[k])
             x = x[near(x, rows[at] - self.ends[k])]
             out[at] = on_host(x if columns is None else x[:, near(x, columns)])
         if self.lengths is not None:
@@ -241,17 +268,9 @@ class Rows:
         return self.pull(weights)
 
 
-class Derived(Sequence[Part]):
-    """Blocks that are made anew of those of other rows whenever they are looked at: less memory for more time."""
-
-    def __init__(self, rows: Rows, rule: Callable[..., Part]) -> None:
-        self.rows, self.rule = rows, rule
-
-    def __len__(self) -> int:
-        return len(self.rows.parts)
-
-    def __getitem__(self, k: Any) -> Any:
-        return self.rule(*self.rows.parts[k])
+def total_of(arrays: Iterable[Single]) -> Single:
+    """Return the sum of some arrays, where they lie."""
+    return reduce(operator.add, arrays)
 
 
 class Selected:
@@ -278,7 +297,7 @@ class Entries(NamedTuple):
     value: Single
 
 
-class Judged:
+class StandardizedRows:
     """Rows in units of their columns: as they are, and clipped about the mean of each column.
 
     Parameters
@@ -291,30 +310,30 @@ class Judged:
         Threads over blocks.
     """
 
-    def __init__(self, values: Any, clip: float = CLIP, n_jobs: int | None = None) -> None:
+    def __init__(self, values: Table, clip: float = CLIP, n_jobs: int | None = None) -> None:
         n, d = values.shape
-        self.units = units_of(values[some_rows(n, d)])
+        self.units = column_units(values[some_rows(n, d)])
         self.columns, self.judging = self.units.used, self.units.judging
         rows = n if on_device(values) else max(1, BLOCK_VALUES // max(1, d))
         blocks = [slice(a, min(a + rows, n)) for a in range(0, n, rows)]
-        room = room_for(values, n, self.columns.size)
-        parts = each(lambda at: ratios_of(values[at], self.units, room[at]), blocks, threads_for((n, d), n_jobs))
+        out = empty_for(values, n, self.columns.size)
+        parts = each(lambda at: ratios_of(values[at], self.units, out[at]), blocks, threads_for((n, d), n_jobs))
         self.ratios = Rows(list(parts), n_jobs)
         self.scaled = Rows(self._clipped(clip), n_jobs)
         self.clip, self.mean = clip, self._centre()
-        self.variances: FloatArray | None = None
+        self.variances: FloatArray | Single | None = None
         """Of the rows that are left along their leading directions, once looked for; None for rows of one length."""
 
     def _clipped(self, clip: float) -> list[Part]:
         """Return the columns that directions are judged by, clipped."""
         judging = self.judging
-        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
+        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], judging.size)
 
-        def rule(x: Any, has: Any, out: Any) -> Part:
+        def rule(x: Single, has: Flags | None, out: Single) -> Part:
             x, has = in_columns(x, has, judging)
             return namespace(x).clip(x, -clip, clip, out=out), has
 
-        return self.ratios.each(rule, room)
+        return self.ratios.each(rule, out)
 
     def _centre(self) -> Single:
         """Take the mean off each column: only once it is clipped, when no bad row moves it by more than 2·clip/n."""
@@ -323,7 +342,7 @@ class Judged:
         count = scaled.shape[0] if scaled.whole else np.maximum(scaled.per_column, 1)
         mean = np.asarray(sums / count, dtype=np.float32)
 
-        def rule(x: Any, has: Any) -> None:
+        def rule(x: Single, has: Flags | None) -> None:
             x -= near(x, mean) if has is None else near(x, mean) * has
 
         scaled.each(rule)
@@ -332,8 +351,8 @@ class Judged:
     def release(self) -> None:
         """Hold clipped rows no longer where they are many: the few that are asked for afterwards are made anew."""
         if self.many:
-            look = partial(clipped_about, judging=self.judging, clip=self.clip, mean=self.mean)
-            self.scaled.parts = Derived(self.ratios, look)
+            self.scaled.parts = self.ratios.parts
+            self.scaled.look = partial(clipped_about, judging=self.judging, clip=self.clip, mean=self.mean)
 
     @property
     def many(self) -> bool:
@@ -341,7 +360,7 @@ class Judged:
         return not self.ratios.on_device and self.ratios.shape[0] * self.ratios.shape[1] > HELD
 
     @cached_property
-    def far(self) -> Entries:
+    def tail_entries(self) -> Entries:
         """The values beyond `INNER`, row by row."""
         found, ends = self.ratios.each(lambda x, _: beyond(x, INNER)), self.ratios.ends
         number = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
@@ -350,24 +369,26 @@ class Judged:
         return Entries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values))
 
     @cached_property
-    def own(self) -> Single:
+    def row_scale(self) -> Single:
         """The median size of each row, at least one."""
         units = self.units
-        return np.concatenate(self.ratios.each(lambda x, _: own_sizes(x, units)))
+        return np.concatenate(self.ratios.each(lambda x, _: row_scales(x, units)))
 
-    def wide(self) -> Rows:
-        """Return rows over their own size, clipped far out: what directions of few columns are judged by."""
-        room = room_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
-        return Rows(self.ratios.each(partial(over_own, judging=self.judging), self.own, room), self.ratios.n_jobs)
+    def winsorized(self) -> Rows:
+        """Return rows over their own scale, clipped far out: what directions of few columns are judged by."""
+        out = empty_for(self.ratios.parts[0][0], self.ratios.shape[0], self.judging.size)
+        return Rows(
+            self.ratios.each(partial(winsorized_block, judging=self.judging), self.row_scale, out), self.ratios.n_jobs
+        )
 
-    def tails(self) -> Entries:
-        """Return the values of `wide` that are beyond `TAIL`."""
+    def winsorized_tails(self) -> Entries:
+        """Return the values of `winsorized` that are beyond `TAIL`."""
         place = np.full(self.columns.size, -1, dtype=np.int32)
         place[self.judging] = np.arange(self.judging.size)
-        row, column, value = self.far
-        value = value / self.own[row]
+        row, column, value = self.tail_entries
+        value = value / self.row_scale[row]
         at = np.flatnonzero((np.abs(value) > TAIL) & (place[column] >= 0))
-        return Entries(row[at], place[column[at]], np.clip(value[at], -WIDE, WIDE))
+        return Entries(row[at], place[column[at]], np.clip(value[at], -WINSORIZED, WINSORIZED))
 
     def features(self, best: IntArray, most: int) -> tuple[int, ...]:
         """Return which columns of the data the best of those used are."""
@@ -377,7 +398,7 @@ class Judged:
 # What is made of a block of ratios, here or where a worker holds it.
 
 
-def in_columns(x: Any, has: Any, judging: IntArray) -> Part:
+def in_columns(x: Single, has: Flags | None, judging: IntArray) -> Part:
     """Return a block in the columns that directions are judged by."""
     if judging.size == x.shape[1]:
         return x, has
@@ -393,15 +414,17 @@ def clipped_about(x: Single, has: Flags | None, *, judging: IntArray, clip: floa
     return x, has
 
 
-def over_own(x: Any, has: Any, own: Any, out: Any = None, *, judging: IntArray) -> Part:
-    """Return these columns over the sizes of their rows, clipped far out."""
+def winsorized_block(
+    x: Single, has: Flags | None, row_scale: Single, out: Single | None = None, *, judging: IntArray
+) -> Part:
+    """Return these columns over the scales of their rows, clipped far out."""
     x, has = in_columns(x, has, judging)
     xp = namespace(x)
-    x = xp.divide(x, near(x, own)[:, np.newaxis], out=out)
-    return xp.clip(x, -WIDE, WIDE, out=x), has
+    x = xp.divide(x, near(x, row_scale)[:, np.newaxis], out=out)
+    return xp.clip(x, -WINSORIZED, WINSORIZED, out=x), has
 
 
-def beyond(x: Any, limit: float) -> Entries:
+def beyond(x: Single, limit: float) -> Entries:
     """Return the values of a block that are larger than a limit, of either sign."""
     size = np.float32(limit)
     if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
@@ -414,9 +437,9 @@ def beyond(x: Any, limit: float) -> Entries:
     return Entries(row.astype(np.int32), column.astype(np.int32), on_host(x.ravel()[near(x, at)]))
 
 
-def own_sizes(x: Any, units: Units) -> Single:
-    """Return the median size of each row of ratios, at least one: of about `FOR_OWN` of the columns."""
-    some = units.judging[:: -(-units.judging.size // FOR_OWN)]
+def row_scales(x: Single, units: Units) -> Single:
+    """Return the median size of each row of ratios, at least one: of about `FOR_SCALE_OF_ROWS` of the columns."""
+    some = units.judging[:: -(-units.judging.size // FOR_SCALE_OF_ROWS)]
     if isinstance(x, np.ndarray) and not compiling.plainly(x.size):
         out = np.empty(x.shape[0], dtype=np.float32)
         judging.row_medians(x.view(np.int32), some, out.view(np.int32))
@@ -426,13 +449,13 @@ def own_sizes(x: Any, units: Units) -> Single:
     return on_host(xp.maximum(sizes[:, some.size // 2], np.float32(1)))
 
 
-def room_for(values: Any, n: int, p: int) -> Any:
-    """Return room for so many rows where some values lie: in one piece, which goes back when it is let go."""
-    xp = namespace(values) if on_device(values) else np
-    return xp.empty((n, p), dtype=np.float32)
+def empty_for(values: object, n: int, p: int) -> Single:
+    """Return memory for so many rows where some values lie: in one piece, which goes back when it is let go."""
+    empty: Single = namespace(values).empty((n, p), dtype=np.float32)
+    return empty
 
 
-def ratios_of(values: Any, units: Units, out: Any = None) -> Part:
+def ratios_of(values: npt.NDArray[np.floating], units: Units, out: Single | None = None) -> Part:
     """Return a block of rows in units of its columns, what is missing as zero, and where it is not missing."""
     xp = namespace(values)
     if units.used.size < values.shape[1]:

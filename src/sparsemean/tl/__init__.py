@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.anndata import read_anndata
+from sparsemean._data.source import Array
 from sparsemean._data.table import Table, as_names
-from sparsemean._fit import cells, designs, two_sample
+from sparsemean._evidence.ranks import REST
+from sparsemean._fit import designs, two_sample
 from sparsemean._fit.one_sample import fit
 from sparsemean._stats.effects import log2_fold_change
-from sparsemean._stats.rank_evidence import REST
 from sparsemean._stats.row_scores import LARGE
 from sparsemean._util.checks import draw_seed, integer, list_names
 from sparsemean._util.records import FloatArray, IntArray
-from sparsemean.comparison import Comparison
+from sparsemean.comparison import Comparison, tests_of
 from sparsemean.errors import InputError
 from sparsemean.result import Estimate
+from sparsemean.tl._cells import CellDesign, Tests, differences_within
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from anndata import AnnData
+    from scipy.sparse import coo_array
 
 __all__ = ["rank_genes_groups"]
 
@@ -56,11 +63,11 @@ DONORS = (
 
 
 def rank_genes_groups(
-    adata: Any,
+    adata: AnnData,
     groupby: str,
     *,
-    reference: Any = "rest",
-    groups: Any = "all",
+    reference: object = "rest",
+    groups: str | Iterable[object] = "all",
     layer: str | None = None,
     use_raw: bool | None = None,
     donors: str | None = None,
@@ -143,32 +150,31 @@ def rank_genes_groups(
     least = integer(min_cells, argument="min_cells", least=1, rule="be a whole number from 1 on")
     key = KEY if key_added is None else key_added
     labels = {argument: adata.obs[column] for argument, column in columns.items()}
-    design = cells.CellDesign.of(
-        labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05)
-    )
+    design = CellDesign.of(labels, (reference, groups), as_names(adata.obs_names), least, params.get("level", 0.05))
     tests = design.tests
     compared = adata if design.kept.size == adata.n_obs else adata[design.kept]
-    table, chosen = _table(compared, layer, use_raw, columns.values())
+    table, raw = _table(compared, layer, use_raw, columns.values())
     profiles = _profiles(table, tests.codes, skip_missing=params.get("missing") == "omit")
     pts = all(name and "/" not in name for name in map(tests.name, tests.shown)) if pts is None else pts
-    name = "adata.raw" if chosen["use_raw"] else "adata.X" if layer is None else f"layer {layer!r}"
+    name = "adata.raw" if raw else "adata.X" if layer is None else f"layer {layer!r}"
     alarms = [LOOKS[profiles.looks].format(name)] if profiles.looks else []
     if table.repeated is not None and donors is None:
         alarms.append(DONORS.format(*table.repeated, table.shape[0]))
     alarms += design.alarms
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=2)
-    as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if chosen["use_raw"] and use_raw is None else ""
+    as_scanpy = ", as scanpy has it where there is one (use_raw=None)" if raw and use_raw is None else ""
     notes = (*alarms, f"values are those of {name}{as_scanpy}", *design.notes, *([] if pts else [NO_SHARES]))
     table = replace(table, repeated=None, notes=(*table.notes, *notes))
+    base = adata.uns.get("log1p", {}).get("base")  # what scanpy's log1p was told: None for its own
     result, numbers = _fitted(table, design, params, radius=radius, min_cells=least)
     adata.uns[key] = {
         "params": {
-            **columns, "reference": str(reference), "method": "sparsemean", **chosen,
+            **columns, "reference": str(reference), "method": "sparsemean", "use_raw": raw, "layer": layer,
             "corr_method": CORRECTIONS[params.get("selection", "fwer")],
         },
-        **_records(tests, numbers, table, profiles, _log_base(adata)),
-        **(_shares(tests, profiles, (adata.raw if chosen["use_raw"] else adata).var_names) if pts else {}),
+        **_records(tests, numbers, table, profiles, 1.0 if base is None else float(np.log(base))),
+        **(_shares(tests, profiles, (adata.raw if raw else adata).var_names) if pts else {}),
     }  # fmt: skip
     for column, values in _of_cells(result, design, adata.n_obs).items():
         adata.obs[f"{key}_{column}"] = values
@@ -178,7 +184,7 @@ def rank_genes_groups(
 # What is asked for.
 
 
-def _columns(adata: Any, params: dict[str, Any], **columns: str | None) -> dict[str, str]:
+def _columns(adata: AnnData, params: Mapping[str, object], **columns: str | None) -> dict[str, str]:
     """Check what can be checked at once, and return the columns of obs that are named, by argument."""
     if not hasattr(adata, "obs") or not hasattr(adata, "uns"):
         raise InputError("adata", "be an AnnData", type(adata).__name__, "SparseMeanDifference takes all else")
@@ -196,26 +202,27 @@ def _columns(adata: Any, params: dict[str, Any], **columns: str | None) -> dict[
     return named
 
 
-def _table(adata: Any, layer: str | None, use_raw: bool | None, known: Collection[str]) -> tuple[Table, dict[str, Any]]:
-    """Return the values that are meant, and what they are by the names of scanpy's parameters."""
+def _table(adata: AnnData, layer: str | None, use_raw: bool | None, known: Collection[str]) -> tuple[Table, bool]:
+    """Return the values that are meant, and whether they are those of raw."""
     if use_raw and adata.raw is None:
         raise InputError("use_raw", "be left out where there is no raw", True, "leave it out to test X")
     if use_raw and layer is not None:
         raise InputError("use_raw", "be left out with a layer", True, "leave one of them out")
     raw = layer is None and adata.raw is not None and use_raw is not False
-    return read_anndata(adata, layer=layer, raw=raw, known=known), {"use_raw": raw, "layer": layer}
+    return read_anndata(adata, layer=layer, raw=raw, known=known), raw
 
 
 # What is computed: the tests, and the plain averages that scanpy shows beside them.
 
-Numbers = dict[str, npt.NDArray[Any]]
+Values: TypeAlias = FloatArray | npt.NDArray[np.bool_]
+Numbers: TypeAlias = dict[str, Array]
 
 
 def _fitted(
-    table: Table, design: cells.CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int
+    table: Table, design: CellDesign, params: dict[str, Any], *, radius: bool, min_cells: int
 ) -> tuple[Estimate | Comparison, dict[int, Numbers]]:
     """Return the result, and the columns of each group; of two groups one is the mirror image of the other."""
-    tests, firsts = design.tests, [contrast.first for contrast in design.tests.contrasts]
+    tests, firsts = design.tests, [contrast.label for contrast in design.tests.contrasts]
     if design.crossed:
         result: Estimate | Comparison = _within_donors(table, design, params, min_cells)
         assert isinstance(result, Estimate)
@@ -240,17 +247,17 @@ def _fitted(
     return result, numbers
 
 
-def _within_donors(table: Table, design: cells.CellDesign, params: dict[str, Any], min_cells: int) -> Estimate:
+def _within_donors(table: Table, design: CellDesign, params: dict[str, Any], min_cells: int) -> Estimate:
     """Compare donors with themselves: each has one difference for every test and gene."""
     tests, missing = design.tests, params.get("missing", "raise")
-    differences, notes, alarms = cells.differences_within(
+    differences, notes, alarms = differences_within(
         table, tests.sides, design.labels["donors"], batch=design.labels.get("batch"),
         seed=draw_seed(params.get("random_state", 0)), missing=missing, min_cells=min_cells,
     )  # fmt: skip
     for alarm in alarms:
         warnings.warn(alarm, stacklevel=4)
     assert table.feature_names is not None
-    names = [f"{tests.name(contrast.first)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
+    names = [f"{tests.name(contrast.label)}: {gene}" for contrast in tests.contrasts for gene in table.feature_names]
     whole = replace(differences, feature_names=as_names(names), notes=(*alarms, *table.notes, *notes))
     gaps = missing == "raise" and bool(np.isnan(differences.values).any())
     return fit(whole, groups=whole.row_names, **{**params, **({"missing": "omit"} if gaps else {})})
@@ -280,8 +287,8 @@ def _numbers(estimate: Estimate, at: slice, *, radius: bool) -> Numbers:
 
 def _mirrored(numbers: Numbers) -> Numbers:
     """Return what the same test says of the other group."""
-    turned = {name: -numbers[name] for name in ("scores", "estimate", "delta")}
-    return {**numbers, **turned, "ci_low": -numbers["ci_high"], "ci_high": -numbers["ci_low"]}
+    turned = {"scores": "scores", "estimate": "estimate", "delta": "delta", "ci_low": "ci_high", "ci_high": "ci_low"}
+    return numbers | {name: np.negative(numbers[other]) for name, other in turned.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,7 +330,7 @@ def _profiles(table: Table, codes: IntArray, *, skip_missing: bool) -> _Profiles
     return _Profiles(sums, nonzero, number, "scaled" if negative else "counts" if whole else None)
 
 
-def _dense_sums(codes: IntArray, n_groups: int) -> Callable[[npt.NDArray[Any]], FloatArray]:
+def _dense_sums(codes: IntArray, n_groups: int) -> Callable[[Values], FloatArray]:
     """Return what adds up the rows of every group."""
     from scipy.sparse import csr_array
 
@@ -332,12 +339,12 @@ def _dense_sums(codes: IntArray, n_groups: int) -> Callable[[npt.NDArray[Any]], 
     return lambda stored: np.asarray(ones @ stored)
 
 
-def _sparse_sums(codes: IntArray, block: Any, n_groups: int) -> Callable[[npt.NDArray[Any]], FloatArray]:
+def _sparse_sums(codes: IntArray, block: coo_array, n_groups: int) -> Callable[[Values], FloatArray]:
     """Return what adds up values that stand in the places of a block's, by group and column."""
     shape = n_groups, block.shape[1]
     places = codes[block.row] * shape[1] + block.col
 
-    def add(stored: npt.NDArray[Any]) -> FloatArray:
+    def add(stored: Values) -> FloatArray:
         added = np.bincount(places, weights=stored, minlength=shape[0] * shape[1])
         return np.asarray(added, dtype=np.float64).reshape(shape)
 
@@ -347,24 +354,20 @@ def _sparse_sums(codes: IntArray, block: Any, n_groups: int) -> Callable[[npt.ND
 # What is written.
 
 
-def _log_base(adata: Any) -> float:
-    """Return the logarithm of the base that scanpy's log1p was told, 1 for its own."""
-    base = adata.uns.get("log1p", {}).get("base")
-    return 1.0 if base is None else float(np.log(base))
-
-
 def _records(
-    tests: cells.Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
-) -> dict[str, Any]:
+    tests: Tests, numbers: dict[int, Numbers], table: Table, profiles: _Profiles, log_base: float
+) -> dict[str, np.recarray]:
     """Return one record array a column, a field for each group, genes with the largest score first."""
     scale = {"counts": "counts", "scaled": None, None: "log1p"}[profiles.looks]
     unit, genes = log_base if scale == "log1p" else 1.0, table.feature_names
     assert genes is not None
-    per_group: dict[str, list[npt.NDArray[Any]]] = {}
+    per_group: dict[str, list[Array]] = {}
     for group in tests.shown:
         own, other = (unit * profiles.mean(groups) for groups in (np.array([group]), tests.other(group)))
         columns = {"names": genes, **numbers[group], "logfoldchanges": log2_fold_change(own, other, scale)}
-        order = np.lexsort([-np.nan_to_num(numbers[group][name]) for name in ("estimate", "delta", "scores")])
+        order = np.lexsort(
+            [np.negative(np.nan_to_num(numbers[group][name])) for name in ("estimate", "delta", "scores")]
+        )
         for name, values in columns.items():
             per_group.setdefault(name, []).append(values[order])
     fields = [tests.name(group) for group in tests.shown]
@@ -374,7 +377,7 @@ def _records(
     }
 
 
-def _shares(tests: cells.Tests, profiles: _Profiles, genes: Any) -> dict[str, Any]:
+def _shares(tests: Tests, profiles: _Profiles, genes: pd.Index) -> dict[str, pd.DataFrame]:
     """Return the shares of cells that express each gene, in the groups and in the rest of each."""
     import pandas as pd
 
@@ -388,12 +391,12 @@ def _shares(tests: cells.Tests, profiles: _Profiles, genes: Any) -> dict[str, An
     return shares | (rest if tests.reference == REST else {})
 
 
-def _of_cells(result: Estimate | Comparison, design: cells.CellDesign, n: int) -> dict[str, npt.NDArray[Any]]:
+def _of_cells(result: Estimate | Comparison, design: CellDesign, n: int) -> dict[str, Array]:
     """Return what is said of every cell, or of its donor; those that are not compared are no suspects."""
     rows = result.rows
     if rows is None:
         return {}
-    each = list(result.results.values()) if isinstance(result, Comparison) else [result]
+    each = tests_of(result)
     suspect = np.zeros(rows.scores.size, dtype=bool)
     for judged in (one.rows for one in each if one.rows is not None):
         suspect[[row for row, kind in zip(judged.suspects, judged.kinds, strict=True) if kind != LARGE]] = True

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._data.source import Dense, as_dense
 from sparsemean._data.table import Names, Table, as_names
+from sparsemean._evidence.ranks import REST, Contrast
 from sparsemean._fit import suspects, two_sample
 from sparsemean._fit.designs import Labels, alone_in, classes_of, in_order, in_place_of, labels_of, pieces
-from sparsemean._fit.power_groups import smallest_p
 from sparsemean._kernels.rounding import on_grid
 from sparsemean._stats.planning import MIN_ROWS
-from sparsemean._stats.rank_evidence import REST, Contrast
+from sparsemean._stats.power import smallest_p
 from sparsemean._util.checks import list_names, pluralize
 from sparsemean._util.records import FloatArray, IntArray
 from sparsemean.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy.sparse import csr_array
 
     from sparsemean._data.source import Block
@@ -38,7 +39,7 @@ HALF = 0.5
 class Tests:
     """Which groups are compared: their labels, sorted, the number of each cell's, and the tests that are made."""
 
-    labels: Any
+    labels: Labels | pd.Series
     classes: Labels
     codes: IntArray
     shown: tuple[int, ...]
@@ -48,7 +49,7 @@ class Tests:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Any, reference: Any, groups: Any) -> Tests:
+    def of(cls, labels: pd.Series, reference: object, groups: str | Iterable[object]) -> Tests:
         """Check what is compared; cells without a label, and labels of one cell, are part of the rest alone."""
         missing = labels.isna().to_numpy()
         given = np.where(missing, UNLABELLED, labels.astype(str)) if missing.any() else labels
@@ -93,7 +94,7 @@ class Tests:
         return everything[everything != group] if self.reference == REST else everything[[self.reference]]
 
 
-def _place(several: dict[str, int], places: dict[str, int], label: Any, argument: str) -> int:
+def _place(several: dict[str, int], places: dict[str, int], label: object, argument: str) -> int:
     """Return the number of a label, of which there must be ``several`` cells."""
     if str(label) not in places:
         raise InputError(argument, f"name groups ({list_names(list(places))})", repr(label), "check its spelling")
@@ -106,8 +107,8 @@ def _place(several: dict[str, int], places: dict[str, int], label: Any, argument
 class CellDesign:
     """The cells that are compared: their numbers, labels by argument, and what there is to say of those left out."""
 
-    labels: dict[str, Any]
-    asked: tuple[Any, Any]
+    labels: dict[str, pd.Series]
+    asked: tuple[object, str | Iterable[object]]
     kept: IntArray
     tests: Tests
     crossed: bool = False
@@ -116,7 +117,12 @@ class CellDesign:
 
     @classmethod
     def of(
-        cls, labels: dict[str, Any], asked: tuple[Any, Any], names: Names, min_cells: int, level: float
+        cls,
+        labels: dict[str, pd.Series],
+        asked: tuple[object, str | Iterable[object]],
+        names: Names,
+        min_cells: int,
+        level: float,
     ) -> CellDesign:
         """Leave out the cells that donors and batches are not compared by; ``asked`` is the reference and groups."""
         design = cls(labels, asked, np.arange(names.size), Tests.of(labels["groupby"], *asked))
@@ -127,8 +133,8 @@ class CellDesign:
         tests = design.tests
         if are_crossed(design.labels["donors"], tests.codes, tests.sides, names[design.kept]):
             return replace(design, crossed=True)
-        small, notes = small_donors(design.labels["donors"], min_cells)
-        design = design._without(small, notes, "min_cells")._without_lone_batches()
+        small, note = small_donors(design.labels["donors"], min_cells)
+        design = design._without(small, note, "min_cells")._without_lone_batches()
         groups = as_names(design.tests.classes.tolist())
         alarms = check_nested(design.labels["donors"], design.tests.codes, groups, level)
         return replace(design, alarms=tuple(alarms))
@@ -138,15 +144,17 @@ class CellDesign:
         """What there is to say of cells that are not compared, or not tested."""
         return (*self.left_out, *self.tests.notes)
 
-    def _without(self, out: npt.NDArray[np.bool_], notes: list[str], argument: str) -> CellDesign:
-        """Leave some of the cells out."""
+    def _without(self, out: npt.NDArray[np.bool_], note: str, argument: str) -> CellDesign:
+        """Leave some of the cells out, and say so unless ``note`` is empty."""
         if not out.any():
             return self
         if out.all():
-            raise InputError(argument, "leave cells to compare", f"none: {notes[0]}", f"leave out {argument}=")
+            raise InputError(argument, "leave cells to compare", f"none: {note}", f"leave out {argument}=")
         labels = {name: column[~out] for name, column in self.labels.items()}
         tests = Tests.of(labels["groupby"], *self.asked)
-        return replace(self, labels=labels, kept=self.kept[~out], tests=tests, left_out=(*self.left_out, *notes))
+        return replace(
+            self, labels=labels, kept=self.kept[~out], tests=tests, left_out=(*self.left_out, *([note] if note else []))
+        )
 
     def _without_others(self) -> CellDesign:
         """Leave out labels that are in no test, and cells of donors without any, which are on neither side."""
@@ -156,7 +164,7 @@ class CellDesign:
         unlabelled = tests.classes[tests.codes] == UNLABELLED
         out = ~needed[tests.codes] | (unlabelled & ("donors" in self.labels))
         number = int(np.sum(unlabelled & out))
-        return self._without(out, [f"{pluralize(number, 'cell')} without a label: left out"] * (number > 0), "groups")
+        return self._without(out, f"{pluralize(number, 'cell')} without a label: left out" if number else "", "groups")
 
     def _without_lone_batches(self) -> CellDesign:
         """Leave out batches with cells of one group, within which there is nothing to compare."""
@@ -166,13 +174,13 @@ class CellDesign:
         alone = alone_in(numbers, self.tests.codes)
         of_all = f"{int(alone.sum()):,} of {names.size:,} values of batch ({list_names(names[alone], 3)})"
         have = "has" if alone.sum() == 1 else "have"
-        return self._without(alone[numbers], [f"{of_all} {have} cells of one group only: left out"], "batch")
+        return self._without(alone[numbers], f"{of_all} {have} cells of one group only: left out", "batch")
 
 
 # Donors: whether they have cells on both sides.
 
 
-def are_crossed(donors: Any, codes: IntArray, sides: Sequence[IntArray], cells: Names) -> bool:
+def are_crossed(donors: object, codes: IntArray, sides: Sequence[IntArray], cells: Names) -> bool:
     """Whether donors have cells on both sides of a test, which most of them must have, or none.
 
     A few cells of the wrong label would else turn groups of donors into donors compared with themselves, and leave out
@@ -204,7 +212,7 @@ def _both(sides: Sequence[IntArray], units: IntArray) -> npt.NDArray[np.bool_]:
     return np.array(low) & np.array(high)
 
 
-def check_nested(donors: Any, codes: IntArray, groups: Names, level: float) -> list[str]:
+def check_nested(donors: object, codes: IntArray, groups: Names, level: float) -> list[str]:
     """Refuse too few donors of one group each; return what is worth a warning: few cells that are used.
 
     Every donor counts by the mean of as many cells as the smallest has. ``groups`` names the ``codes``.
@@ -234,13 +242,11 @@ def check_nested(donors: Any, codes: IntArray, groups: Names, level: float) -> l
     ]
 
 
-def small_donors(donors: Any, min_cells: int) -> tuple[npt.NDArray[np.bool_], list[str]]:
+def small_donors(donors: pd.Series, min_cells: int) -> tuple[npt.NDArray[np.bool_], str]:
     """Return the cells of donors that have fewer than ``min_cells``, and a note on these donors."""
     names, units = in_order(*labels_of(donors, len(donors), "donors"))
-    counts = np.bincount(units)
-    small = counts < min_cells
-    notes = [f"{_listed(names[small])} fewer than {min_cells:,} cells: left out"] if small.any() else []
-    return small[units], notes
+    small = np.bincount(units) < min_cells
+    return small[units], f"{_listed(names[small])} fewer than {min_cells:,} cells: left out"
 
 
 # Donors with cells on both sides: they are compared with themselves.
@@ -249,9 +255,9 @@ def small_donors(donors: Any, min_cells: int) -> tuple[npt.NDArray[np.bool_], li
 def differences_within(
     table: Table,
     sides: Sequence[IntArray],
-    donors: Any,
+    donors: object,
     *,
-    batch: Any = None,
+    batch: object = None,
     seed: int = 0,
     missing: str = "raise",
     min_cells: int = 1,
@@ -266,7 +272,10 @@ def differences_within(
     """
     n, d = table.shape
     names, units = in_order(*labels_of(donors, n, "donors"))
-    blocks = units if batch is None else _joint(units, labels_of(batch, n, "batch")[1])
+    blocks = units
+    if batch is not None:
+        batches = labels_of(batch, n, "batch")[1]
+        blocks = np.unique(units * (batches.max() + 1) + batches, return_inverse=True)[1].astype(np.intp)
     weights, numbers = _balanced(sides, units, blocks, seed)
     enough = numbers >= min_cells
     some = enough.any(axis=0)
@@ -294,12 +303,12 @@ def differences_within(
     return found, notes, [*_one_sided(names, numbers), *_few_used(sides, units, numbers)]
 
 
-def _listed(names: npt.NDArray[Any]) -> str:
+def _listed(names: Labels) -> str:
     """Name donors, as the beginning of what they have."""
     return f"{pluralize(names.size, 'donor')} ({list_names(names, NAMED)}) {'has' if names.size == 1 else 'have'}"
 
 
-def _one_sided(names: npt.NDArray[Any], numbers: FloatArray) -> list[str]:
+def _one_sided(names: Labels, numbers: FloatArray) -> list[str]:
     """Say which donors cannot be compared with themselves."""
     out = names[~(numbers > 0).any(axis=0)]
     paired = names.size - out.size
@@ -334,11 +343,6 @@ def _means_apart(weights: csr_array, numbers: FloatArray, block: Block) -> Float
         sums = weights @ block.astype(np.float64)
         dense = sums if isinstance(sums, np.ndarray) else sums.toarray()
         return np.asarray(dense / np.where(numbers > 0, numbers, np.nan)[:, np.newaxis])
-
-
-def _joint(first: IntArray, second: IntArray) -> IntArray:
-    """Return the number of each pair of two labels among those that there are."""
-    return np.unique(first * (second.max() + 1) + second, return_inverse=True)[1].astype(np.intp)
 
 
 def _balanced(sides: Sequence[IntArray], units: IntArray, blocks: IntArray, seed: int) -> tuple[csr_array, FloatArray]:

@@ -6,19 +6,29 @@ replacement of m rows could have left. Bucket sizes share the error (Bonferroni)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sparsemean._stats.arrays import namespace, on_device, on_host
+from sparsemean._stats.arrays import group_indices, namespace, on_device, on_host, present_sorted
 from sparsemean._stats.arrays import place as device_of
-from sparsemean._stats.decision import Rule
-from sparsemean._stats.nulls import SignTestNull, least_majorities, times
-from sparsemean._util.plans import Side
-from sparsemean._util.records import NO_END, CountArray, Counts, Era, FloatArray, IntArray, Null
+from sparsemean._stats.decision import Allowed, Rule
+from sparsemean._stats.nulls import (
+    Null,
+    SignTestNull,
+    Stage,
+    Stages,
+    least_majorities,
+    sign_test_stages,
+    stage_of,
+    stages_up_to,
+    times,
+)
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
 """Features that are moved to the host rather than looked at in many small steps on a device."""
@@ -31,19 +41,20 @@ LEAST = 1e-290
 
 
 class OfRows:
-    """Evidence of one sample, one contrast: a number of bad rows is allowed for, and the grid is all up to half."""
+    """Evidence of one sample, one contrast without a reference: the grid is all numbers of bad rows up to half."""
 
     n_contrasts: ClassVar[int] = 1
     n_rows: int
     """Rows (subjects) that may be bad."""
 
-    def step_of(self, allowed: int) -> int:
-        """Return the number itself."""
-        return allowed
+    def step_of(self, allowed: Allowed) -> int:
+        """Return the number of bad rows."""
+        (bad,) = allowed
+        return bad.label
 
-    def share_of(self, allowed: int) -> float:
-        """Return the number as a share of all rows."""
-        return allowed / self.n_rows
+    def share_of(self, allowed: Allowed) -> float:
+        """Return it as a share of all rows."""
+        return self.step_of(allowed) / self.n_rows
 
     def as_shares(self, steps: Any) -> Any:
         """Return numbers of bad rows as shares of all; NaN for −1."""
@@ -64,10 +75,14 @@ class SlackEvidence(OfRows):
     n_rows: int
     sides: int = 2
     """2: the p-values of the nulls are what they are; 1: half of them count, for one side."""
-    eras: tuple[Era, ...] = ()
-    """Which statistics are looked at for how many bad rows; all for any number where it is empty."""
-    sharing: int = 0
+    stages: Stages = ()
+    """Which statistics are looked at for how many bad rows; all for any number where it is not told."""
+    alpha_shares: int = 0
     """How many share the error at least, looked at or not."""
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            object.__setattr__(self, "stages", (Stage(NO_END, tuple(range(len(self.nulls)))),))
 
     @property
     def n_hypotheses(self) -> int:
@@ -79,20 +94,21 @@ class SlackEvidence(OfRows):
         """Where decisions lie: with the data."""
         return namespace(self.statistic)
 
-    def looks(self) -> tuple[Era, ...]:
-        """Return the eras, rising; the last one has no end."""
-        return self.eras or (Era(NO_END, tuple(range(len(self.nulls)))),)
+    def staged(self, error: float) -> SlackEvidence:
+        """Return the same of signs, where sizes are looked at as long as they can reject at ``error``."""
+        numbers = [null.most for null in self.nulls if null.most is not None]
+        return replace(self, stages=sign_test_stages(numbers, error=error, sides=self.sides))
 
     def factor(self, n_looked_at: int) -> float:
         """Return what the smallest of so many p-values is multiplied by."""
-        return max(n_looked_at, self.sharing) * self.sides / 2
+        return max(n_looked_at, self.alpha_shares) * self.sides / 2
 
     def of(self, features: Any) -> SlackEvidence:
         """Return the evidence of some features, where it lies."""
         nulls = tuple(null.of(features) for null in self.nulls)
         return replace(self, statistic=self.statistic[:, features], nulls=nulls)
 
-    def here(self, features: IntArray) -> SlackEvidence:
+    def to_host(self, features: IntArray) -> SlackEvidence:
         """Return the evidence of some features, on the host."""
         return on_host(self.of(self.xp.asarray(features)))
 
@@ -112,61 +128,60 @@ class SlackEvidence(OfRows):
         As numbers grow, fewer sizes can reject and share the error.
         """
         xp, out, first = namespace(self.statistic), None, -NO_END
-        for last, places in self.looks():
+        for last, indices in self.stages:
             if not np.any(slacks >= first):
                 break
             p = self.p_at(np.minimum(slacks, last), features)
-            p = times((p if len(places) == len(p) else p[list(places)]).min(axis=0), self.factor(len(places)))
+            p = times((p if len(indices) == len(p) else p[list(indices)]).min(axis=0), self.factor(len(indices)))
             out = p if out is None else xp.where(slacks >= first, xp.maximum(out, p), out)
             first = last + 1
         return out  # type: ignore[return-value]
 
-    def p_values(self, allowed: int, some: IntArray | None = None) -> tuple[Any, Any, Any]:
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[Any, Any, Any]:
         """Return the features whose p-value is below 1, or ``some``, on the host if they are few; p and log p."""
-        features, of = self.alive(allowed) if some is None else (some, self.here(some))
-        p = of.combined(allowed)
+        features, of = self.candidates(allowed) if some is None else (some, self.to_host(some))
+        slack = self.step_of(allowed)
+        p = of.combined(slack)
         xp = namespace(p)
         with np.errstate(divide="ignore"):
             log_p = xp.log(p)
         if (far := np.flatnonzero(on_host(p) < LEAST)).size:
-            log_p[far] = xp.asarray(of.here(far)._log_combined(allowed))
+            log_p[far] = xp.asarray(of.to_host(far)._log_combined(slack))
         return features, p, log_p
 
     def _log_combined(self, slack: int) -> FloatArray:
         """Return log p of features so sure that p is next to no number any more, on the host."""
-        out, first = np.full(self.n_hypotheses, -np.inf), -NO_END
-        for last, places in self.looks():
-            if slack < first:
-                break
-            least, first = min(slack, last), last + 1
-            logs = [self.nulls[k].log_p(self.statistic[k] - least * self.moves[k]) for k in places]
-            out = np.maximum(out, np.min(logs, axis=0) + np.log(self.factor(len(places))))
+        out = np.full(self.n_hypotheses, -np.inf)
+        for slack_there, indices in stages_up_to(self.stages, slack):
+            logs = [self.nulls[k].log_p(self.statistic[k] - slack_there * self.moves[k]) for k in indices]
+            out = np.maximum(out, np.min(logs, axis=0) + np.log(self.factor(len(indices))))
         return np.asarray(np.minimum(out, 0.0))
 
-    def best_size(self, allowed: int) -> tuple[Any, Any]:
+    def best_size(self, allowed: Allowed) -> tuple[Any, Any]:
         """Return features, and the first size, of those that can reject, at which each has its smallest p-value.
 
         Of features with p = 1 it is the first of all.
         """
-        features, some = self.alive(allowed)
-        places = next(places for last, places in self.looks() if allowed <= last)
-        p = some.p_at(allowed)
-        return features, namespace(p).asarray(places)[p[list(places)].argmin(axis=0)]
+        features, some = self.candidates(allowed)
+        slack = self.step_of(allowed)
+        indices = stage_of(self.stages, slack)
+        p = some.p_at(slack)
+        return features, namespace(p).asarray(indices)[p[list(indices)].argmin(axis=0)]
 
     # Which features have p-values small enough, and up to how many bad rows.
 
-    def alive(self, allowed: int) -> tuple[Any, SlackEvidence]:
+    def candidates(self, allowed: Allowed) -> tuple[Any, SlackEvidence]:
         """Return the features whose p-value is below 1 and their evidence, on the host if they are few."""
         if self._signs_there:
-            return _reached_there(self, BELOW_ONE, allowed)
-        features = self.reaching(BELOW_ONE, allowed)
+            return _reached_there(self, BELOW_ONE, self.step_of(allowed))
+        features = self.reaching(BELOW_ONE, self.step_of(allowed))
         some = features, self.of(features)
         return on_host(some) if features.size <= FEW else some
 
     @property
     def _signs(self) -> bool:
         """Whether all statistics are numbers of signs."""
-        return all(isinstance(null, SignTestNull) for null in self.nulls)
+        return all(null.most is not None for null in self.nulls)
 
     @property
     def _signs_there(self) -> bool:
@@ -183,22 +198,22 @@ class SlackEvidence(OfRows):
         if xp is np and many and self._signs and self.statistic.dtype == np.int32:
             return _reached_compiled(self, error, slack)
         found, before = True, -NO_END
-        for (last, _), room in zip(self.looks(), self._rooms(error), strict=True):
+        for (last, _), margin in zip(self.stages, self._margins(error), strict=True):
             if slack > before:
-                found = found & (room >= min(slack, last))
+                found = found & (margin >= min(slack, last))
             before = last
         return xp.flatnonzero(found)
 
-    def _rooms(self, error: float) -> Iterator[Any]:
-        """Yield, of each era, the numbers of bad rows up to which p of features would be ``error`` or less."""
+    def _margins(self, error: float) -> Iterator[Any]:
+        """Yield, of each stage, the numbers of bad rows up to which p of features would be ``error`` or less."""
         xp = namespace(self.statistic)
-        for _, places in self.looks():
-            most, factor = None, self.factor(len(places))
-            for place in places:
-                room, move = self.statistic[place] - self.nulls[place].threshold(error, factor), self.moves[place]
-                if room.dtype.kind == "f" or move != 1:
-                    room = xp.maximum(-NO_END, xp.floor(room / move))
-                most = room if most is None else xp.maximum(most, room)
+        for _, indices in self.stages:
+            most, factor = None, self.factor(len(indices))
+            for index in indices:
+                margin, move = self.statistic[index] - self.nulls[index].threshold(error, factor), self.moves[index]
+                if margin.dtype.kind == "f" or move != 1:
+                    margin = xp.maximum(-NO_END, xp.floor(margin / move))
+                most = margin if most is None else xp.maximum(most, margin)
             yield most
 
     def selected_first(self, rule: Rule) -> IntArray:
@@ -212,12 +227,13 @@ class SlackEvidence(OfRows):
             found = self.reaching(rule.next_error(passed, self.n_hypotheses), 0)
         return on_host(found)
 
-    def along(self, steps: IntArray, at: IntArray, allowed: int | None) -> FloatArray:
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
         """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
-        some = self.here(at)
+        some = self.to_host(at)
         if allowed is None:
             return some.combined(steps)
-        return some._beyond(allowed).combined(allowed + steps)
+        slack = self.step_of(allowed)
+        return some._beyond(slack).combined(slack + steps)
 
     def _beyond(self, allowed: int) -> SlackEvidence:
         """Return what bounds p once further rows have been replaced: they do not change which sizes are looked at.
@@ -225,20 +241,26 @@ class SlackEvidence(OfRows):
         Those stay that are looked at for ``allowed`` bad rows. For fewer there may be more, whose p-values count as
         well: none exceeds the smallest of the sizes that stay times the number of all.
         """
-        looks = self.looks()
-        places = next(places for last, places in looks if allowed <= last)
-        return replace(self, eras=(Era(NO_END, places),), sharing=len(looks[0].places))
+        indices = stage_of(self.stages, allowed)
+        return replace(self, stages=(Stage(NO_END, indices),), alpha_shares=len(self.stages[0].indices))
 
-    def last(self, error: float, at: IntArray, allowed: int | None, above: IntArray | None = None) -> IntArray:  # noqa: ARG002
+    def last(
+        self,
+        error: float,
+        at: IntArray,
+        allowed: Allowed | None,
+        above: IntArray | None = None,  # noqa: ARG002
+    ) -> IntArray:
         """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``."""
-        some, most = self.here(at), self.n_rows // 2
-        some = some if allowed is None else some._beyond(allowed)
+        some, most = self.to_host(at), self.n_rows // 2
+        slack = 0 if allowed is None else self.step_of(allowed)
+        some = some if allowed is None else some._beyond(slack)
         out, alive, first = np.full(at.size, -1), np.ones(at.size, dtype=bool), -NO_END
-        for (last, _), room in zip(some.looks(), some._rooms(error), strict=True):
-            reached = np.minimum(room, min(last, most)).astype(np.intp)
+        for (last, _), margin in zip(some.stages, some._margins(error), strict=True):
+            reached = np.minimum(margin, min(last, most)).astype(np.intp)
             out = np.where(alive & (reached >= first), np.maximum(out, reached), out)
-            alive, first = alive & (room >= last), last + 1
-        return out if allowed is None else np.maximum(out - allowed, -1)
+            alive, first = alive & (margin >= last), last + 1
+        return np.asarray(np.maximum(out - slack, -1))
 
 
 def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvidence:
@@ -268,30 +290,7 @@ def of_signs(counts: Counts, n_rows: int, *, side: Side = Side.BOTH) -> SlackEvi
 def beside(one: SlackEvidence, other: SlackEvidence) -> SlackEvidence:
     """Return the evidence of either."""
     statistic = namespace(one.statistic).concatenate((one.statistic, other.statistic))
-    return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves)
-
-
-def sign_test_eras(n_buckets: Sequence[int], *, error: float, sides: int) -> tuple[Era, ...]:
-    """Return which numbers of buckets can reject at ``error``, up to which numbers of bad rows.
-
-    Where all J signs agree p is 2·P(Bin(J, ½) ≥ J − m) for m bad rows, which falls as J grows: sizes drop out one after
-    the other. As one that does leaves its share of the error to the others, the p-value for m bad rows is taken to be
-    the largest for m or fewer, and holds for all numbers at once.
-    """
-    return eras_of([J - int(least_majorities(np.array([J]), error, sides / 2)[0]) for J in n_buckets])
-
-
-def eras_of(lasts: Sequence[int]) -> tuple[Era, ...]:
-    """Return which statistics are looked at, given the last number of bad rows for which each can reject.
-
-    Examples
-    --------
-    >>> eras_of([9, 4, -1])
-    (Era(last=4, places=(0, 1)), Era(last=1073741824, places=(0,)))
-    """
-    ends = sorted({last for last in lasts if last >= 0})
-    eras = [Era(end, tuple(place for place, last in enumerate(lasts) if last >= end)) for end in ends]
-    return (*eras[:-1], Era(NO_END, eras[-1].places if eras else tuple(range(len(lasts)))))
+    return replace(one, statistic=statistic, nulls=one.nulls + other.nulls, moves=one.moves + other.moves, stages=())
 
 
 # Very many features: one compiled pass, or a kernel on a device.
@@ -305,16 +304,16 @@ def _reached_compiled(evidence: SlackEvidence, error: float, slack: int) -> IntA
     ragged = np.zeros((len(nulls), evidence.n_hypotheses // loops.TILE + 1), dtype=bool)
     for of_size, null in zip(ragged, nulls, strict=True):
         of_size[null.fewer // loops.TILE] = True
-    some, looks = bool(ragged.any()), evidence.looks()
+    some, looks = bool(ragged.any()), evidence.stages
     nonzero = np.stack([null.nonzero for null in nulls]) if some else np.empty((len(nulls), 0), np.int32)
     most = max(null.most for null in nulls) if some else -1
     asked = np.full((len(looks), len(nulls), most + 2), NO_END, dtype=np.int32)
-    for of_era, (_, places) in zip(asked, looks, strict=True):
-        for place in places:
-            least = least_majorities(nulls[place].numbers, error, evidence.factor(len(places)))
-            of_era[place, -1] = least[-1]
+    for of_stage, (_, indices) in zip(asked, looks, strict=True):
+        for index in indices:
+            least = least_majorities(nulls[index].numbers, error, evidence.factor(len(indices)))
+            of_stage[index, -1] = least[-1]
             if some:
-                of_era[place, nulls[place].numbers] = least
+                of_stage[index, nulls[index].numbers] = least
     found, lasts = np.empty(evidence.n_hypotheses, dtype=bool), np.array([last for last, _ in looks])
     loops.reaching(evidence.statistic, nonzero, ragged, asked, lasts, slack, found)
     return np.flatnonzero(found)
@@ -330,7 +329,7 @@ def _reached_there(evidence: SlackEvidence, error: float, slack: int) -> tuple[A
 
     nulls: Any = evidence.nulls
     numbers: Numbers = tuple(tuple(null.numbers.tolist()) for null in nulls)
-    looks = tuple((last, places, evidence.factor(len(places))) for last, places in evidence.looks())
+    looks = tuple((last, indices, evidence.factor(len(indices))) for last, indices in evidence.stages)
     device = device_of(evidence.statistic) or 0
     asked, (index, lasts) = _asked_there(numbers, looks, error, device), _frame_there(numbers, looks, device)
     nonzero = _together([null.nonzero for null in nulls])
@@ -358,22 +357,79 @@ def _together(rows: list[Any]) -> Any:
 
 @lru_cache(maxsize=64)
 def _asked_there(numbers: Numbers, looks: tuple[Any, ...], error: float, device: int) -> Any:  # noqa: ARG001
-    """Return the majorities asked for, (eras, sizes, numbers that occur)."""
+    """Return the majorities asked for, (stages, sizes, numbers that occur)."""
     from sparsemean._kernels.gpu import constants
 
     asked = np.full((len(looks), len(numbers), max(map(len, numbers))), NO_END)
-    for of_era, (_, places, factor) in zip(asked, looks, strict=True):
-        for place in places:
-            of_era[place, : len(numbers[place])] = least_majorities(np.array(numbers[place]), error, factor)
+    for of_stage, (_, indices, factor) in zip(asked, looks, strict=True):
+        for index in indices:
+            of_stage[index, : len(numbers[index])] = least_majorities(np.array(numbers[index]), error, factor)
     return constants(asked)
 
 
 @lru_cache(maxsize=16)
 def _frame_there(numbers: Numbers, looks: tuple[Any, ...], device: int) -> tuple[Any, Any]:  # noqa: ARG001
-    """Return the place of each number of signs among those that occur at a size, and the ends of eras."""
+    """Return the index of each number of signs among those that occur at a size, and the ends of stages."""
     from sparsemean._kernels.gpu import constants
 
     index = np.zeros((len(numbers), 1 + max(each[-1] for each in numbers)), dtype=np.intp)
     for row, each in zip(index, numbers, strict=True):
         row[list(each)] = np.arange(len(each))
     return constants(index), constants(np.array([last for last, *_ in looks]))
+
+
+# Intervals: order statistics of bucket means.
+
+
+def levels_used(plan: Plan) -> list[int]:
+    """Return the levels of buckets that intervals rest on: all sizes that are counted."""
+    return [0] if plan.walk.dealing == "paper" else [size.bit_length() - 1 for size in plan.walk.bucket_sizes]
+
+
+def sort_levels(levels: list[FloatArray], plan: Plan) -> list[FloatArray]:
+    """Sort each column of those levels of bucket means that values and intervals rest on, where they lie."""
+    for level in levels_used(plan):
+        levels[level].sort(axis=0)
+    return levels
+
+
+@lru_cache(maxsize=256)
+def order_statistic(n_buckets: int, error: float) -> int:
+    """Return the largest l with P(Bin(J, ½) ≤ l − 1) ≤ error/2, 0 if there is none."""
+    from scipy.special import bdtr
+
+    # The probabilities rise with l: those that are small enough are the first ones.
+    return int(np.sum(bdtr(np.arange(n_buckets + 1), n_buckets, 0.5) <= error / 2))
+
+
+def one_size(ordered: FloatArray, *, error: float, bad_rows: int) -> FloatArray:
+    """Return [x̄_(l−m), x̄_(J+1−l+m)] of (J, features) sorted bucket means as two rows; infinite where l − m < 1.
+
+    J is the number of means that are there, NaN is none. A bad row may also have emptied a bucket or filled an empty
+    one; that is allowed for: with b emptied and c filled the clean data had J + b − c means and their rank l(J + b − c)
+    is counted among b fewer of them, and l grows by 0 or 1 with each mean more, so that no such change takes the
+    interval of the clean data out of this one.
+    """
+    ends = np.stack((np.full(ordered.shape[1], -np.inf), np.full(ordered.shape[1], np.inf)))
+    for J, at in group_indices(present_sorted(ordered)):
+        # A replaced row moves one bucket mean past others, and so an order statistic by one rank at most.
+        rank = order_statistic(J, error) - bad_rows
+        if rank >= 1:
+            ends[:, at] = ordered[rank - 1, at], ordered[J - rank, at]
+    return ends
+
+
+def all_sizes(levels: list[FloatArray], *, error: float, bad_rows: int) -> FloatArray:
+    """Return the intersection of the intervals of sorted means of all sizes, each at ``error`` over their number.
+
+    Where sizes contradict each other the noise cannot be symmetric; then the hull of all intervals is returned.
+    """
+    return common(np.stack([one_size(ordered, error=error / len(levels), bad_rows=bad_rows) for ordered in levels]))
+
+
+def common(each: FloatArray) -> FloatArray:
+    """Return the intersection of (sizes, 2, features) intervals, their hull where it is empty."""
+    low, high = each[:, 0].max(axis=0), each[:, 1].min(axis=0)
+    apart = low > high
+    low[apart], high[apart] = each[:, 0].min(axis=0)[apart], each[:, 1].max(axis=0)[apart]
+    return np.stack((low, high))

@@ -1,30 +1,37 @@
-"""Means of two groups, whatever the skew: their influence sums at one centre θ that both could have.
+"""Means of one sample and of two groups, whatever the skew: evidence of influence sums, and intervals from them.
 
-With D(θ) = λ₁S₁(θ) − λ₂S₂(θ) and λ ≤ 1 it is E exp D(μ) ≤ exp(λ₁v₁ + λ₂v₂) where both groups have the mean μ, as their
-rows are independent and E exp λS ≤ (E exp S)^λ. Only θ is not known: p is the largest over all θ. Far from the data D
-says nothing, but there either group speaks for itself, which costs a small share of the error.
+Of two groups sums are taken at one centre θ that both could have. With D(θ) = λ₁S₁(θ) − λ₂S₂(θ) and λ ≤ 1 it is
+E exp D(μ) ≤ exp(λ₁v₁ + λ₂v₂) where both groups have the mean μ, as their rows are independent and
+E exp λS ≤ (E exp S)^λ. Only θ is not known: p is the largest over all θ. Far from the data D says nothing, but there
+either group speaks for itself, which costs a small share of the error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._kernels.influence import ERROR, GRID
-from sparsemean._stats.arrays import medians
-from sparsemean._stats.means import HALVINGS, kappa_of, most, root_of
-from sparsemean._stats.rank_evidence import BadRows, Contrast
-from sparsemean._util.plans import Side
-from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest
+from sparsemean._evidence.ranks import Contrast
+from sparsemean._evidence.signs import SlackEvidence
+from sparsemean._kernels.influence import ERROR, GRID, largest_step
+from sparsemean._stats.arrays import medians, namespace
+from sparsemean._stats.nulls import HALVINGS, InfluenceNull, bound, kappa_of, psi_max
+from sparsemean._util.plans import BadRows, Plan, Side
+from sparsemean._util.records import CountArray, FloatArray, IntArray, MeanDifferenceTest, MeanTest
 
+SumsOf = Callable[[FloatArray], IntArray]
+"""(k, columns) centres → Σψ about them, in steps of 2⁻³²."""
 GroupSums = Callable[[IntArray, FloatArray], IntArray]
 """Numbers of some of the columns at hand, (k, columns) centres → Σψ of a group about them, in steps of 2⁻³²."""
+CLOSE = 1e-9
+"""Of a unit: how near ends of intervals and values are found."""
+MOST_STEPS = 200
 ALONE = 0.05
 """Of the error, which pays for what either group says alone."""
 LOG_JOINT, LOG_ALONE = math.log(1.0 - 2.0 * ALONE), math.log(ALONE)
@@ -40,6 +47,124 @@ NODES = 97
 """Centres about each root from which intervals are found."""
 DOUBLINGS = 8
 """Of the stretch in which the end of an interval is looked for; it is infinite beyond."""
+
+
+def centres_of(plan: Plan, null: FloatArray | None) -> FloatArray:
+    """Return where sums are taken, a row each: for the upper test and for the lower one, once where they agree."""
+    about = np.zeros(plan.n_features) if null is None else null
+    if not plan.question.min_effect:
+        return about[np.newaxis]
+    return np.stack([about + sign * plan.question.min_effect for sign in plan.question.side.signs])
+
+
+def evidence_of(plan: Plan, test: MeanTest, sums: IntArray) -> tuple[SlackEvidence, FloatArray]:
+    """Return the evidence of sums at `centres_of`, and β = S/(nM) on the side that speaks louder."""
+    xp = namespace(sums)
+    upper, lower = sums[0] / GRID, sums[-1] / GRID
+    both = xp.maximum(upper, -lower), xp.where(upper >= -lower, upper, lower)
+    statistic, net = plan.question.side.pick(both, (upper, upper), (-lower, lower))
+    null, move = InfluenceNull(test.bias, test.factor), psi_max(test.kappa)
+    # A bad row among those that gave the scale can undo everything.
+    moved = 2 * move * (1 if test.rows is None else plan.n_units)
+    evidence = SlackEvidence(statistic[np.newaxis], (null,), (moved,), plan.n_units)
+    return evidence, net / (test.n_units * move)
+
+
+def rows_to_reject(plan: Plan, test: MeanTest) -> int:
+    """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
+    move, share = psi_max(test.kappa), plan.bad_rows / plan.n_units
+    log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
+    return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
+
+
+# Inversion: where the sum crosses the bounds, and where it is zero.
+
+
+def invert(
+    values: FloatArray, unit: FloatArray, sums_of: SumsOf, *, test: MeanTest, error: float, plan: Plan
+) -> FloatArray:
+    """Return the root of S, the low end and the high end of the interval of every column of ``values``, a row each.
+
+    S falls as its centre rises. The ends lie outside of where it crosses the bound, by less than ``CLOSE`` units, and
+    are infinite where as many values as there are cannot reach it. A column without any value has NaN as its root.
+    """
+    limit = bound(test, error, plan.bad_rows)
+    reached, low, high = _solved(values, np.array([0.0, limit, -limit]), unit, sums_of, test.kappa)
+    out = np.stack((0.5 * low[0] + 0.5 * high[0], low[1], high[2]))
+    out = np.where(reached, out, np.array([[np.nan], [-np.inf], [np.inf]]))
+    out[1:] = plan.question.side.interval(*out[1:])
+    return out
+
+
+def root_of(values: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float) -> FloatArray:
+    """Return where the sum of every column of ``values`` is zero, NaN for one without any value."""
+    there, low, high = _solved(values, np.zeros(1), unit, sums_of, kappa)
+    return np.asarray(np.where(there, 0.5 * low + 0.5 * high, np.nan)[0])
+
+
+def _solved(
+    values: FloatArray, targets: FloatArray, unit: FloatArray, sums_of: SumsOf, kappa: float
+) -> tuple[npt.NDArray[np.bool_], FloatArray, FloatArray]:
+    """Return where sums can reach each of ``targets``, and between which centres they do: (targets, columns)."""
+    steps = targets * GRID
+    low, high = _bracket(np.sort(values, axis=0), steps, unit, kappa)
+    reached = np.isfinite(low)
+    low, high = np.where(reached, low, 0.0), np.where(reached, high, 0.0)
+    return reached, *_crossing(sums_of, steps[:, np.newaxis], low, high, tolerance=CLOSE * unit)
+
+
+def _bracket(ordered: FloatArray, targets: FloatArray, unit: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
+    """Return where S is at least, and at most, each of ``targets``: (targets, columns), infinite where it never is.
+
+    With w = unit/(2κ) beyond which ψ is constant, k values at θ + w or above make S(θ) ≥ (2k − n)M, and k values at
+    θ − w or below make it ≤ (n − 2k)M, whatever the others are: order statistics tell, and far values do not matter.
+    """
+    n, columns = np.sum(~np.isnan(ordered), axis=0), np.arange(ordered.shape[1])
+    reach, share = 0.5 * unit / kappa, targets[:, np.newaxis] / largest_step(kappa)
+    above, below = np.ceil(0.5 * (n + share)), np.ceil(0.5 * (n - share))
+    possible = (np.maximum(above, below) <= n) & (np.minimum(above, below) >= 0) & (n > 0)
+    # k = 0 asks for no value at all: any centre beyond all of them does.
+    at_low = np.clip(n - above, 0, np.maximum(n - 1, 0)).astype(np.intp)
+    at_high = np.clip(below - 1, 0, np.maximum(n - 1, 0)).astype(np.intp)
+    first, last = ordered[at_low, columns], ordered[at_high, columns]
+    # A unit below the spacing of doubles must not vanish: then the next one is far enough.
+    with np.errstate(over="ignore"):
+        low = np.minimum(first - 2 * reach, np.nextafter(first, -np.inf))
+        high = np.maximum(last + 2 * reach, np.nextafter(last, np.inf))
+    possible &= np.isfinite(low) & np.isfinite(high)  # not at the largest double
+    return np.where(possible, low, -np.inf), np.where(possible, high, np.inf)
+
+
+def _crossing(
+    sums_of: SumsOf, targets: FloatArray, low: FloatArray, high: FloatArray, *, tolerance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Close in on where the sums cross ``targets``, from ``low`` where they are not below to ``high``, not above.
+
+    False position with the Illinois rule, and halving in every third step: S is nearly straight where it matters, and
+    where it is not halving is fast enough.
+    """
+    at_low, at_high = sums_of(low) - targets, sums_of(high) - targets
+    side = np.zeros(low.shape)
+    for step in range(MOST_STEPS):
+        width = high - low
+        open_ = (width > tolerance) & (np.nextafter(low, high) < high)
+        if not open_.any():
+            break
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = at_low / (at_low - at_high)
+        share = np.where(np.isfinite(share) & (step % 3 < 2), share, 0.5)
+        inner = np.clip(low + share * width, low + 0.4 * tolerance, high - 0.4 * tolerance)
+        value = sums_of(inner) - targets
+        up = value >= 0
+        at_high = np.where(up & (side > 0), 0.5 * at_high, at_high)
+        at_low = np.where(~up & (side < 0), 0.5 * at_low, at_low)
+        low, at_low = np.where(open_ & up, inner, low), np.where(open_ & up, value, at_low)
+        high, at_high = np.where(open_ & ~up, inner, high), np.where(open_ & ~up, value, at_high)
+        side = np.where(up, 1.0, -1.0)
+    return low, high
+
+
+# Two groups.
 
 
 def difference_test(
@@ -62,7 +187,7 @@ def difference_test(
     log_odds = math.log(factor / error) - LOG_JOINT
     kappa, weights = _tuned(log_odds, sizes, bad)
     n, weight = np.array(sizes, dtype=np.float64)[:, np.newaxis], np.array(weights)[:, np.newaxis]
-    total = log_odds + 2 * most(kappa) * sum(w * m for w, m in zip(weights, bad, strict=True))
+    total = log_odds + 2 * psi_max(kappa) * weighted(bad, weights)
     tested = ((scale > 0) & np.isfinite(scale)).all(axis=0)
     sigma = np.where(tested, scale, 1.0)
     slope = np.sqrt(total / (kappa * np.sum(sigma**2 / (weight * n), axis=0)))
@@ -82,8 +207,8 @@ def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float
     """
     weights = (1.0, 1.0)
     for _ in range(4):
-        kappa = kappa_of(log_odds, sum(w * m for w, m in zip(weights, bad, strict=True)))
-        moved = [2 * most(kappa) * m for m in bad]
+        kappa = kappa_of(log_odds, weighted(bad, weights))
+        moved = [2 * psi_max(kappa) * m for m in (bad.label, bad.reference)]
         options = []
         for whole in (0, 1):
             other, found = 1 - whole, [1.0, 1.0]
@@ -97,6 +222,12 @@ def _tuned(log_odds: float, sizes: tuple[int, int], bad: BadRows) -> tuple[float
     return kappa, weights
 
 
+def weighted(bad: BadRows, weights: Sequence[float]) -> float:
+    """Return λ₁m₁ + λ₂m₂, of the label and of the reference."""
+    label, reference = weights
+    return label * bad.label + reference * bad.reference
+
+
 class Slack(NamedTuple):
     """By how much bad rows may have moved D and either sum."""
 
@@ -105,10 +236,10 @@ class Slack(NamedTuple):
 
 
 def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
-    """Return what so many bad rows of the label and of the reference, and ``more`` of either, move at most."""
-    move = 2 * most(test.kappa)
-    joint = sum(w * m for w, m in zip(test.weights, bad, strict=True)) + more * max(test.weights)
-    return Slack(move * joint, (move * (bad[0] + more), move * (bad[1] + more)))
+    """Return what so many bad rows, and ``more`` of either group, move at most."""
+    move = 2 * psi_max(test.kappa)
+    joint = weighted(bad, test.weights) + more * max(test.weights)
+    return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
 
 def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
@@ -167,7 +298,7 @@ class MeanContrast:
     """One test of every feature: sums along centres of those that a first look left, turned so that the label is up."""
 
     contrast: Contrast
-    test: MeanDifferenceTest
+    mean_test: MeanDifferenceTest
     strength: FloatArray
     """D/(M·Σλn) at the first look, of every feature."""
     missing: CountArray
@@ -177,6 +308,9 @@ class MeanContrast:
     first: FloatArray = field(repr=False)
     second: FloatArray = field(repr=False)
     step: FloatArray = field(repr=False)
+
+    constant: ClassVar[IntArray] = np.empty(0, dtype=np.intp)
+    """None is told of: one that does not vary has no scale."""
 
     @property
     def n_features(self) -> int:
@@ -198,15 +332,15 @@ class MeanContrast:
         """Return log p of ``features``, all by default, for so many bad rows in each group and ``more`` anywhere."""
         at = np.arange(self.n_features) if features is None else features
         out = np.zeros(at.size)
-        if self.test.rows is not None and any((*bad, more)):
+        if self.mean_test.rows is not None and bad.total + more:
             return out  # a bad row among those that gave the scale can undo everything
         looked = np.flatnonzero(np.isin(at, self.features))
         place = np.searchsorted(self.features, at[looked])
         least = least_evidence(
             self.first[place], self.second[place], self.step[place],
-            test=self.test, slack=slack_of(self.test, bad, more), features=at[looked],
+            test=self.mean_test, slack=slack_of(self.mean_test, bad, more), features=at[looked],
         )  # fmt: skip
-        out[looked] = np.minimum(0.0, math.log(self.test.factor) - np.maximum(least, 0.0))
+        out[looked] = np.minimum(0.0, math.log(self.mean_test.factor) - np.maximum(least, 0.0))
         return out
 
 
@@ -235,7 +369,7 @@ def look(
     """
     signs = side.signs
     about = 0.5 * _medians(values[0][:PILOT]) + 0.5 * _medians(values[1][:PILOT])
-    every, none = np.arange(columns.size), slack_of(test, (0, 0))
+    every, none = np.arange(columns.size), slack_of(test, BadRows(0, 0))
     second = sums_of[1](every, about[np.newaxis])[0] / GRID
     said, joints = [], []
     shifts = dict.fromkeys(sign * min_effect for sign in signs)  # one where nothing is too small to matter
@@ -244,7 +378,7 @@ def look(
         joints.append(sign * (test.weights[0] * first - test.weights[1] * second))
         said.append(_loudest(joints[-1], sign * first, -sign * second, test, none, columns))
     net = np.where(joints[0] >= joints[-1], signs[0] * joints[0], signs[-1] * joints[-1])
-    beta = net / (most(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
+    beta = net / (psi_max(test.kappa) * sum(w * n for w, n in zip(test.weights, test.sizes, strict=True)))
     tested = np.isfinite(test.unit[0, columns])
     alive = np.flatnonzero((np.max(said, axis=0) >= math.log(test.factor / FILTER)) & tested)
     roots = _roots(values, columns, sums_of, alive, test)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,22 +17,16 @@ from sparsemean._kernels.memory_layout import each
 from sparsemean._stats.arrays import classes_of, namespace, on_host
 from sparsemean._stats.nulls import log_tails
 from sparsemean._stats.planning import bad_rows
-from sparsemean._util.plans import Side
-from sparsemean._util.records import FloatArray, IntArray
+from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
+from sparsemean._util.records import CountArray, FloatArray, IntArray
 
-BadRows = tuple[int, int]
-"""Numbers of rows that may be bad in the first group and in the second."""
 REST = -1
-"""Stands for all labels but the first one."""
-MOST_SHARES = 400
-"""Shares of bad rows that are looked at: of more, so many evenly spaced ones."""
+"""Stands for all labels but the one that is compared with them."""
 A_TASK = 4096
 """Hypotheses that a thread looks at in one go."""
 THREADED = 1_000_000
 """Hypotheses from which on these are shared out to threads: most of the work is small steps, done one at a time."""
 LOG_2 = float(np.log(2.0))
-ROUNDING = 1e-12
-"""Keeps exp of a goal below what it is the logarithm of."""
 UPPER, LOWER, RAW = 0, 1, 2
 """The test on max(x, 0), on min(x, 0), and on x itself."""
 BLOCK_SHARE = 4
@@ -48,33 +42,36 @@ MOST_LOOKS = 64
 """Bad rows for which every A is looked at, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """One test: the rows of one label, first, against those of another or of all others, second."""
+    """One test: the rows of one label against those of another, or of all others."""
 
-    first: int
-    second: int
+    reference: int
     """`REST` for all others."""
+    label: int
     sizes: tuple[int, ...]
     """Rows of every label."""
 
     @property
     def labels(self) -> tuple[int, ...]:
-        """The labels of the second group."""
-        others = tuple(label for label in range(len(self.sizes)) if label != self.first)
-        return others if self.second == REST else (self.second,)
+        """The labels of the reference."""
+        others = tuple(label for label in range(len(self.sizes)) if label != self.label)
+        return others if self.reference == REST else (self.reference,)
 
     @property
-    def rows(self) -> tuple[int, int]:
-        """Rows of the first group and of the second."""
-        return self.sizes[self.first], sum(self.sizes[label] for label in self.labels)
+    def rows(self) -> GroupSizes:
+        """Rows of either group."""
+        return GroupSizes(sum(self.sizes[label] for label in self.labels), self.sizes[self.label])
 
-    def bad(self, shares: tuple[float, float]) -> BadRows:
-        """Return how many rows of each group are bad where those shares of the second and of the first may be."""
-        second, first = shares
-        return bad_rows(self.sizes[self.first], first), sum(
-            bad_rows(self.sizes[label], second) for label in self.labels
-        )
+    def bad(self, shares: Shares) -> BadRows:
+        """Return how many rows of each group are bad where those shares of them may be."""
+        of_labels = [bad_rows(self.sizes[label], shares.reference) for label in self.labels]
+        return BadRows(sum(of_labels), bad_rows(self.sizes[self.label], shares.label))
+
+    def rows_of(self, codes: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the rows of the label and of the reference, given the label of every row."""
+        label = codes == self.label
+        return np.flatnonzero(label), np.flatnonzero(~label if self.reference == REST else codes == self.reference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +84,8 @@ class RankTest:
     negative values."""
     repeats: npt.NDArray[np.int64]
     """(features, 2): values that repeat others, among the positive and among the negative ones."""
+    mean_test: ClassVar[None] = None
+    """Not of means: see `MeanContrast`."""
     shifted: tuple[RankTest, ...] = ()
     """The counts with the first group moved down, and up, by the smallest effect that matters, where there is one."""
 
@@ -114,9 +113,9 @@ class RankTest:
         return on_host(namespace(pairs).flatnonzero((tied == pairs) & (pairs > 0)))
 
     @property
-    def present(self) -> IntArray:
-        """Values that are there, of every feature."""
-        return on_host(self.counts.T[:2].sum(axis=(0, 1)))
+    def missing(self) -> CountArray:
+        """Values of each feature that are missing."""
+        return np.asarray(self.contrast.rows.total - on_host(self.counts.T[:2].sum(axis=(0, 1))), dtype=np.int32)
 
     def by_class(self, reach: int) -> tuple[RankTest, IntArray]:
         """Return the same of one feature for each class that no look within ``reach`` tells apart; all their classes.
@@ -127,7 +126,7 @@ class RankTest:
         """
         if self.shifted:
             return self, np.arange(self.n_features)
-        xp, rows = namespace(self.counts), sum(self.contrast.rows)
+        xp, rows = namespace(self.counts), self.contrast.rows.total
         pairs, won, tied = self._outcomes()
         n1, n2 = own = self.counts.T[:2]
         zeros = (own - self.counts.T[2:4] - self.counts.T[4:6]).sum(axis=0)
@@ -166,10 +165,10 @@ class RankTest:
         )
         if not self.shifted:
             found = look(self, side=side)
-            if self.counts.shape[1] == 1 or not (more or any(bad)):
+            if self.counts.shape[1] == 1 or not more + bad.total:
                 return found
             # Within strata the bound for bad rows may be less than twice the exact tail without any.
-            return np.maximum(found, look(self, side=side, bad=(0, 0), more=0))
+            return np.maximum(found, look(self, side=side, bad=BadRows(0, 0), more=0))
         looks = [
             look(test, side=one, only_raw=True)
             for test, one in zip(self.shifted, (Side.UP, Side.DOWN), strict=True)
@@ -186,7 +185,7 @@ class RankTest:
 
         def work(part: slice) -> FloatArray:
             wide, alike = counts[part].astype(np.int64), repeats[part].astype(np.int64)
-            return _Look(wide, alike, sum(test.contrast.rows), **options).log_p(only_raw=only_raw)
+            return _Look(wide, alike, test.contrast.rows.total, **options).log_p(only_raw=only_raw)
 
         tasks = [slice(k, k + A_TASK) for k in range(0, counts.shape[0], A_TASK)]
         threads = n_threads if counts.shape[0] >= THREADED else 1
@@ -214,7 +213,7 @@ class _Look:
     @property
     def reach(self) -> int:
         """Rows that may have been replaced in all."""
-        return sum(self.bad) + self.more
+        return self.bad.total + self.more
 
     def log_p(self, *, only_raw: bool = False) -> FloatArray:
         """Return the largest log p of every rule that the bad rows could have led to; raw values alone if asked for."""
@@ -368,17 +367,16 @@ def two_values(counts: npt.NDArray[np.int64], repeats: npt.NDArray[np.int64]) ->
 
 
 def most_moved(n1: IntArray, n2: IntArray, bad: BadRows, *, missing: bool = False) -> IntArray:
-    """Return by how much bad rows of the first and of the second group can move U, summed over (items, strata).
+    """Return by how much bad rows can move U of n₁ rows of the label and n₂ of the reference: (items, strata), summed.
 
     With ``missing`` values a bad row may have been hidden, or put where there was none.
     """
-    bad1, bad2 = bad
     if missing:
-        return np.asarray(bad1 * (n2.max(axis=1) + bad2) + bad2 * n1.max(axis=1))
+        return np.asarray(bad.label * (n2.max(axis=1) + bad.reference) + bad.reference * n1.max(axis=1))
     if n1.shape[1] == 1:
-        b1, b2 = np.minimum(bad1, n1[:, 0]), np.minimum(bad2, n2[:, 0])
+        b1, b2 = np.minimum(bad.label, n1[:, 0]), np.minimum(bad.reference, n2[:, 0])
         return np.asarray(b1 * n2[:, 0] + b2 * n1[:, 0] - b1 * b2)
-    return _largest_sum(n1, n2, bad1) + _largest_sum(n2, n1, bad2)
+    return _largest_sum(n1, n2, bad.label) + _largest_sum(n2, n1, bad.reference)
 
 
 def _largest_sum(own: IntArray, other: IntArray, bad: int) -> IntArray:

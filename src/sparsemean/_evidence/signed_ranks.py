@@ -1,0 +1,359 @@
+"""Evidence of one sample by capped signed ranks, T = Σ min(rank of |x|, C) over positive values, and its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._evidence.signs import OfRows, SlackEvidence, all_sizes, levels_used
+from sparsemean._kernels import rounding
+from sparsemean._stats.arrays import present_sorted, sort_columns
+from sparsemean._stats.decision import Allowed, Rule, probabilities, rejected
+from sparsemean._stats.nulls import Stage, Stages, stage_of, stages_up_to
+from sparsemean._stats.planning import first_error
+from sparsemean._stats.signed_ranks import (
+    LOG_2,
+    REPEAT_SHARE,
+    caps_of,
+    critical_sum,
+    log_tails,
+    rank_stages,
+    shares_of,
+    slack_of,
+)
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import NO_END, FloatArray, IntArray
+
+ASKED, ASKED_OF_FEW = 8, 64
+"""Numbers of bad rows that are asked for at once where the last one is looked for, at most, and over all features: of
+few features it is the calls that take time."""
+UP, DOWN = 0, 1
+COMMON = 0.5
+"""Where intervals have less of the shortest one in common, they are taken to be about different centres."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankSums:
+    """What the ranks of some features are: (features,) arrays, and (2, caps, features) for both signs."""
+
+    values: IntArray
+    """Values that are ranked: those that are there and, unless zeros are kept, not zero."""
+    repeats: IntArray
+    """How many of them repeat the size of others."""
+    low: npt.NDArray[np.int64]
+    """T where each value takes the lowest scores of those of its size before the other sign does."""
+    doubled: npt.NDArray[np.int64]
+    """The smallest T + T' of any order of values of one size, T' of that order reversed: at most twice the larger of
+    the two, each of which has the null of values without ties. As a least sum it moves by no more than they do."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[RankSums]) -> RankSums:
+        """Put those of several features side by side."""
+        every = zip(*((part.values, part.repeats, part.low, part.doubled) for part in parts), strict=True)
+        return cls(*(np.concatenate(arrays, axis=-1) for arrays in every))
+
+    def of(self, features: IntArray) -> RankSums:
+        """Return those of some features."""
+        return RankSums(
+            self.values[features], self.repeats[features], self.low[..., features], self.doubled[..., features]
+        )
+
+
+def rank_sums(
+    x: FloatArray,
+    caps: tuple[int, ...],
+    *,
+    keep_zeros: bool = False,
+    subtracted: FloatArray | None = None,
+    precision: float = 0.0,
+) -> RankSums:
+    """Rank the values of each column of ``x``, NaN left out.
+
+    Sizes and signs are sorted as one number: the bits of |x|, then the sign. Zeros that are kept have the lowest ranks
+    and neither sign. Where a number was ``subtracted`` from each column of values of some relative ``precision``
+    (`rounding.centred`), sizes that rounding may have driven apart are one (`rounding.ranked`).
+
+    Examples
+    --------
+    >>> found = rank_sums(np.array([[3.0], [-1.0], [2.0], [0.0]]), (2, 4))
+    >>> found.values, found.low[:, :, 0]
+    (array([3]), array([[4, 5],
+           [1, 1]]))
+    """
+    from sparsemean._kernels.signed_ranks import add_scores  # numba takes its time
+
+    n, d = x.shape
+    rows = np.ascontiguousarray(x.T)
+    gaps = np.isnan(rows)
+    if gaps.any():
+        rows = np.where(gaps, 0.0, rows)
+    if subtracted is not None:
+        rows = rounding.ranked(rows, subtracted[:, np.newaxis], precision)
+    codes = np.abs(rows).view(np.uint64)
+    codes <<= np.uint64(1)
+    codes |= rows > 0
+    codes.sort(axis=1)
+    gone = gaps.sum(axis=1) if keep_zeros else (codes == 0).sum(axis=1)
+    repeats, (low, doubled) = np.zeros(d, dtype=np.int64), np.zeros((2, 2, len(caps), d), dtype=np.int64)
+    positive = (codes & np.uint64(1)).astype(bool)
+    codes >>= np.uint64(1)
+    add_scores(positive, codes.view(np.float64), gone, np.array(caps), repeats, low, doubled)
+    return RankSums(n - gone, repeats, low, doubled)
+
+
+@dataclass(frozen=True, eq=False)
+class SignedRankEvidence(OfRows):
+    """Ranks of the features that passed the filter, and up to how many bad rows they pass it."""
+
+    signs: SlackEvidence
+    """Of bucket means, for the filter."""
+    n_rows: int
+    n_hypotheses: int
+    """Features, ranked or not."""
+    error: float
+    """The p-value that a cap must be able to reach: that of the first step of the rule that selects."""
+    features: IntArray
+    filter_slack: IntArray
+    """Bad rows up to which each of ``features`` passes the filter."""
+    sums: tuple[RankSums, ...]
+    """Of the values less the null value; or less it and the smallest effect, then more than it less that."""
+    sides: tuple[int, ...] = (UP, DOWN)
+    ties_against: bool = False
+    """Whether ties count against rejection however many there are, so that p rises with the null value."""
+    indices: tuple[int, ...] = ()
+    """Caps that are looked at for any number of bad rows; see `stages` where it is empty."""
+    alpha_shares: float = 0.0
+    """Share of the error that the caps that are looked at have together, at least."""
+
+    @property
+    def xp(self) -> Any:
+        """Where decisions lie: with the data."""
+        return self.signs.xp
+
+    def p_values(self, allowed: Allowed, some: IntArray | None = None) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the features whose p-value is below 1, or ``some``, p and log p."""
+        log_p = self.log_p(self.step_of(allowed), None if some is None else np.searchsorted(self.features, some))
+        features, p = self.features if some is None else some, probabilities(log_p)
+        alive = np.flatnonzero(p < 1) if some is None else np.arange(some.size)
+        return features[alive], p[alive], log_p[alive]
+
+    def best_size(self, allowed: Allowed) -> tuple[IntArray, IntArray]:
+        """Return the ranked features, and at which bucket size signs of each show most."""
+        return self.features, self.signs.to_host(self.features).p_at(self.step_of(allowed)).argmin(axis=0)
+
+    def selected_first(self, rule: Rule) -> IntArray:
+        """Return what a rule selects where no row is bad."""
+        return self.features[rejected(rule, probabilities(self.log_p(0)), self.n_hypotheses)]
+
+    def along(self, steps: IntArray, at: IntArray, allowed: Allowed | None) -> FloatArray:
+        """Return p of some features, each for so many bad rows, or for so many beyond those allowed for."""
+        indices = np.searchsorted(self.features, at)
+        if allowed is None:
+            return probabilities(self.log_p(steps, indices))
+        slack = self.step_of(allowed)
+        return probabilities(self._beyond(slack).log_p(slack + steps, indices))
+
+    @cached_property
+    def caps(self) -> tuple[int, ...]:
+        """Caps of the ranks."""
+        return caps_of(self.n_rows)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Shares of the error that they have."""
+        return shares_of(self.n_rows)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Which caps are looked at for how many bad rows."""
+        if self.indices:
+            return (Stage(NO_END, self.indices),)
+        return rank_stages(self.n_rows, error=self.error, sides=len(self.sides))
+
+    def last(self, error: float, at: IntArray, allowed: Allowed | None, above: IntArray | None = None) -> IntArray:
+        """Return the largest number of bad rows, or of rows beyond those allowed for, with p ≤ ``error``, else −1.
+
+        At those ``above`` it is known to be so small: most often the next number is asked for in vain.
+        """
+        goal, indices = np.log(error), np.searchsorted(self.features, at)
+        start = 0 if allowed is None else self.step_of(allowed)
+        evidence = self if allowed is None else self._beyond(start)
+        high = np.minimum(self.filter_slack[indices], self.n_rows // 2) - start
+        low, near = (np.full(at.size, -1), False) if above is None else (above.copy(), True)
+        while (moving := np.flatnonzero(low < high)).size:
+            least, most = low[moving, np.newaxis], high[moving, np.newaxis]
+            step = 1 + np.arange(min(ASKED, max(1, ASKED_OF_FEW // moving.size)))
+            asked = np.minimum(least + step, most) if near else least - (least - most) * step // (step.size + 1)
+            p = evidence.log_p(start + asked.ravel(), np.repeat(indices[moving], step.size)).reshape(asked.shape)
+            reached = np.sum(np.logical_and.accumulate(p <= goal, axis=1), axis=1)
+            ends, feature, near = np.concatenate((least, asked, most + 1), axis=1), np.arange(moving.size), False
+            low[moving], high[moving] = ends[feature, reached], ends[feature, reached + 1] - 1
+        return low
+
+    def log_p(self, bad_rows: IntArray | int, at: IntArray | None = None) -> FloatArray:
+        """Return log p of some of the features, by their indices, each for a number of bad rows of its own or one."""
+        at = np.arange(self.features.size) if at is None else at
+        bad = np.broadcast_to(np.asarray(bad_rows, dtype=np.int64), at.shape)
+        out, first = np.full(at.size, -np.inf), 0
+        for last, indices in self.stages:
+            here = np.flatnonzero(bad >= first)
+            if here.size:
+                p = self._least(np.minimum(bad[here], last), at[here], indices)
+                out[here] = np.maximum(out[here], p)
+            first = last + 1
+        return np.where(bad <= self.filter_slack[at], np.minimum(0.0, out), 0.0)
+
+    def _least(self, bad: IntArray, at: IntArray, indices: tuple[int, ...]) -> FloatArray:
+        """Return log of the smallest p of some caps and both sides, each over its share of the error."""
+        best = np.full(at.size, np.inf)
+        for side in self.sides if len(self.sums) > 1 or len(self.sides) == 1 else (None,):
+            sums = self.sums[-1 if side == DOWN else 0].of(at)
+            for index in indices:
+                share = self.shares[index] / max(self.alpha_shares, self.shares[list(indices)].sum())
+                low, doubled = sums.low[:, index], sums.doubled[:, index]
+                # Where both sides count, one is asked, and twice its p-value is at least twice the smaller one.
+                down = doubled[DOWN] > doubled[UP]
+                chosen = (x[side] if side is not None else np.where(down, x[DOWN], x[UP]) for x in (low, doubled))
+                best = np.minimum(best, self._one(bad, sums, *chosen, cap=self.caps[index]) - np.log(share))
+        return np.asarray(best + np.log(len(self.sides)))
+
+    def _one(self, bad: IntArray, sums: RankSums, low: IntArray, doubled: IntArray, *, cap: int) -> FloatArray:
+        """Return log p of one side and cap: the larger one where bad rows could have led to either way with ties."""
+        slack, out = slack_of(bad, sums.values, cap), np.full(low.size, -np.inf)
+        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats - bad) < self.n_rows) | self.ties_against)
+        out[at] = log_tails(sums.values[at], cap, (low - slack)[at])
+        at = np.flatnonzero((REPEAT_SHARE * (sums.repeats + bad) >= self.n_rows) & (not self.ties_against))
+        if at.size:
+            halves = -(-(doubled - 2 * slack)[at] // 2)
+            out[at] = np.maximum(out[at], LOG_2 + log_tails(sums.values[at], cap, halves))
+        return np.asarray(np.minimum(0.0, out))
+
+    def _beyond(self, allowed: int) -> SignedRankEvidence:
+        """Return what bounds p once further rows have been replaced: the p-values of this for so many more bad rows.
+
+        The caps are those that are looked at for ``allowed`` bad rows, which share the error with those looked at for
+        fewer: p is the largest for that number or fewer.
+        """
+        return replace(
+            self,
+            indices=stage_of(self.stages, allowed),
+            alpha_shares=float(self.shares[list(self.stages[0].indices)].sum()),
+        )
+
+
+# Intervals by inversion.
+
+
+def of_levels(levels: list[FloatArray], plan: Plan, *, error: float) -> FloatArray:
+    """Return the null values that the test of a plan does not reject, of `sort_levels` of bucket means, as two rows.
+
+    Of one side the other end is infinite.
+    """
+    if plan.question.test == "ranks":
+        return rank_interval(levels[0], plan, error=error)
+    used, side = [levels[level] for level in levels_used(plan)], plan.question.side
+    return np.stack(side.interval(*all_sizes(used, error=error * 2 / side.number, bad_rows=plan.bad_rows)))
+
+
+def rank_interval(values: FloatArray, plan: Plan, *, error: float) -> FloatArray:
+    """Return the interval of each column by capped signed ranks, under a plan.
+
+    It holds those for fewer bad rows, for which other caps are looked at: an interval never shrinks as more may be bad.
+    """
+    side = plan.question.side
+    stages = rank_stages(plan.n_units, error=first_error(plan), sides=side.number)
+    each = np.stack([
+        by_ranks(values, error=error, bad_rows=bad, n_rows=plan.n_units, side=side, indices=indices)
+        for bad, indices in stages_up_to(stages, plan.bad_rows)
+    ])  # fmt: skip
+    return np.stack((each[:, 0].min(axis=0), each[:, 1].max(axis=0)))
+
+
+def given_nonzero(
+    levels: list[FloatArray], plan: Plan, ends: FloatArray, *, error: float
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return intervals of values that are not zero where zeros are at least a tenth of all, and say where.
+
+    Tests leave zeros out. Where these are many, an interval of all values would be about another centre than the test,
+    and often hold zero beside a test that rejects it; the same test of the other values agrees with it.
+    """
+    zeros = np.sum(levels[0] == 0, axis=0)
+    many = np.flatnonzero((REPEAT_SHARE * zeros >= levels[0].shape[0]) & (plan.question.min_effect == 0))
+    changed = np.zeros(ends.shape[1], dtype=bool)
+    if many.size:
+        rows = levels[0][:, many]
+        ends[:, many] = rank_interval(np.where(rows == 0, np.nan, rows), plan, error=error)
+        changed[many] = True
+    return ends, changed
+
+
+def by_ranks(
+    values: FloatArray,
+    *,
+    error: float,
+    bad_rows: int,
+    n_rows: int,
+    side: Side,
+    indices: tuple[int, ...] | None = None,
+) -> FloatArray:
+    """Return the null values that capped signed ranks do not reject, of each column of ``values``, as two rows.
+
+    The caps at some ``indices``, all by default, share the error. Ties count against rejection and no value is left out
+    for being the null value, so that what is rejected grows as a null value moves away, and with it what an interval
+    leaves out. NaN is no value; a bad row may have hidden one or put it there, which moves sums by no more than turning
+    its sign does.
+    """
+    from sparsemean._kernels.signed_ranks import lower_ends  # numba takes its time
+
+    at = slice(None) if indices is None else list(indices)
+    caps, shares = np.array(caps_of(n_rows))[at], shares_of(n_rows)[at]
+    log_errors = np.log(error / side.number * shares / shares.sum())
+    ends = np.stack((np.full(values.shape[1], -np.inf), np.full(values.shape[1], np.inf)))
+    ordered = sort_columns(values)
+    there = present_sorted(ordered)
+    found = np.empty(caps.size)
+    for column, number in enumerate(there.tolist()):
+        x, slack = np.ascontiguousarray(ordered[:number, column]), np.array([number])
+        needed = np.array([
+            critical_sum(number, cap, log_error) + int(slack_of(bad_rows, slack, cap)[0])
+            for cap, log_error in zip(caps.tolist(), log_errors.tolist(), strict=True)
+        ])  # fmt: skip
+        each = np.stack((np.full(caps.size, -np.inf), np.full(caps.size, np.inf)))
+        for sign in side.signs:
+            lower_ends(x if sign > 0 else -x[::-1], caps, needed, found)
+            each[0 if sign > 0 else 1] = sign * found
+        ends[:, column] = joint(each)
+    return ends
+
+
+def joint(each: FloatArray) -> FloatArray:
+    """Return what intervals, a column each, have in common, or one of them where that is too little to be meant.
+
+    All of them hold at once, so that any may be taken. Of noise that is not symmetric they are about different centres,
+    and what they share is next to nothing: then the one that is farthest from zero is taken, which rejects it if any
+    does; where none does, all that any of them holds.
+    """
+    low, high = each[0].max(), each[1].min()
+    with np.errstate(over="ignore"):  # ends may be infinitely far apart
+        width, shortest = high - low, (each[1] - each[0]).min()
+    if width >= COMMON * shortest or not np.isfinite(width):
+        return np.array((low, high))
+    beyond = np.maximum(each[0], -each[1])
+    if beyond.max() > 0:
+        return np.asarray(each[:, int(beyond.argmax())])
+    return np.array((each[0].min(), each[1].max()))
+
+
+def end_at_null(low: FloatArray, high: FloatArray) -> npt.NDArray[np.bool_]:
+    """Say which intervals, less their null value, end exactly there, or hold a single value.
+
+    Only values that are the null value do the first. Tests look at the others alone, the interval is one of all, so
+    that beside a selection such an interval would contradict it. The second is what few different values do: the one
+    centre about which they could be symmetric.
+    """
+    return np.asarray((low == 0) | (high == 0) | (low == high))

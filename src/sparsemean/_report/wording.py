@@ -1,0 +1,443 @@
+"""What words are about: who is compared, by which rule, which side, what may be bad. Each is answered here, once.
+
+`Wording` is made of an estimate; verdict, summary, guarantees and page read it in place of the plan. What a rule, a
+side, or what is tested is called stands in one table each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from sparsemean._stats.planning import bad_rows
+from sparsemean._stats.row_scores import LABEL, count_by_group
+from sparsemean._util.checks import pluralize, unit_name
+from sparsemean._util.plans import Plan, Side
+from sparsemean._util.records import FloatArray, IntArray
+from sparsemean.errors import visible
+from sparsemean.result import Estimate
+
+Names: TypeAlias = tuple[str, str]
+"""Of the reference and of the label, in this order, as `Plan.sizes` has them."""
+REST = "the rest"
+"""What the reference is called where a label is compared with all others."""
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, without needless digits, that no line break parts from its sign.
+
+    Examples
+    --------
+    >>> [percent(share).split() for share in (0.05, 0.125, 0.001)]
+    [['5', '%'], ['12.5', '%'], ['0.1', '%']]
+    """
+    return f"{100 * share:.3g}\u00a0%"
+
+
+def direction(names: Names) -> str:
+    """Say what is taken from what.
+
+    Examples
+    --------
+    >>> direction(("control", "treated"))
+    'treated minus control'
+    """
+    return f"{names[1]} minus {names[0]}"
+
+
+class Compared(NamedTuple):
+    """What a rule compares with the level."""
+
+    name: str
+    heading: str
+    column: str
+
+
+ADJUSTED, Q = Compared("adjusted p", "p adjusted", "p_adjusted"), Compared("q", "q", "q_value")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWords:
+    """What one rule of selection promises, in the lengths in which it is said."""
+
+    error: str
+    """The kind of error it bounds."""
+    promise: str
+    """In a summary, after the assumptions."""
+    after_looking: str
+    """The same where as many bad rows are allowed for as look bad (``contamination="auto"``)."""
+    caption: str
+    """Below the error rate, where that stands as a number."""
+    sentence: str = ""
+    """On the page, with ``confidence``, ``level`` and what may have been ``replaced``."""
+    after_looking_sentence: str = ""
+    """On the page, with ``level``, ``worst``, which is level·H_d, and that ``no_more`` are bad."""
+    not_promised: str = ""
+    """On the page, with ``units`` and ``level``."""
+    compared: Compared = ADJUSTED
+    all_shares: bool = False
+    """Whether a feature is real or more rows are bad, for all shares of bad rows at once."""
+    adversary: bool = True
+    """Whether the promise holds for whoever replaces rows, and not only where no one hides true signals."""
+
+
+RULES = {
+    "fwer": RuleWords(
+        error="family-wise error",
+        promise="with probability 1 − level no false feature is listed, whatever m rows an adversary replaced",
+        after_looking="the probability that both happen, a false feature is listed and no more rows are bad than were "
+        "allowed for by looking, is at most level, whatever those rows are (of both together, not of the first given "
+        "the second)",
+        caption="chance at most that any selected feature is false",
+        sentence="With probability at least {confidence} not a single selected feature is false, however the features "
+        "depend on each other, and {replaced}.",
+        after_looking_sentence="With probability at most {level} both happen: {no_more}, and a selected feature is "
+        "false; however the features depend on each other and whatever the bad {units} are. It is the probability of "
+        "both together, not of the second given the first.",
+        all_shares=True,
+    ),
+    "fdr": RuleWords(
+        error="false discovery rate",
+        promise="expected share of false features at most level, for independent or positively dependent features and "
+        "no adversary",
+        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
+        "by looking, at most level·(1 + 1/2 + … + 1/d): at a number that was chosen by looking level itself is not "
+        "proved",
+        caption="of the selected features false at most, on average, without an adversary",
+        sentence="On average at most {level} of the selected features are false, for features that are independent or "
+        "positively dependent, as long as no one hides true signals.",
+        after_looking_sentence="On average at most {worst} of the selected features are false, counted where "
+        "{no_more}: the number of bad {units} was chosen by looking, so that only level·(1 + 1/2 + … + 1/d) is proved. "
+        "The rules “fwer” and “fdr_by” hold in full.",
+        not_promised="The share of false features once {units} have been replaced: hiding true signals can raise it "
+        "above {level}. The rules “fwer” and “fdr_by” withstand that.",
+        compared=Q,
+        adversary=False,
+    ),
+    "fdr_by": RuleWords(
+        error="false discovery rate",
+        promise="expected share of false features at most level, whatever m rows were replaced",
+        after_looking="expected share of false features, counted where no more rows are bad than were allowed for "
+        "by looking, at most level",
+        caption="of the selected features false at most, on average",
+        sentence="On average at most {level} of the selected features are false, however the features depend on each "
+        "other, and {replaced}.",
+        after_looking_sentence="On average at most {level} of the selected features are false, counted where "
+        "{no_more}, however the features depend on each other.",
+        compared=Q,
+    ),
+    "paper": RuleWords(
+        error="no error rate",
+        promise="no error rate",
+        after_looking="no error rate",
+        caption="stated error rate: the paper’s rule",
+        not_promised="How many selected features are false: the paper’s rule has no error rate, and far rows on one "
+        "side can hide a mean of the other sign. Adjusted p-values say which of them Holm would have selected.",
+    ),
+}
+
+
+class SideWords(NamedTuple):
+    """What is looked for on one side only; empty words where both sides count."""
+
+    above: str = ""
+    """Where a mean lies to the null value."""
+    higher: str = ""
+    """What the label is to the reference."""
+    lower: str = ""
+    """What it is on the other side."""
+
+
+SIDES = {
+    Side.BOTH: SideWords(),
+    Side.UP: SideWords("above", "higher", "lower"),
+    Side.DOWN: SideWords("below", "lower", "higher"),
+}
+
+
+class TestWords(NamedTuple):
+    """What is estimated and tested: of groups with their ``direction`` and the ``label``."""
+
+    effect: str
+    """What an estimate is."""
+    lean: str
+    """What β is called."""
+    lean_meaning: str
+    estimator: str
+    """What makes the estimates, where nothing refines them."""
+    estimates: str = ""
+    """What the estimates are, in a sentence."""
+
+
+TESTS = {
+    ("centre", False): TestWords(
+        "Mean",
+        "β",
+        "Share of bucket means above the null value less the share below, from −1 to 1, at the best bucket size",
+        "a median of bucket means",
+    ),
+    ("mean", False): TestWords(
+        "Mean",
+        "β",
+        "The influence sum as a share of the largest there can be, from −1 to 1",
+        "the root of the influence sum",
+        "Estimates are means, whatever the skew.",
+    ),
+    ("centre", True): TestWords(
+        "Shift, {direction}",
+        "Cliff’s delta",
+        "Cliff’s delta, from −1 to 1: share of pairs in which {label} is larger less those with it smaller",
+        "the median of all differences",
+        "Estimates are shifts, {direction}; a difference of means, a lift or a fold change carries no guarantee.",
+    ),
+    ("mean", True): TestWords(
+        "Difference of means, {direction}",
+        "β",
+        "The influence sum as a share of the largest there can be, from −1 to 1",
+        "the difference of two roots of influence sums",
+        "Estimates are differences of means, {direction}, whatever the skew; plain means, their difference, a lift or "
+        "a fold change carry no guarantee.",
+    ),
+}
+"""By target, and whether groups are compared."""
+
+
+class Several(Protocol):
+    """What is told of several tests: an estimate for each."""
+
+    @property
+    def results(self) -> Mapping[object, Estimate]:
+        """The estimates, by label or by pairs of labels."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wording:
+    """What an estimate is about, and what its groups and rows are called."""
+
+    estimate: Estimate
+    plan: Plan
+    k: int
+    """Number of selected features."""
+    names: Names | None
+    """The names of the two groups; None for one sample."""
+    pair: Names | None
+    """The names of the two groups whose rows come in pairs, of which the differences are one sample."""
+    reference: str
+    label: str
+    noun: str
+    """What is counted as one observation: a row or a subject."""
+    unit: str
+    """What may be bad: a row, a subject, or a pair of rows."""
+    rule: RuleWords
+    side: SideWords
+    test: TestWords
+    row_names: Sequence[object] | None
+    title: str
+
+    # Who is compared, and what is counted.
+
+    @property
+    def contrast(self) -> str:
+        """What the test is called: ``new against control``."""
+        return f"{self.label} against {self.reference}"
+
+    @property
+    def each(self) -> str:
+        """What a share of bad rows is a share of."""
+        return f"{self.noun}s of each group" if self.names else f"{self.noun}s"
+
+    def row(self, index: int) -> str:
+        """Return the name of a row, its number counted from 0 where it has none."""
+        return str(index) if self.row_names is None else str(self.row_names[index])
+
+    # By which rule, on which side, and what of.
+
+    @property
+    def paper(self) -> bool:
+        """Whether the paper's rule selects, of which no p-value, and no number of bad rows, is a part."""
+        return self.plan.question.selection == "paper"
+
+    @property
+    def adjusted(self) -> FloatArray:
+        """What the rule compares with the level."""
+        return self.estimate.q_values if self.rule.compared is Q else self.estimate.p_adjusted
+
+    @property
+    def of_means(self) -> bool:
+        """Whether means are tested, and not centres."""
+        return self.plan.question.target == "mean"
+
+    @property
+    def ranked(self) -> bool:
+        """Whether groups are compared by ranks, which have shares of pairs."""
+        return self.names is not None and not self.of_means
+
+    @property
+    def null(self) -> str:
+        """The one null value of all features; empty where each has its own."""
+        null = self.estimate.shift
+        if null is None:
+            return "0"
+        return f"{null[0]:g}" if (null == null[0]).all() else ""
+
+    @property
+    def beyond(self) -> str:
+        """The smallest effect that matters, where there is one."""
+        return f" by more than {self.plan.question.min_effect:g}" if self.plan.question.min_effect else ""
+
+    @property
+    def strata(self) -> str:
+        """Within what groups are compared, where there are strata."""
+        return f" within {self.plan.n_strata:,} strata" if self.plan.n_strata > 1 else ""
+
+    @property
+    def looked_for(self) -> str:
+        """Which means or differences were looked for; empty where all were."""
+        more, side = self.plan.question.min_effect, self.side
+        if self.names is None:
+            if not side.above and self.null == "0" and not more:
+                return ""
+            what = "means" if self.of_means else "centres"
+            value = self.null or "the null value of each"
+            return f"Looked for: {what} {side.above or 'other than'} {value}{self.beyond}."
+        if not side.higher:
+            return f"Only differences of more than {more:g} were looked for, to either side." if more else ""
+        than = f"in {self.label} than in {self.reference}"
+        if more < 0:
+            return f"Looked for: features that are not {side.lower} {than} by {-more:g} or more."
+        return f"Only features that are {side.higher} {than}{self.beyond} were looked for."
+
+    # How many may be bad, and how many look it.
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of the label and of the reference; of one sample all."""
+        sizes = self.plan.sizes
+        return (self.plan.n_units,) if sizes is None else (sizes.label, sizes.reference)
+
+    @property
+    def allowed(self) -> tuple[int, ...]:
+        """How many of them may be bad."""
+        bad = self.plan.bad
+        return (bad.label,) if self.plan.sizes is None else (bad.label, bad.reference)
+
+    @property
+    def bad(self) -> str:
+        """How many of how many may be bad: ``5 of the 83 rows of M and 3 of the 42 of F``."""
+        number, *others = (f"{bad:,} of the" for bad in self.allowed)
+        if self.names is None:
+            return f"{number} {self.plan.n_units:,} {self.noun}s"
+        n_label, n_reference = self.sizes
+        of_label = f"{number} {pluralize(n_label, self.noun)} of {self.label}"
+        return f"{of_label} and {others[0]} {n_reference:,} of {self.reference}"
+
+    def any_bad(self, unit: str) -> str:
+        """Return the same, of one sample with its own word for rows, and one as a word."""
+        if self.names is not None:
+            return self.bad
+        number = "one" if self.plan.bad_rows == 1 else f"{self.plan.bad_rows:,}"
+        return f"{number} of the {self.plan.n_units:,} {unit}s"
+
+    @property
+    def groups(self) -> str:
+        """How large the groups are: ``83 rows of M and 42 of F``."""
+        n_label, n_reference = self.sizes
+        return f"{pluralize(n_label, self.noun)} of {self.label} and {n_reference:,} of {self.reference}"
+
+    @property
+    def shares(self) -> str:
+        """Which share of each group may be bad: ``5 % of each group``, or one for each where they differ."""
+        plan, share = self.plan, percent(self.plan.contamination)
+        if self.names is None:
+            return share
+        of_label, of_reference = self.allowed
+        as_label, as_reference = (bad_rows(n, plan.contamination) for n in self.sizes)
+        # Of a rest the numbers of all its labels, each rounded up, add up to a little more.
+        if of_label == as_label and (of_reference == as_reference or (plan.rest and of_reference > as_reference)):
+            return f"{share} of each group"
+        of_each = plan.bad_shares
+        return f"{percent(of_each.label)} of {self.label} and {percent(of_each.reference)} of {self.reference}"
+
+    @property
+    def wrong_labels(self) -> str:
+        """How many wrong labels that covers."""
+        covered = min(self.allowed)
+        if not covered:
+            return f"no wrong label: each would cost one {self.noun} in each group"
+        labels = "one wrong label: it" if covered == 1 else f"up to {covered:,} wrong labels: each"
+        return f"{labels} costs one {self.noun} in each group"
+
+    @property
+    def judged(self) -> bool:
+        """Whether rows were looked at for bad ones."""
+        rows = self.estimate.rows
+        return rows is not None and (self.names is not None or bool(rows.scores.any()))
+
+    @property
+    def suspects(self) -> IntArray:
+        """The rows that look bad."""
+        return np.empty(0, dtype=np.intp) if self.estimate.rows is None else self.estimate.rows.suspects
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each suspect is listed for; empty words in estimates that were saved before there were kinds."""
+        rows = self.estimate.rows
+        if rows is None or len(rows.kinds) == rows.suspects.size:
+            return () if rows is None else rows.kinds
+        return (LABEL if self.names else "",) * rows.suspects.size
+
+    @property
+    def more_look_bad(self) -> bool:
+        """Whether more rows look bad, as "auto" takes them, than are allowed for.
+
+        That is a fifth at most, and none where the same rows give the scale.
+        """
+        rows, labels = self.estimate.rows, self.estimate.labels
+        if rows is None:
+            return False
+        if labels is None:
+            return int(rows.aligned) > self.plan.bad_rows
+        look, allowed = count_by_group(labels[rows.suspects], self.kinds), self.plan.bad
+        return look.reference > allowed.reference or look.label > allowed.label
+
+
+def wording_of(
+    estimate: Estimate, names: Names | None = None, *, row_names: Sequence[object] | None = None, title: str = ""
+) -> Wording:
+    """Answer each question about an estimate; groups and rows are called by the names given, else by their own."""
+    plan, own, groups = estimate.plan, ("", ""), bool(estimate.plan.sizes)
+    if estimate.class_names is not None and (groups or estimate.paired):
+        reference, label = map(visible, estimate.class_names)
+        own = REST if plan.rest else reference, label
+    reference, label = (names or own) if groups else own
+    filled = {"direction": direction((reference, label)), "label": label}
+    test = TestWords(*(words.format(**filled) for words in TESTS[plan.question.target, groups]))
+    if estimate.paired:
+        test = test._replace(effect=f"Difference within pairs, {direction(own)}")
+    noun = unit_name(estimate.units)
+    return Wording(
+        estimate=estimate,
+        plan=plan,
+        k=int(estimate.support.size),
+        names=(reference, label) if groups else None,
+        pair=own if estimate.paired else None,
+        reference=reference,
+        label=label,
+        noun=noun,
+        unit="pair" if estimate.paired else noun,
+        rule=RULES[plan.question.selection],
+        side=SIDES[plan.question.side],
+        test=test,
+        row_names=row_names,
+        title=title,
+    )
+
+
+def wordings_of(result: Estimate | Several, row_names: Sequence[object] | None = None) -> list[Wording]:
+    """Return one for each test, in their order; an estimate is one test."""
+    estimates = [result] if isinstance(result, Estimate) else result.results.values()
+    return [wording_of(estimate, row_names=row_names) for estimate in estimates]
