@@ -28,61 +28,75 @@ NEAR = 16
 @compiled()
 def count_columns(
     memory: Array, start: int, step: int, across: int, order: Array, offsets: Array, bases: Array, rows: Array,
-    null: Array, reach: Array, gaps: bool, sums: Array, sizes: Array, counts: Array, pos: Array, neg: Array,
-    here: Array, seen: Array, near: Array,
+    null: Array, reach: Array, gaps: bool, turned: Array, sums: Array, sizes: Array, counts: Array,
+    pos: Array, neg: Array, here: Array, seen: Array, near: Array,
 ) -> bool:  # fmt: skip
     """Count the sums of values less ``null`` above zero and below, and buckets with a value; True if one is not finite.
 
     ``offsets[bases[h] : bases[h + 1]]`` are the offsets of level h, and ``rows`` beside them how many rows its buckets
     have. A sum is zero as ``rounding.settle`` has it; ``reach`` is the precision of values, 0 where the null value is.
     With ``gaps`` NaN is left out, and ``seen`` is how many values there are. ``near`` codes the nearest mean of the
-    last level. There is room for a column in ``sums``, ``sizes`` and ``counts``.
+    last level. There is room for a column in ``sums``, ``sizes`` and ``counts``. Where rows lie along memory some
+    columns of all of them are ``turned`` first; elsewhere there is no room for that.
     """
-    depth, width = neg.shape
+    (depth, width), at_once = neg.shape, turned.shape[0]
     bad = False
     for c in range(width):
-        at, about, far = start + c * across, null[c], reach[c]
-        if gaps:
-            present = 0
-            for k in range(order.size):
-                x = np.float64(memory[np.uintp(at + order[k] * step)])
-                there = x == x
-                sums[k] = x - about if there else 0.0
-                counts[k] = np.int32(there)
-                present += there
-            seen[c] = present
+        about, far = null[c], reach[c]
+        if at_once == 0:
+            seen[c] = _away_from(memory, start + c * across, step, order, about, gaps, sums, counts)
         else:
-            for k in range(order.size):
-                sums[k] = np.float64(memory[np.uintp(at + order[k] * step)]) - about
+            if c % at_once == 0:
+                _turn(memory, start, step, across, np.arange(c, min(c + at_once, width)), turned)
+            seen[c] = _away_from(turned[c % at_once], 0, 1, order, about, gaps, sums, counts)
         for k in range(order.size if far > 0.0 else 0):
             sizes[k] = abs(sums[k])
-        first = n = 0
+        first, n = 0, order.size
         for h in range(depth):
-            first, n = bases[h], bases[h + 1] - bases[h] - 1
-            add_up(sums, offsets, first, n)
-            if far > 0.0:
+            below, first, n = n, bases[h], bases[h + 1] - bases[h] - 1
+            if n < below:  # else every bucket is one of those below
+                add_up(sums, offsets, first, n)
+            if n < below and far > 0.0:
                 add_up(sizes, offsets, first, n)
-            held = n
-            if gaps:
+            if n < below and gaps:
                 add_up(counts, offsets, first, n)
-                held = 0
-                for j in range(n):
-                    held += counts[j] > 0
-            above = below = 0
+            held = 0
+            for j in range(n if gaps else 0):
+                held += counts[j] > 0.0
+            above = under = 0
             for j in range(n):
-                number = np.float64(counts[j]) if gaps else rows[first + j]
+                number = counts[j] if gaps else rows[first + j]
                 total = settled(sums[j], sizes[j], number, about, far, rows[first + j]) if far > 0.0 else sums[j]
                 above += total > 0.0
-                below += total < 0.0
-            pos[h, c], neg[h, c], here[h, c] = above, below, held
+                under += total < 0.0
+            pos[h, c], neg[h, c], here[h, c] = above, under, held
         nearest = near[c]
         for j in range(n):
-            number = np.float64(counts[j]) if gaps else rows[first + j]
+            number = counts[j] if gaps else rows[first + j]
             total = settled(sums[j], sizes[j], number, about, far, rows[first + j]) if far > 0.0 else sums[j]
             nearest = nearer(total / max(1.0, number), nearest)
             bad |= is_bad(total)
         near[c] = nearest
     return bad
+
+
+@compiled()
+def _away_from(
+    x: Array, start: int, step: int, order: Array, null: float, gaps: bool, away: Array, there: Array
+) -> int:
+    """Write the values of a column less ``null``, with ``gaps`` those that are ``there``; return how many are."""
+    if not gaps:
+        for k in range(order.size):
+            away[k] = np.float64(x[np.uintp(start + order[k] * step)]) - null
+        return order.size
+    present = 0
+    for k in range(order.size):
+        value = np.float64(x[np.uintp(start + order[k] * step)])
+        known = value == value
+        away[k] = value - null if known else 0.0
+        there[k] = np.float64(known)
+        present += known
+    return present
 
 
 @compiled()
