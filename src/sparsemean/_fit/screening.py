@@ -164,7 +164,7 @@ def screen_on_support(
     kept = np.delete(before.kept, of_kept.suspects)
     return replace(
         before,
-        rows=row_scores.joined(before.rows, rows),
+        rows=row_scores.joined_scores(before.rows, rows),
         kept=kept,
         left=max(0, before.left - of_kept.aligned),
         how=how,
