@@ -242,7 +242,7 @@ def slack_of(test: MeanDifferenceTest, bad: BadRows, more: int = 0) -> Slack:
     return Slack(move * joint, (move * (bad.label + more), move * (bad.reference + more)))
 
 
-def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
+def _bends(test: MeanDifferenceTest, features: IntArray | slice) -> FloatArray:
     """Return what |S″| of either group is at most: |ψ″| ≤ 8κ²/(4κ − 1), reached where ψ becomes constant."""
     steepest = 8 * test.kappa**2 / (4 * test.kappa - 1)
     return np.asarray(steepest * np.array(test.sizes)[:, np.newaxis] / test.unit[:, features] ** 2)
@@ -252,7 +252,12 @@ def _bends(test: MeanDifferenceTest, features: Any) -> FloatArray:
 
 
 def _loudest(
-    joint: FloatArray, first: FloatArray, second: FloatArray, test: MeanDifferenceTest, slack: Slack, features: Any
+    joint: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    test: MeanDifferenceTest,
+    slack: Slack,
+    features: IntArray | slice,
 ) -> FloatArray:
     """Return −log p but for the factor, from D, S₁ and −S₂ at some centres: (features, …)."""
     shape = (-1,) + (1,) * (joint.ndim - 1)
@@ -268,7 +273,7 @@ def least_evidence(
     *,
     test: MeanDifferenceTest,
     slack: Slack,
-    features: Any = slice(None),
+    features: IntArray | slice = slice(None),
 ) -> FloatArray:
     """Return the least that sums say at any centre, given S₁ and S₂ at evenly spaced rising ones: (features, centres).
 

@@ -164,9 +164,10 @@ def _effect_and_rows(plan: Plan, n: int) -> tuple[float, int]:
 
 
 def _needed_of_groups(wording: Wording) -> str:
-    plan = wording.plan
+    plan, sizes = wording.plan, wording.plan.sizes
+    assert sizes is not None
     analyse = partial(
-        plan_groups, plan.sizes, plan.n_hypotheses, contamination=tuple(plan.bad_shares), level=plan.question.level,
+        plan_groups, sizes, plan.n_hypotheses, contamination=tuple(plan.bad_shares), level=plan.question.level,
         power=POWER, alternative=plan.question.side,
     )  # fmt: skip
     try:
