@@ -28,7 +28,8 @@ from sparsemean._stats.nulls import (
     stages_up_to,
     times,
 )
-from sparsemean._util.plans import Plan, Side
+from sparsemean._stats.planning import bad_rows
+from sparsemean._util.plans import BadRows, Plan, Shares, Side
 from sparsemean._util.records import NO_END, CountArray, Counts, FloatArray, IntArray
 
 FEW = 100_000
@@ -56,6 +57,10 @@ class OfRows:
     def share_of(self, allowed: Allowed) -> float:
         """Return it as a share of all rows."""
         return self.step_of(allowed) / self.n_rows
+
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return how many rows are bad where such a share may be."""
+        return (BadRows(0, bad_rows(self.n_rows, shares.label)),)
 
     def as_shares(self, steps: IntArray) -> FloatArray:
         """Return numbers of bad rows as shares of all; NaN for −1."""

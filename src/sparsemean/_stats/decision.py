@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._stats.arrays import namespace, on_host
-from sparsemean._util.plans import BadRows, Plan
+from sparsemean._util.plans import BadRows, Plan, Shares
 from sparsemean._util.records import FloatArray, IntArray
 
 Flags = npt.NDArray[np.bool_]
@@ -48,6 +48,10 @@ class Evidence(Protocol):
 
     def step_of(self, allowed: Allowed) -> int | None:
         """Return the step of the grid that ``allowed`` is; None where it lies beside it."""
+        ...
+
+    def at_share(self, shares: Shares) -> Allowed:
+        """Return the bad rows of every contrast where such shares of its groups may be bad."""
         ...
 
     def as_shares(self, steps: IntArray) -> FloatArray:
@@ -282,6 +286,12 @@ def decide(
         share[support] = np.fmax(share[support], evidence.share_of(allowed))
     p_values, p_adjusted, q_values, logs = values
     return Decision(evidence, rule, allowed, support, p_values, logs, p_adjusted, q_values, last, share)
+
+
+def decide_planned(evidence: Evidence, plan: Plan) -> Decision:
+    """Select as is planned for one sample."""
+    question = plan.question
+    return decide(evidence, rule_of(question.selection, question.level, evidence.n_hypotheses), (plan.bad,))
 
 
 def _last_selected(evidence: Evidence, rule: Rule, at: IntArray, allowed: Allowed | None) -> IntArray:

@@ -387,6 +387,13 @@ def bound(test: MeanTest, error: float, bad_rows: int) -> float:
     return test.bias + 2 * bad_rows * psi_max(test.kappa) + math.log(test.factor / error)
 
 
+def rows_to_reject(plan: Plan, test: MeanTest) -> int:
+    """Return how many rows are needed before anything at all can be selected: what every one says, ψ = M, must do."""
+    move, share = psi_max(test.kappa), plan.bad_rows / plan.n_units
+    log_odds = math.log(test.factor * plan.n_hypotheses / plan.question.level)
+    return math.ceil(2 * log_odds / (move * (1 - 4 * share))) if share < 0.25 else -1
+
+
 # A bound of the standard deviation, from rows that are not tested.
 
 
