@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from sparsemean._stats.planning import bad_rows
 from sparsemean._util.plans import BadRows, GroupSizes, Shares, Side
 from sparsemean._util.records import CountArray, FloatArray, IntArray
 
+Counted = npt.NDArray[np.int64]
 REST = -1
 """Stands for all labels but the one that is compared with them."""
 A_TASK = 4096
@@ -97,10 +98,10 @@ class RankTest:
     """The counts behind one test of every feature."""
 
     contrast: Contrast
-    counts: npt.NDArray[np.int64]
+    counts: Counted
     """(features, strata, 10): values, positive and negative ones of either group, wins and ties of positive and of
     negative values."""
-    repeats: npt.NDArray[np.int64]
+    repeats: Counted
     """(features, 2): values that repeat others, among the positive and among the negative ones."""
     mean_test: ClassVar[None] = None
     """Not of means: see `MeanContrast`."""
@@ -112,7 +113,7 @@ class RankTest:
         """Number of features."""
         return int(self.counts.shape[0])
 
-    def _outcomes(self) -> tuple[Any, Any, Any]:
+    def _outcomes(self) -> tuple[Counted, Counted, Counted]:
         """Return, of every stratum and feature, how many pairs there are, are won by the first group, and are tied."""
         n1, n2, p1, p2, m1, m2, won_p, tied_p, won_m, tied_m = self.counts.T
         z1, z2 = n1 - p1 - m1, n2 - p2 - m2
@@ -203,8 +204,8 @@ class WorstCaseNull:
     looked at and the largest p-value is taken.
     """
 
-    counts: npt.NDArray[np.int64]
-    repeats: npt.NDArray[np.int64]
+    counts: Counted
+    repeats: Counted
     rows: int
     case: WorstCase
 
@@ -282,7 +283,7 @@ class WorstCaseNull:
                 out[at] = np.maximum(out[at], self._block(kind, halves, counts, goal[at]))
         return out
 
-    def _block(self, kind: int, halves: bool, counts: npt.NDArray[np.int64], goal: FloatArray) -> FloatArray:
+    def _block(self, kind: int, halves: bool, counts: Counted, goal: FloatArray) -> FloatArray:
         """Return log p of one null; see `RankTest.log_p` for the goal."""
         m = self.case.max_replaced
         first = np.full(counts.shape[0], self.case.side is not Side.DOWN)
@@ -320,9 +321,7 @@ class WorstCaseNull:
         return np.asarray(out <= goal)
 
 
-def doubled_statistic(
-    counts: npt.NDArray[np.int64], kind: int, first: npt.NDArray[np.bool_], *, halves: bool
-) -> tuple[npt.NDArray[np.int64], ...]:
+def doubled_statistic(counts: Counted, kind: int, first: npt.NDArray[np.bool_], *, halves: bool) -> tuple[Counted, ...]:
     """Return 2U of each stratum for the group that is asked for, A, and its size and the other's as the null has them.
 
     Ties of values that are not zero count ½ with ``halves``, else nothing; zeros tied with zeros always count ½ where
@@ -344,7 +343,7 @@ def doubled_statistic(
     return 2 * won + halves * (tied_p + tied_m + z1 * z2), n1 + n2, n1, n2
 
 
-def two_values(counts: npt.NDArray[np.int64], repeats: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+def two_values(counts: Counted, repeats: Counted) -> tuple[IntArray, ...]:
     """Return which features hold two values, of different sign, and for them n₁, n₂ and the rows with the larger one.
 
     Within strata there are none: values are counted in each.
